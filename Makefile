@@ -14,7 +14,7 @@ VIZ     := gui/python/aerogel_viz
 NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
 
 # What a GPU does in another way than a processor: memory, sums, sparse trees, gradients, messages.
-GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py gpu_blocks.py fields.py arrays.py atomics.py ad_tape.py ad_marches.py sparse_data.py sparse_activity.py kernel_errors.py random_returns.py structs.py)
+GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py gpu_blocks.py gpu_memory.py fields.py arrays.py atomics.py ad_tape.py ad_marches.py sparse_data.py sparse_activity.py sparse_soak.py kernel_errors.py random_returns.py structs.py)
 
 export PYO3_PYTHON := $(abspath $(PY))
 

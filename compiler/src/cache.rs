@@ -5,7 +5,7 @@
 //! compiler. Inside, hashes of the key and of the code stand before the code:
 //!
 //! ```text
-//! "aerogel kernel 1\n"  key: 32 bytes  hash of the rest: 32 bytes  KernelCode (postcard)
+//! "aerogel kernel 2\n"  key: 32 bytes  hash of the rest: 32 bytes  device "\n"  KernelCode (postcard)
 //! ```
 //! Files are written under another name and renamed, so that a reader finds a whole one or none;
 //! what does not check out is not used, and written again. That guards against damage, not against
@@ -25,7 +25,7 @@ use aerogel_runtime::KernelCode;
 
 use crate::config::Config;
 
-const MAGIC: &[u8] = b"aerogel kernel 1\n";
+const MAGIC: &[u8] = b"aerogel kernel 2\n";
 const ENDING: &str = "kernel";
 
 /// What is removed when the cache grows past its size.
@@ -147,8 +147,8 @@ impl Cache {
     }
 
     /// Keeps the code of a kernel. That it cannot be kept is no error: it is made again then.
-    pub(crate) fn store(&self, key: Key, code: &KernelCode) {
-        let written = encode(code, key).and_then(|bytes| {
+    pub(crate) fn store(&self, key: Key, code: &KernelCode, device: &str) {
+        let written = encode(code, key, device).and_then(|bytes| {
             let mut file = tempfile::Builder::new()
                 .prefix(UNFINISHED)
                 .tempfile_in(&self.settings.folder)?;
@@ -248,8 +248,11 @@ fn remove(path: &Path) {
     }
 }
 
-fn encode(code: &KernelCode, key: Key) -> io::Result<Vec<u8>> {
-    let body = postcard::to_stdvec(code).map_err(io::Error::other)?;
+/// A device, empty for the processor, stands there for who lists the files.
+fn encode(code: &KernelCode, key: Key, device: &str) -> io::Result<Vec<u8>> {
+    let code = postcard::to_stdvec(code).map_err(io::Error::other)?;
+    let line = device.replace('\n', " ") + "\n";
+    let body = [line.as_bytes(), &code].concat();
     let mut bytes = Vec::with_capacity(MAGIC.len() + 64 + body.len());
     bytes.extend(MAGIC);
     bytes.extend(key.0.as_bytes());
@@ -263,7 +266,10 @@ fn decode(bytes: &[u8], key: Key) -> Option<KernelCode> {
     let (of_key, rest) = rest.split_at_checked(32)?;
     let (of_body, body) = rest.split_at_checked(32)?;
     let whole = of_key == key.0.as_bytes() && of_body == blake3::hash(body).as_bytes();
-    whole.then(|| postcard::from_bytes(body).ok()).flatten()
+    let line = body.iter().position(|&byte| byte == b'\n')?;
+    whole
+        .then(|| postcard::from_bytes(&body[line + 1..]).ok())
+        .flatten()
 }
 
 /// What is said of a file or folder from which code may be loaded: it is this user's, no link, and

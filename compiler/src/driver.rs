@@ -291,7 +291,7 @@ impl Compiler {
         times.push(("llvm".to_owned(), start.elapsed()));
         if let Some((cache, key)) = keyed {
             device.assemble(&mut compiled.code);
-            cache.store(key, &compiled.code);
+            cache.store(key, &compiled.code, &device.identity());
         }
         Ok(compiled.code)
     }

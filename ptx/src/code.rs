@@ -387,6 +387,8 @@ pub(crate) enum Op {
         space: Space,
         /// Whether it is atomic: relaxed, acquired, volatile.
         ordered: bool,
+        /// Whether nobody may write there as long as the launch runs.
+        constant: bool,
         ty: Ty,
         to: Vec<Option<Reg>>,
         at: Address,

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+mod constant;
 mod own;
 
+use constant::Stamps;
 pub(crate) use own::Own;
 
 use crate::error::FaultKind;
@@ -44,6 +46,8 @@ struct Page {
     words: Box<[AtomicU64]>,
     /// For each word the bytes that hold something.
     written: Box<[AtomicU8]>,
+    /// For each word in which launch it was written, and read as a constant.
+    stamps: Box<[Stamps]>,
     /// For each byte who wrote it last, and who read it.
     touched: Box<[[AtomicU64; 2]]>,
 }
@@ -57,6 +61,7 @@ impl Page {
         Box::new(Self {
             words: zeros(n).collect(),
             written: (0..n).map(|_| AtomicU8::new(held)).collect(),
+            stamps: (0..n).map(|_| Stamps::default()).collect(),
             touched: touched.map(|w| [w, AtomicU64::new(0)]).collect(),
         })
     }
@@ -443,6 +448,8 @@ pub(crate) struct Visit {
     pub(crate) epoch: u64,
     /// Whether the access is atomic.
     pub(crate) ordered: bool,
+    /// Whether it says that nobody writes there as long as the launch runs.
+    pub(crate) constant: bool,
 }
 
 const THREAD_BITS: u32 = 28;
@@ -507,6 +514,7 @@ impl Memory {
     ) -> Result<u64, Bad> {
         let found = self.checked(last, address, bytes)?;
         let value = found.load(address, bytes)?;
+        found.read_in(address, bytes, visit)?;
         self.note(found, address, bytes, visit, Access::Read)?;
         Ok(value)
     }
@@ -520,6 +528,7 @@ impl Memory {
     ) -> Result<(), Bad> {
         let found = self.checked(last, address, bytes)?;
         writable(found, address)?;
+        found.written_in(address, found.bits(address, bytes) ^ value, visit)?;
         // The same number twice is no race that anybody could see.
         if !self.track {
             found.store(address, bytes, value);
@@ -543,7 +552,9 @@ impl Memory {
         let found = self.checked(last, address, bytes)?;
         writable(found, address)?;
         found.load(address, bytes)?;
-        let old = found.update(address, bytes, change);
+        let old = found.update(address, bytes, &change);
+        let new = change(old).unwrap_or(old);
+        found.written_in(address, (old ^ new) & Allocation::mask(bytes), visit)?;
         self.note(found, address, bytes, visit, Access::Write)?;
         Ok(old)
     }

@@ -462,6 +462,26 @@ fn races_are_found() {
 }
 
 #[test]
+fn constants_that_are_written_are_found() {
+    let read = "ld.global.nc.b32 %r10, [%rd1];";
+    let write = "st.global.b32 [%rd1], 5;";
+    for both in [format!("{read} {write}"), format!("{write} {read}")] {
+        let found = fault("", &both, 1, 1, &[0]);
+        assert_eq!(found.kind, FaultKind::Race);
+        assert!(found.message.contains("read as a constant"), "{found:?}");
+    }
+    // Other bytes of the same word, and other launches.
+    run(
+        "",
+        &format!("{read} st.global.b32 [%rd1 + 4], 5;"),
+        1,
+        1,
+        &[0; 2],
+    );
+    run("", read, 1, 32, &[0]);
+}
+
+#[test]
 fn barriers_and_lanes_that_do_not_come() {
     // Threads that have ended are not waited for, but those that wait elsewhere are.
     let half = "setp.lt.u32 %p1, %r1, 16; @%p1 bra $end; bar.sync 0; $end:";

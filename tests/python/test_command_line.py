@@ -1,6 +1,7 @@
 """``python -m aerogel``: what each command prints, where, and the code it ends with."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -189,6 +190,20 @@ def test_the_cache_is_cleaned_by_two_at_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "listdir", gone)
     assert _cache.clean().endswith("removed") and list((tmp_path / "kernels").iterdir()) == []
+
+
+def test_the_cache_says_which_kernels_are_for_cards(tmp_path):
+    text = "import sys, aerogel as ti\nti.init(arch=getattr(ti, sys.argv[1]), log_level='error')\n"
+    text += "@ti.kernel\ndef f(n: int) -> int:\n    return n + 1\nassert f(2) == 3\n"
+    (tmp_path / "a.py").write_text(text)
+    env = os.environ | {"AEROGEL_OFFLINE_CACHE": "1", "AEROGEL_OFFLINE_CACHE_FILE_PATH": str(tmp_path / "kernels")}
+    env.pop("AEROGEL_ARCH", None)
+    for arch in ("cpu", "cuda"):
+        subprocess.run([sys.executable, "a.py", arch], cwd=tmp_path, env=env | {"AEROGEL_CUDA": "machine"}, check=True)
+    (tmp_path / "kernels" / "other.kernel").write_text("what is no kernel")
+    first, second = command("cache", AEROGEL_OFFLINE_CACHE_FILE_PATH=str(tmp_path / "kernels")).stdout.splitlines()
+    assert ": 3 compiled kernels, 0.0 MB" in first
+    assert re.fullmatch(r"  1 for .*sm_\d+ .*, 0.0 MB", second), second
 
 
 def test_inspect_says_what_is_wrong(program):

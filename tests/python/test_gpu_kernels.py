@@ -17,13 +17,13 @@ spec.loader.exec_module(gpu_counts)
 BOUNDS = {
     "triad": (32, 1.1, 0),
     "stencil": (32, 3.5, 0),
-    "reduce": (40, 1.1, 0),
+    "reduce": (32, 1.1, 0),
     "histogram": (40, 1.1, 0),
     "nbody": (40, 40, 0),
-    "laplacian": (48, 7, 800),
-    "scatter": (64, 30, 0),
-    "particles": (88, 7, 800),
-    "matmul": (64, 4, 0),
+    "laplacian": (40, 6, 800),
+    "scatter": (40, 30, 0),
+    "particles": (80, 5.5, 800),
+    "matmul": (48, 4, 0),
 }
 
 

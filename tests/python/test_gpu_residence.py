@@ -1,6 +1,8 @@
 """Where the newest numbers are while kernels run on the machine that stands for a GPU."""
 
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -143,3 +145,51 @@ def test_functions_that_call_themselves_too_deeply_say_so():
     with pytest.raises(ti.AerogelRuntimeError, match="`depth` calls itself too deeply"):
         deep(1000)
     assert deep(3) == 12
+
+
+@pytest.mark.usefixtures("machine")
+def test_who_waits_for_a_kernel_of_another_thread_lets_others_run():
+    n = 4096
+    x, a = ti.field(ti.i32, n), ti.ndarray(ti.i32, n)
+
+    @ti.kernel
+    def work(a: ti.types.ndarray(ti.i32, 1), n: ti.i32) -> ti.i32:
+        for i in x:
+            for _ in range(n):
+                x[i] = x[i] * 3 + a[i] % 7
+                a[i] = a[i] * 5 + x[i] % 3
+        return 1
+
+    work(a, 1)
+    turns, is_done = 0, False
+
+    def turn():
+        nonlocal turns
+        while not is_done:
+            turns += 1
+            time.sleep(0)
+
+    # Nobody gives way but of his own accord.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    other = threading.Thread(target=turn)
+    other.start()
+    uses = [lambda: x[5], lambda: a[5], lambda: x.__setitem__(5, 1), lambda: a.__setitem__(5, 1), lambda: a.fill(3)]
+    try:
+        for use in uses:
+            # The kernel may be over before it is waited for.
+            for _ in range(10):
+                kernel = threading.Thread(target=work, args=(a, 500))
+                kernel.start()
+                before = turns
+                use()
+                grown = turns - before
+                kernel.join()
+                if grown > 200:
+                    break
+            else:
+                pytest.fail("nobody else runs")
+    finally:
+        sys.setswitchinterval(interval)
+        is_done = True
+        other.join()

@@ -11,6 +11,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::{self, Change, Class};
 use aerogel_ir::{BinaryOp, Function, Inst, Module, NodeOp, Op, ParamType, Value, walk};
 use aerogel_runtime::{ArgSlot, Atomics, KernelCode, TaskCode};
+use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
@@ -194,6 +195,11 @@ fn compile_unit(
     }
     // A loop stands in both functions of its task.
     let llvm = skeleton(&ctx, &functions, n_tasks, 2 * n_loops);
+    if target.grid {
+        // Without it numbers of 8 bytes begin at multiples of 4, and a GPU reads each in two pieces.
+        let machine = target.machine(OptimizationLevel::Default);
+        llvm.set_data_layout(&machine.get_target_data().get_data_layout());
+    }
     let diagnostics = Diagnostics::of(&ctx);
     let mut cx = ModuleCx {
         ctx: &ctx,

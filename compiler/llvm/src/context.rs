@@ -11,20 +11,25 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::{Ranges, decisive};
 use aerogel_ir::{Arg, Env, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
 use aerogel_runtime::abi::offset;
+use inkwell::AddressSpace;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::module::Module as LlvmModule;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
 
-use crate::builder::{Builder, Val, basic};
+use crate::builder::{Builder, Opcode, Val, basic};
 use crate::control::Loop;
 use crate::math::{Arith, FAST};
+use crate::places::Changed;
 use crate::sites::Sites;
 use crate::sums::Images;
 use crate::target::Target;
 use crate::task::TaskState;
 use crate::{device_code, types};
+
+/// A GPU's address space of the memory that all threads see.
+const GLOBAL: u16 = 1;
 
 /// Where a function comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +92,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) task: Option<TaskState<'ctx>>,
     /// What is known of the counters of loops.
     pub(crate) ranges: Ranges,
+    /// What the task of a GPU changes.
+    pub(crate) changed: Option<Changed>,
     /// The access group of the parallel loop that instructions stand in.
     pub(crate) group: Option<MetadataValue<'ctx>>,
     /// Set where both sides of branches are computed.
@@ -173,6 +180,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             loops: Vec::new(),
             task: None,
             ranges: Ranges::default(),
+            changed: None,
             group: None,
             flat: None,
             in_short_nest: false,
@@ -298,9 +306,18 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         at: u64,
     ) -> Val<'ctx> {
         let place = self.b.offset(base, self.b.i64(at as i64));
-        let (value, inst) = self.b.load(ty, place);
+        // What a GPU finds in its own memory names its own memory.
+        let is_global = self.cx.target.grid && ty.is_pointer_type();
+        let held = match is_global {
+            true => basic(self.b.ctx.ptr_type(AddressSpace::from(GLOBAL))),
+            false => ty,
+        };
+        let (value, inst) = self.b.load(held, place);
         self.b.mark(inst, "invariant.load", self.b.node(&[]));
-        value
+        match is_global {
+            true => self.b.cast(Opcode::AddrSpaceCast, value, ty),
+            false => value,
+        }
     }
 
     /// The first slot of an argument.

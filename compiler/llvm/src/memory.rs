@@ -1,30 +1,16 @@
-//! Storages: addresses, loads, stores, atomics, and what LLVM is told about them.
-//!
-//! Every place of a tree, the arrays, and the temporaries are told apart by type-based alias tags,
-//! so that a store to one field does not make LLVM read another one again. Inside a parallel loop
-//! accesses also belong to the loop's access group, which says that its iterations are independent.
+//! Storages: addresses, loads, stores and atomics.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::analysis::access::is_apart;
 use aerogel_ir::analysis::affine::scaled;
-use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, NodeRef, Op, Region, Value};
 use inkwell::IntPredicate;
-use inkwell::values::{FastMathFlags, InstructionValue, MetadataValue};
+use inkwell::values::FastMathFlags;
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
 use crate::context::{Flat, FuncCx};
 use crate::math::SUM;
+use crate::places::Place;
 use crate::types::{bits, scalar, stored};
-
-/// What kind of memory a storage is in.
-enum Place<'ctx> {
-    /// A local: no other thread sees it. Whether it outlives one iteration of the task's loop.
-    Local { accumulates: bool },
-    /// Memory with an alias tag.
-    Tagged(MetadataValue<'ctx>),
-    /// Any memory.
-    Unknown,
-}
 
 /// How far back the operands of an index are followed.
 const DEEPEST_INDEX: u32 = 6;
@@ -218,69 +204,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.extend(ScalarType::I32, self.value(value), 64)
     }
 
-    fn place(&mut self, place: Value) -> Place<'ctx> {
-        match self.func.def_op(place) {
-            Some(Op::Local {}) => Place::Local {
-                accumulates: self.func.def(place).is_some_and(|l| self.outlives_loop(l)),
-            },
-            Some(&Op::ElemRef { base, .. }) => self.place(base),
-            Some(Op::Node(NodeOp::Child { node, .. })) => {
-                let name = node.to_string();
-                Place::Tagged(self.tag(&name))
-            }
-            Some(&Op::ArrayAt { array, .. }) => {
-                let name = if is_apart(self.func, &self.module.env, array) {
-                    array.to_string()
-                } else {
-                    "arrays".to_owned()
-                };
-                Place::Tagged(self.tag(&name))
-            }
-            Some(Op::TempAt { .. }) => Place::Tagged(self.tag("temporaries")),
-            Some(Op::Shared {}) => Place::Tagged(self.tag("shared")),
-            _ => Place::Unknown,
-        }
-    }
-
-    /// Whether a local is made outside the parallel loop that is being lowered.
-    pub(crate) fn outlives_loop(&self, local: Inst) -> bool {
-        self.task
-            .as_ref()
-            .is_some_and(|task| !task.serial && self.func.regions[task.body].insts.contains(&local))
-    }
-
-    /// The alias tag of a kind of memory.
-    pub(crate) fn tag(&mut self, name: &str) -> MetadataValue<'ctx> {
-        if let Some(&tag) = self.cx.tags.get(name) {
-            return tag;
-        }
-        let zero = self.b.i64_type().const_zero();
-        let root = self.b.node(&[self.b.string("aerogel").into()]);
-        let ty = self
-            .b
-            .node(&[self.b.string(name).into(), root.into(), zero.into()]);
-        let tag = self.b.node(&[ty.into(), ty.into(), zero.into()]);
-        self.cx.tags.insert(name.to_owned(), tag);
-        tag
-    }
-
-    fn mark_access(&mut self, inst: InstructionValue<'ctx>, place: &Place<'ctx>) {
-        match *place {
-            Place::Tagged(tag) => self.b.mark(inst, "tbaa", tag),
-            // LLVM sees that a local's address goes nowhere if it is used in few places only.
-            Place::Local { .. } => {
-                let tag = self.tag("locals");
-                self.b.mark(inst, "tbaa", tag);
-            }
-            Place::Unknown => {}
-        }
-        if let Some(group) = self.group
-            && !matches!(place, Place::Local { .. })
-        {
-            self.b.mark(inst, "llvm.access.group", group);
-        }
-    }
-
     pub(crate) fn load(&mut self, place: Value) -> Val<'ctx> {
         let kind = self.place(place);
         self.load_from(place, &kind)
@@ -298,6 +221,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         let (value, inst) = self.b.load(stored(self.b.ctx, ty), address);
         self.mark_access(inst, kind);
+        self.mark_on_grid(inst, place);
         self.b.of_stored(ty, value)
     }
 
@@ -333,11 +257,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let value = self.b.to_stored(self.pointee(place), value);
         let inst = self.b.store(self.value(place), value);
         self.mark_access(inst, kind);
-    }
-
-    fn pointee(&self, place: Value) -> ScalarType {
-        let ty = self.func.ty(place).pointee().and_then(Type::scalar);
-        ty.expect("whole tensors are taken apart before")
+        self.align(inst, place);
     }
 
     pub(crate) fn atomic(&mut self, op: AtomicOp, place: Value, value: Value) -> Val<'ctx> {

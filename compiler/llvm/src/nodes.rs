@@ -350,6 +350,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         let (word, inst) = self.b.load(self.word_type(), place);
         let tag = self.topology_tag(node);
         self.b.mark(inst, "tbaa", tag);
+        self.mark_lasting(inst, |changed| changed.leaves_cells(node.tree));
         self.in_group(inst);
         word
     }
@@ -437,8 +438,10 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             let word = self.racing_topology(node, place);
             let set = self.is_set(self.b.and(word, bit));
             self.unless(set, word, |s| {
-                let args = [s.block(node, None), s.address(place), bit];
-                s.device("obtain_bit", &args);
+                let (control, place) = (s.block(node, None), s.address(place));
+                s.bits_of_equal(place, bit, |s, bits| {
+                    s.device("obtain_bit", &[control, place, bits]);
+                });
                 word
             });
             return self.lookup(node, container, index);
@@ -559,8 +562,10 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
 
     fn extend(&mut self, inst: Inst, node: NodeRef, container: Value) -> Val<'ctx> {
         let container = self.value(container);
-        let one = self.word(1);
-        let index = self.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container, one);
+        let index = self.counted_for_equal(
+            |s| s.address(container),
+            |s, n| s.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container, n),
+        );
         let room = self.word(self.node(node).n_cells);
         let fits = self.b.icmp(IntPredicate::ULT, index, room);
         let [append, full, done] =
@@ -585,7 +590,16 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 s.address(container),
                 index,
             ];
-            args.extend(s.arena_args(node, &spot));
+            let arena = s.arena_args(node, &spot);
+            args.extend(arena);
+            if s.cx.target.grid {
+                // What is here already nobody takes an element for.
+                let [chunk, slot, tree, number] = arena;
+                s.once_for_equal(&[slot], |s| {
+                    let filled = s.device("fill_slot", &[args[0], chunk, slot, tree, number]);
+                    filled.expect("a number is returned")
+                });
+            }
             let granted = s.device("extend_dynamic", &args);
             s.check_memory(granted.expect("an answer is returned"), inst);
             number

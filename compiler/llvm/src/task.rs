@@ -26,6 +26,7 @@ use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::control::Loop;
 use crate::lanes;
+use crate::places::Changed;
 use crate::sums::Version;
 use crate::threads;
 
@@ -99,6 +100,9 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
     f.ranges = Ranges::within(kernel, *body);
     f.ranges.note(kernel, &kernel[task]);
+    if f.cx.target.grid {
+        f.changed = Some(Changed::of(kernel, &user.env, *body));
+    }
     let random = draws(&f, *body);
     f.declare_buffers(*body);
     let params = llvm.get_params();

@@ -2,12 +2,11 @@
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{Function, Op, Region, ThreadOp, Value, walk};
-use inkwell::IntPredicate;
 use inkwell::module::Linkage;
 use inkwell::types::BasicType;
 use inkwell::values::FastMathFlags;
 
-use crate::builder::{Opcode, Val, basic, incoming};
+use crate::builder::{Opcode, Val, basic};
 use crate::context::FuncCx;
 use crate::types::{bits, stored};
 
@@ -120,54 +119,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let name = format!("llvm.nvvm.match.all.sync.i{width}p");
         let both = self.b.intrinsic(&name, &[], &args, none);
         self.b.member(both, 0)
-    }
-
-    /// A word that `make` makes: on a GPU once for all lanes of a warp that are here with the same keys, of 64 bits each. The
-    /// first of them does it, and the others get what he has.
-    pub(crate) fn once_for_equal(
-        &mut self,
-        keys: &[Val<'ctx>],
-        make: impl FnOnce(&mut Self) -> Val<'ctx>,
-    ) -> Val<'ctx> {
-        if !self.cx.target.grid {
-            return make(self);
-        }
-        let none = FastMathFlags::empty();
-        let i32_ty = basic(self.b.ctx.i32_type());
-        let here = self.b.intrinsic("llvm.nvvm.activemask", &[], &[], none);
-        let mut equal = here;
-        for &key in keys {
-            let name = "llvm.nvvm.match.any.sync.i64";
-            let same = self.b.intrinsic(name, &[], &[here, key], none);
-            equal = self.b.and(equal, same);
-        }
-        let [_, lane] = self.warp_and_lane();
-        let one = self.b.int(i32_ty, 1);
-        let below = self.b.op(Opcode::Shl, one, lane);
-        let below = self.b.op(Opcode::Sub, below, one);
-        let before_it = self.b.and(equal, below);
-        let is_first = self
-            .b
-            .icmp(IntPredicate::EQ, before_it, self.b.int(i32_ty, 0));
-        // The lowest bit, alone, and how many are below.
-        let negative = self.b.op(Opcode::Sub, self.b.int(i32_ty, 0), equal);
-        let lowest = self.b.and(equal, negative);
-        let under = self.b.op(Opcode::Sub, lowest, one);
-        let first = self.b.intrinsic("llvm.ctpop", &[i32_ty], &[under], none);
-        let before = self.b.current();
-        let [once, all] = ["once", "for_equal"].map(|name| self.b.block(self.llvm, name));
-        self.b.cond_br(is_first, once, all);
-        self.b.at(once);
-        let made = make(self);
-        let after = self.b.current();
-        self.b.br(all);
-        self.b.at(all);
-        let phi = self.b.phi(made.get_type());
-        incoming(phi, self.b.int(made.get_type(), 0), before);
-        incoming(phi, made, after);
-        let own = phi.as_basic_value();
-        let last = self.b.int(i32_ty, 31);
-        self.of_other_lane("idx", ScalarType::U32, equal, own, [first, last])
     }
 
     /// The number of another lane: the operands are the mask, the own number, and which lane.

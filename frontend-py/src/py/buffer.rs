@@ -423,6 +423,19 @@ pub(crate) fn block(dims: &[Dim], cell: usize) -> Option<usize> {
     }
 }
 
+/// Accesses the bytes of a buffer: without the GIL where they are on a device, on which a launch of another thread may have to
+/// end before.
+pub(crate) fn patiently<T: Send>(
+    py: Python<'_>,
+    buffer: &Buffer,
+    access: impl FnOnce() -> T + Send,
+) -> T {
+    match buffer.is_away(Access::Change) {
+        true => py.detach(access),
+        false => access(),
+    }
+}
+
 /// Repeats a pattern over `n` times its length, on the threads of the program where that is long.
 pub(crate) fn repeat(
     (buffer, base): (&Buffer, usize),

@@ -312,14 +312,13 @@ impl NativeField {
         let index = placement.index(py, || this.label(), key)?;
         later::settle(py)?;
         let read = |component| {
-            let found = placement.find(&memory, component, &index);
-            let value = match found.map_err(error::memory)? {
-                Some(at) => memory
-                    .component_at(placement.places[component], at, &index)
-                    .map_err(error::memory)?,
-                None => Scalar::zero(this.ty),
-            };
-            buffer::to_python(py, value)
+            let value = buffer::patiently(py, memory.bytes(), || {
+                match placement.find(&memory, component, &index)? {
+                    Some(at) => memory.component_at(placement.places[component], at, &index),
+                    None => Ok(Scalar::zero(this.ty)),
+                }
+            });
+            buffer::to_python(py, value.map_err(error::memory)?)
         };
         if this.shape == TensorShape::Scalar {
             return read(0);
@@ -348,9 +347,10 @@ impl NativeField {
         let index = placement.index(py, || this.label(), key)?;
         let write = |component, value: Scalar| {
             let at = placement.obtain(py, &memory, component, &index)?;
-            memory
-                .set_component_at(placement.places[component], at, &index, value)
-                .map_err(error::memory)
+            buffer::patiently(py, memory.bytes(), || {
+                memory.set_component_at(placement.places[component], at, &index, value)
+            })
+            .map_err(error::memory)
         };
         if this.shape == TensorShape::Scalar {
             let value = buffer::to_element(value, this.ty)?;
@@ -388,9 +388,10 @@ impl NativeField {
         recorder::before_write(slf, Some(key), Some(at))?;
         let place = placement.places[at];
         let at = placement.obtain(py, &memory, at, &index)?;
-        memory
-            .set_component_at(place, at, &index, value)
-            .map_err(error::memory)
+        buffer::patiently(py, memory.bytes(), || {
+            memory.set_component_at(place, at, &index, value)
+        })
+        .map_err(error::memory)
     }
 
     /// Indices and values of the active elements: int32 and the field's type, as bytes.

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::buffer::{
-    Dim, components, copy, make_element, parse_index, repeat, to_element, to_python, to_scalar,
+    Dim, components, copy, make_element, parse_index, patiently, repeat, to_element, to_python,
+    to_scalar,
 };
 use super::exchange::{self, DeviceArray};
 use super::numpy_arrays::ForeignArray;
@@ -262,8 +263,7 @@ impl NativeNdarray {
         later::settle(py)?;
         let read = |k: usize| {
             let at = offset + k * this.ty.bytes() as usize;
-            this.buffer
-                .read_scalar(this.ty, at)
+            patiently(py, &this.buffer, || this.buffer.read_scalar(this.ty, at))
                 .map_err(error::memory)
                 .and_then(|v| to_python(py, v))
         };
@@ -286,16 +286,17 @@ impl NativeNdarray {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let this = slf.get();
+        let (py, this) = (slf.py(), slf.get());
         this.expect_writeable()?;
-        let offset = this.offset(slf.py(), key)?;
+        let offset = this.offset(py, key)?;
+        let write = |at: usize, value| {
+            patiently(py, &this.buffer, || this.buffer.write_scalar(at, value))
+                .map_err(error::memory)
+        };
         if this.element == TensorShape::Scalar {
             let value = to_element(value, this.ty)?;
             recorder::before_write(slf, Some(key), None)?;
-            return this
-                .buffer
-                .write_scalar(offset, value)
-                .map_err(error::memory);
+            return write(offset, value);
         }
         let values = components(value, this.element)?
             .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
@@ -306,8 +307,7 @@ impl NativeNdarray {
             .collect::<PyResult<Vec<_>>>()?;
         recorder::before_write(slf, Some(key), None)?;
         for (k, value) in values.into_iter().enumerate() {
-            let at = offset + k * this.ty.bytes() as usize;
-            this.buffer.write_scalar(at, value).map_err(error::memory)?;
+            write(offset + k * this.ty.bytes() as usize, value)?;
         }
         Ok(())
     }
@@ -357,7 +357,9 @@ impl NativeNdarray {
         pattern.read(0, &mut bytes).map_err(error::memory)?;
         recorder::before_write(slf, None, None)?;
         let n = this.shape.iter().product();
-        repeat((&this.buffer, 0), &bytes, n).map_err(error::memory)
+        slf.py()
+            .detach(|| repeat((&this.buffer, 0), &bytes, n))
+            .map_err(error::memory)
     }
 
     fn _set_component(
@@ -371,8 +373,9 @@ impl NativeNdarray {
         let offset = this.offset(slf.py(), key)? + at * this.ty.bytes() as usize;
         let value = to_element(value, this.ty)?;
         recorder::before_write(slf, Some(key), Some(at))?;
-        this.buffer
-            .write_scalar(offset, value)
-            .map_err(error::memory)
+        patiently(slf.py(), &this.buffer, || {
+            this.buffer.write_scalar(offset, value)
+        })
+        .map_err(error::memory)
     }
 }

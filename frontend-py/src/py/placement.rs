@@ -301,7 +301,9 @@ impl Placement {
         }
         loop {
             if let Some(_share) = memory.try_share() {
-                let at = memory.obtain_element(self.places[component], index);
+                let place = self.places[component];
+                let at =
+                    buffer::patiently(py, memory.bytes(), || memory.obtain_element(place, index));
                 return at.map_err(error::memory);
             }
             // A kernel is running, which may want to print and so needs what this thread holds.

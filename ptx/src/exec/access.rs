@@ -5,7 +5,7 @@ use super::lanes::{Failed, space_of};
 use super::warp::{Warp, each};
 use crate::code::{Address, Op, Space};
 use crate::error::FaultKind;
-use crate::memory::{Bad, aligned};
+use crate::memory::{Bad, Visit, aligned};
 use crate::numbers;
 
 /// A sector of memory, in bytes, and how many banks shared memory has.
@@ -22,6 +22,7 @@ impl Warp<'_> {
                 Op::Load {
                     space,
                     ordered,
+                    constant,
                     ty,
                     to,
                     at,
@@ -33,7 +34,10 @@ impl Warp<'_> {
                             let at = first + k as u64 * bytes;
                             let (value, missing) = match space {
                                 Space::Local => self.local[lane].read(at, bytes)?,
-                                _ => (self.load(own, space, at, bytes, lane, *ordered)?, 0),
+                                _ => {
+                                    let how = (*ordered, *constant);
+                                    (self.load(own, space, at, bytes, lane, how)?, 0)
+                                }
                             };
                             let Some(to) = to else { continue };
                             self.set(*to, lane, numbers::extended(*ty, value));
@@ -89,9 +93,12 @@ impl Warp<'_> {
         at: u64,
         bytes: u64,
         lane: usize,
-        ordered: bool,
+        (ordered, constant): (bool, bool),
     ) -> Result<u64, Bad> {
-        let visit = self.visit(own, lane, ordered);
+        let visit = Visit {
+            constant,
+            ..self.visit(own, lane, ordered)
+        };
         match space {
             Space::Param => {
                 let range = self.param_range(at, bytes, lane)?;

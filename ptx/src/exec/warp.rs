@@ -443,6 +443,7 @@ impl<'m> Warp<'m> {
             warp_phase: self.phase,
             epoch: self.grid.epoch,
             ordered,
+            constant: false,
         }
     }
 

@@ -270,6 +270,7 @@ impl<'s> Parser<'s> {
     fn load(&mut self, parts: &mut Parts<'s>) -> Res<Op> {
         let ordered = parts.is_ordered();
         let space = parts.space();
+        let constant = parts.take("nc");
         self.drop_hints(parts);
         let ty = self.ty_of(parts)?;
         let to = match self.peek() {
@@ -281,6 +282,7 @@ impl<'s> Parser<'s> {
         Ok(Op::Load {
             space,
             ordered,
+            constant,
             ty,
             to,
             at,
@@ -288,9 +290,7 @@ impl<'s> Parser<'s> {
     }
 
     fn drop_hints(&mut self, parts: &mut Parts<'s>) {
-        parts.drop_all(&[
-            "nc", "v2", "v4", "v8", "ca", "cg", "cs", "lu", "cv", "wb", "wt",
-        ]);
+        parts.drop_all(&["v2", "v4", "v8", "ca", "cg", "cs", "lu", "cv", "wb", "wt"]);
         parts.drop_beginning(&["L1::", "L2::", "level::"]);
     }
 

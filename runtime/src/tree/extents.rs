@@ -8,9 +8,6 @@ use super::ranges::{Arena, OWNER};
 use crate::buffer::MemoryError;
 use crate::residence::{Extents, Limit, Words};
 
-/// The counts of a list's parts take no more memory than this: a list of more would take hours to make.
-const MOST_PARTS: u64 = 256 << 20;
-
 /// The arenas of a tree, and how large their lists are.
 pub(super) struct TreeExtents {
     fixed: usize,
@@ -23,7 +20,8 @@ struct Control {
     arena: Arena,
     /// Bytes of an entry of the list; 0 if there is none.
     entry: u64,
-    /// The control block of the list above, if there is one, and how many parts an entry there has at most.
+    /// The control block of the list above, if there is one, and how many parts an entry there has at most: one for four of
+    /// the entry's slots, so that their counts take a quarter of what the entry does.
     above: Option<usize>,
     parts: u64,
 }
@@ -32,7 +30,7 @@ impl TreeExtents {
     pub(super) fn new(tree: &Tree, arenas: &[Arena]) -> Self {
         let controls = arenas.iter().enumerate().map(|(k, arena)| {
             let node = &tree[arena.node];
-            let has_list = node.first_control as usize == k && node.kind.is_sparse();
+            let has_list = node.first_control as usize == k && node.kind.has_list();
             let (above, parts) = match has_list {
                 true => parts(tree, arena.node),
                 false => (None, 0),
@@ -40,7 +38,7 @@ impl TreeExtents {
             Control {
                 offset: tree.control_offset(k as u64),
                 arena: arena.clone(),
-                entry: match has_list && node.kind.has_list() {
+                entry: match has_list {
                     true => control::entry_size(tree.shape_axes(arena.node).len()),
                     false => 0,
                 },
@@ -125,10 +123,9 @@ impl Extents for TreeExtents {
                 None => 1,
             };
             if control.parts > 0 {
-                let parts = above.saturating_mul(control.parts) + 1;
-                let bytes = parts.saturating_mul(WORD).min(MOST_PARTS);
-                let parts = bytes.min(arena.parts_bytes);
-                all.push(range(arena.parts_at(0), parts));
+                let parts = above.saturating_mul(control.parts).saturating_add(1);
+                let bytes = parts.saturating_mul(WORD).min(arena.parts_bytes);
+                all.push(range(arena.parts_at(0), bytes));
             }
         }
         Ok(all)
@@ -155,5 +152,45 @@ impl Extents for TreeExtents {
             })
         });
         all.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use aerogel_snode::parse_nodes;
+
+    use super::*;
+    use crate::tree::TreeMemory;
+
+    #[test]
+    fn all_counts_of_a_list_have_memory() {
+        // 2^27 parts, and lists that are made of the entries of one above.
+        for text in [
+            "pointer i:536870912 { place x: i32 }",
+            "pointer i:64 { dense i:64 { pointer i:64 { place x: i32 } } }",
+            "dense i:4 { hash i:1024 { place x: i32 } }",
+        ] {
+            let tree = Arc::new(parse_nodes(text).unwrap());
+            let memory = TreeMemory::with_room(tree.clone(), 0, 100).unwrap();
+            let extents = TreeExtents::new(&tree, &memory.arenas);
+            let usable = extents.usable(&|_| Ok(u32::MAX)).unwrap();
+            let listed = memory.arenas.iter().filter(|arena| arena.parts_bytes > 0);
+            for arena in listed {
+                let all = range(arena.parts_at(0), arena.parts_bytes);
+                assert!(usable.contains(&all), "{text}: {all:?} of {usable:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_list_has_no_counts() {
+        let tree = Arc::new(parse_nodes("dynamic i:16777216 chunk=64 { place x: i32 }").unwrap());
+        let memory = TreeMemory::with_room(tree.clone(), 0, 100).unwrap();
+        let extents = TreeExtents::new(&tree, &memory.arenas);
+        let usable = extents.usable(&|_| Ok(1)).unwrap();
+        let counts = memory.arenas[0].parts_at(0) as usize;
+        assert!(usable.iter().all(|range| !range.contains(&counts)));
     }
 }

@@ -93,6 +93,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let (value, inst) = self.b.load(ty, place);
         let tag = self.tag(&format!("list {node}"));
         self.b.mark(inst, "tbaa", tag);
+        self.mark_lasting(inst, |changed| changed.leaves_list(node));
         self.in_group(inst);
         value
     }

@@ -22,16 +22,42 @@ def _files() -> tuple[str, list[str], int]:
     return folder, files, size
 
 
+# What stands in a file before the name of the device: `compiler/src/cache.rs` describes it.
+_MAGIC = b"aerogel kernel 2\n"
+_HASHES = 64
+
+
+def _device(file: str) -> str | None:
+    """The card that a kernel is for; empty for processors, and nothing if the file does not say so."""
+    with contextlib.suppress(OSError), open(file, "rb") as f:
+        if f.read(len(_MAGIC)) == _MAGIC:
+            f.seek(_HASHES, os.SEEK_CUR)
+            return f.readline(200).decode(errors="replace").rstrip("\n")
+    return None
+
+
+def _of_cards(files: list[str]) -> str:
+    """How many kernels there are for each card, and their size, a line each."""
+    cards: dict[str, list[int]] = {}
+    for file in files:
+        if card := _device(file):
+            with contextlib.suppress(FileNotFoundError):
+                cards.setdefault(card, []).append(os.path.getsize(file))
+    lines = (f"\n  {len(sizes)} for {card}, {sum(sizes) / 1e6:.1f} MB" for card, sizes in sorted(cards.items()))
+    return "".join(lines)
+
+
 def describe() -> str:
-    """Where the compiled kernels are, how many, and their size."""
+    """Where the compiled kernels are, how many, and their size; of those for cards the same for each."""
     folder, files, size = _files()
-    return f"{folder}: {len(files)} compiled kernels, {size / 1e6:.1f} MB"
+    return f"{folder}: {len(files)} compiled kernels, {size / 1e6:.1f} MB{_of_cards(files)}"
 
 
 def clean() -> str:
     """Removes them; says what there was."""
-    text, files = describe(), _files()[1]
+    text, _, cards = describe().partition("\n")
+    files = _files()[1]
     for file in files:
         with contextlib.suppress(FileNotFoundError):
             os.remove(file)
-    return text + (", removed" if files else "")
+    return text + (", removed" if files else "") + (f"\n{cards}" if cards else "")

@@ -1,0 +1,229 @@
+//! What LLVM is told about memory.
+//!
+//! Every place of a tree, the arrays, and the temporaries are told apart by type-based alias tags,
+//! so that a store to one field does not make LLVM read another one again. Inside a parallel loop
+//! accesses also belong to the loop's access group, which says that its iterations are independent.
+//!
+//! A GPU also gains from what cannot be seen in an address: that a task changes nothing of what it reads there, so that a
+//! cache may keep it that knows of no writes (`ld.global.nc`), and that numbers side by side begin at a multiple of
+//! their size together, so that one instruction moves them (`ld.global.v4`).
+
+use aerogel_base::ScalarType;
+use aerogel_ir::analysis::access::{Change, Class, change, classes, has_classes, is_apart};
+use aerogel_ir::{Env, Function, Inst, NodeOp, NodeRef, Op, Region, TreeId, Type, Value, walk};
+use inkwell::values::{InstructionValue, MetadataValue};
+
+use crate::context::FuncCx;
+
+/// What kind of memory a storage is in.
+pub(crate) enum Place<'ctx> {
+    /// A local: no other thread sees it. Whether it outlives one iteration of the task's loop.
+    Local { accumulates: bool },
+    /// Memory with an alias tag.
+    Tagged(MetadataValue<'ctx>),
+    /// Any memory.
+    Unknown,
+}
+
+/// What a task changes.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    /// Memory that it writes.
+    classes: Vec<Class>,
+    /// Trees in which it takes cells away.
+    emptied: Vec<TreeId>,
+    /// Trees in which it makes cells active, or takes them away.
+    grown: Vec<TreeId>,
+    /// Nodes whose lists it makes.
+    listed: Vec<NodeRef>,
+    /// What it calls may change anything.
+    anything: bool,
+}
+
+impl Changed {
+    pub(crate) fn of(func: &Function, env: &Env, body: Region) -> Self {
+        let mut all = Self::default();
+        walk(func, body, &mut |func, inst| {
+            let op = &func[inst];
+            if let Op::Node(op) = op {
+                all.note(op);
+            }
+            match change(op) {
+                Change::Nothing | Change::Below(_) => {}
+                Change::Storages(places) => {
+                    for &place in places {
+                        match has_classes(func, place) {
+                            true => all.classes.extend(classes(func, env, place)),
+                            false => all.anything = true,
+                        }
+                    }
+                }
+                // What threads do together writes nothing; what the others write, the task does.
+                Change::Anything => all.anything |= !matches!(op, Op::Threads { .. }),
+            }
+        });
+        all
+    }
+
+    fn note(&mut self, op: &NodeOp) {
+        match op {
+            NodeOp::Release { node, .. }
+            | NodeOp::ReleaseAll { node, .. }
+            | NodeOp::Wipe { node, .. }
+            | NodeOp::Collect { node } => {
+                self.emptied.push(node.tree);
+                self.grown.push(node.tree);
+            }
+            NodeOp::Obtain { node, .. } | NodeOp::Extend { node, .. } => self.grown.push(node.tree),
+            NodeOp::ListStale { node }
+            | NodeOp::ListCount { node, .. }
+            | NodeOp::ListScan { node, .. }
+            | NodeOp::ListPut { node, .. } => self.listed.push(*node),
+            NodeOp::Ambient { .. }
+            | NodeOp::Root { .. }
+            | NodeOp::Linearize { .. }
+            | NodeOp::Lookup { .. }
+            | NodeOp::Child { .. }
+            | NodeOp::Find { .. }
+            | NodeOp::CellIsActive { .. }
+            | NodeOp::MaskWord { .. }
+            | NodeOp::NextActive { .. }
+            | NodeOp::ActiveEnd { .. }
+            | NodeOp::ContainerLength { .. }
+            | NodeOp::ListOffset { .. }
+            | NodeOp::ListLen { .. }
+            | NodeOp::ListEntry { .. }
+            | NodeOp::NRecycled { .. }
+            | NodeOp::Recycled { .. } => {}
+        }
+    }
+
+    /// Whether a storage of a tree or an array holds the same as long as the task runs.
+    fn leaves(&self, func: &Function, env: &Env, place: Value) -> bool {
+        let lasts = |class: &Class| match class {
+            // Where a cell becomes active there were zeros, and are.
+            Class::Place(node) => !self.emptied.contains(&node.tree),
+            Class::Array(_) | Class::Arrays => true,
+            Class::Local(_) | Class::Temp(_) | Class::Shared(_) => false,
+        };
+        let same = |class: &Class| lasts(class) && !self.classes.contains(class);
+        !self.anything && has_classes(func, place) && classes(func, env, place).iter().all(same)
+    }
+
+    /// Whether the same cells of a tree are active as long as the task runs.
+    pub(crate) fn leaves_cells(&self, tree: TreeId) -> bool {
+        !self.anything && !self.grown.contains(&tree)
+    }
+
+    /// Whether a node's list is the same as long as the task runs.
+    pub(crate) fn leaves_list(&self, node: NodeRef) -> bool {
+        !self.anything && !self.listed.contains(&node)
+    }
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    pub(crate) fn place(&mut self, place: Value) -> Place<'ctx> {
+        match self.func.def_op(place) {
+            Some(Op::Local {}) => Place::Local {
+                accumulates: self.func.def(place).is_some_and(|l| self.outlives_loop(l)),
+            },
+            Some(&Op::ElemRef { base, .. }) => self.place(base),
+            Some(Op::Node(NodeOp::Child { node, .. })) => {
+                let name = node.to_string();
+                Place::Tagged(self.tag(&name))
+            }
+            Some(&Op::ArrayAt { array, .. }) => {
+                let name = if is_apart(self.func, &self.module.env, array) {
+                    array.to_string()
+                } else {
+                    "arrays".to_owned()
+                };
+                Place::Tagged(self.tag(&name))
+            }
+            Some(Op::TempAt { .. }) => Place::Tagged(self.tag("temporaries")),
+            Some(Op::Shared {}) => Place::Tagged(self.tag("shared")),
+            _ => Place::Unknown,
+        }
+    }
+
+    /// Whether a local is made outside the parallel loop that is being lowered.
+    pub(crate) fn outlives_loop(&self, local: Inst) -> bool {
+        self.task
+            .as_ref()
+            .is_some_and(|task| !task.serial && self.func.regions[task.body].insts.contains(&local))
+    }
+
+    /// The alias tag of a kind of memory.
+    pub(crate) fn tag(&mut self, name: &str) -> MetadataValue<'ctx> {
+        if let Some(&tag) = self.cx.tags.get(name) {
+            return tag;
+        }
+        let zero = self.b.i64_type().const_zero();
+        let root = self.b.node(&[self.b.string("aerogel").into()]);
+        let ty = self
+            .b
+            .node(&[self.b.string(name).into(), root.into(), zero.into()]);
+        let tag = self.b.node(&[ty.into(), ty.into(), zero.into()]);
+        self.cx.tags.insert(name.to_owned(), tag);
+        tag
+    }
+
+    pub(crate) fn mark_access(&mut self, inst: InstructionValue<'ctx>, place: &Place<'ctx>) {
+        match *place {
+            Place::Tagged(tag) => self.b.mark(inst, "tbaa", tag),
+            // LLVM sees that a local's address goes nowhere if it is used in few places only.
+            Place::Local { .. } => {
+                let tag = self.tag("locals");
+                self.b.mark(inst, "tbaa", tag);
+            }
+            Place::Unknown => {}
+        }
+        if let Some(group) = self.group
+            && !matches!(place, Place::Local { .. })
+        {
+            self.b.mark(inst, "llvm.access.group", group);
+        }
+    }
+
+    pub(crate) fn pointee(&self, place: Value) -> ScalarType {
+        let ty = self.func.ty(place).pointee().and_then(Type::scalar);
+        ty.expect("whole tensors are taken apart before")
+    }
+
+    /// Says of a read on a GPU what cannot be seen in its address.
+    pub(crate) fn mark_on_grid(&self, inst: InstructionValue<'ctx>, place: Value) {
+        let (func, env) = (self.func, &self.module.env);
+        self.mark_lasting(inst, |changed| changed.leaves(func, env, place));
+        self.align(inst, place);
+    }
+
+    /// Says that what is read stays as it is, if a task of a GPU leaves it so.
+    pub(crate) fn mark_lasting(
+        &self,
+        inst: InstructionValue<'ctx>,
+        leaves: impl FnOnce(&Changed) -> bool,
+    ) {
+        if self.changed.as_ref().is_some_and(leaves) {
+            self.b.mark(inst, "invariant.load", self.b.node(&[]));
+        }
+    }
+
+    /// Says on a GPU what the address of a place of a tree is a multiple of.
+    pub(crate) fn align(&self, inst: InstructionValue<'ctx>, place: Value) {
+        let Some(Op::Node(NodeOp::Child { node, .. })) = self.func.def_op(place) else {
+            return;
+        };
+        if !self.cx.target.grid {
+            return;
+        }
+        let tree = &self.module.env.trees[node.tree];
+        let data = &tree[node.node];
+        let Some(cell) = data.parent else { return };
+        let align = match data.offset_in_cell {
+            0 => tree.cell_align(cell),
+            offset => tree.cell_align(cell).min(1 << offset.trailing_zeros()),
+        };
+        inst.set_alignment(align as u32)
+            .expect("an alignment is a power of two");
+    }
+}

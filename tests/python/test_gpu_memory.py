@@ -1,0 +1,247 @@
+"""How the threads of a GPU read, write and change memory: which instructions do it, and how many."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from test_gpu import run
+
+import aerogel as ti
+
+KERNELS = """
+import numpy as np
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error", offline_cache=False)
+n = 1024
+four, four_out, pair, three = (ti.Vector.field(k, ti.f32, n) for k in (4, 4, 2, 3))
+x, y, plain = ti.field(ti.f32), ti.field(ti.f32), ti.field(ti.f32, n)
+blocks = ti.root.pointer(ti.i, 16)
+blocks.dense(ti.i, 64).place(x, y)
+
+@ti.kernel
+def fill():
+    for i in four:
+        four[i], pair[i], three[i] = [i, 1, 2, 3], [4, 5], [6, 7, 8]
+        plain[i] = i
+    for i in range(n // 4):
+        x[i] = i
+
+@ti.kernel
+def reads_only():
+    for i in four:
+        four_out[i] = four[i] + pair[i][0] + pair[i][1]
+
+@ti.kernel
+def changes():
+    for i in four:
+        four[i] = 2 * four[i]
+
+@ti.kernel
+def reads_thirds():
+    for i in three:
+        plain[i] += three[i].sum()
+
+@ti.kernel
+def reads_cells():
+    for i in x:
+        plain[i] = x[i]
+
+@ti.kernel
+def grows():
+    for i in range(n):
+        y[i] = x[i] + 1
+
+@ti.kernel
+def takes_away():
+    for i in range(n // 64):
+        plain[i] = x[i]
+        ti.deactivate(blocks, i)
+
+@ti.real_func
+def put(i: ti.i32, k: ti.i32):
+    plain[i] = k
+    if k > 0:
+        put(i, k - 1)
+
+@ti.kernel
+def calls():
+    for i in range(n):
+        put(i, 2)
+        four[i][0] = three[i][0]
+
+@ti.kernel
+def arrays(a: ti.types.ndarray(ti.f32, 1), b: ti.types.ndarray(ti.f32, 1)):
+    for i in range(n):
+        b[i] += a[i]
+
+fill()
+reads_only()
+assert (four_out.to_numpy() == four.to_numpy() + 9).all()
+changes()
+assert four[7][0] == 14
+reads_thirds()
+reads_cells()
+grows()
+assert y[n - 1] == 1 and y[5] == 6
+a, b = ti.ndarray(ti.f32, n), ti.ndarray(ti.f32, n)
+arrays(a, b)
+takes_away()
+assert blocks.stats()[0]["cells"] == 0
+calls()
+ti.sync()
+"""
+
+
+@pytest.fixture(scope="module")
+def loads(tmp_path_factory):
+    """Of each task how numbers of 32 bits are read and written."""
+    folder = tmp_path_factory.mktemp("ptx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        code, _, err = run(KERNELS, AEROGEL_CUDA="machine", AEROGEL_KEEP_PTX=str(folder))
+    assert code == 0, err
+    found = {}
+    for path in folder.glob("*.ptx"):
+        for entry in re.split(r"(?=\.entry)", path.read_text())[1:]:
+            name = entry.split("(")[0].split()[1]
+            words = re.findall(r"\b((?:ld|st)\.global\S*\.b32)", entry.split("\n}")[0])
+            found[name] = words
+    return found
+
+
+def test_what_a_task_only_reads_goes_by_the_cache_for_constants(loads):
+    assert loads["arrays$0"] == ["ld.global.nc.b32", "ld.global.b32", "st.global.b32"]
+    assert loads["reads_thirds$0"] == ["ld.global.nc.b32"] * 3 + ["ld.global.b32", "st.global.b32"]
+    # The list has been made by the task before; which cells are active, and what they hold, stays.
+    assert loads["reads_cells$5"] == ["ld.global.nc.b32"] * 2 + ["st.global.b32"]
+    # Cells that become active are zero before and after; which are active changes.
+    assert sorted(word for word in loads["grows$0"] if "ld" in word) == ["ld.global.b32", "ld.global.nc.b32"]
+
+
+def test_what_a_task_changes_does_not(loads):
+    for name in ("changes$0", "takes_away$0", "calls$0"):
+        assert any("ld" in word for word in loads[name]), name
+        assert not any(".nc" in word for word in loads[name]), name
+
+
+def test_neighbours_are_one_access(loads):
+    assert loads["reads_only$0"] == ["ld.global.nc.v4.b32", "ld.global.nc.v2.b32", "st.global.v4.b32"]
+    assert loads["changes$0"] == ["ld.global.v4.b32", "st.global.v4.b32"]
+    # Triples begin anywhere.
+    assert not any(".v" in word for word in loads["reads_thirds$0"])
+
+
+@pytest.mark.parametrize("dtype", [ti.i8, ti.f16, ti.f32, ti.f64])
+@pytest.mark.parametrize("n", [2, 3, 4, 8])
+def test_vectors_wherever_they_lie(arch, dtype, n):
+    lead = ti.field(ti.i8)
+    fields = [ti.Vector.field(n, dtype) for _ in range(5)]
+    ti.root.place(lead)
+    ti.root.dense(ti.i, 5).place(fields[0])
+    ti.root.dense(ti.i, 37).place(fields[1], ti.field(dtype))
+    ti.root.pointer(ti.i, 5).dense(ti.i, 3).place(fields[2])
+    ti.root.bitmasked(ti.i, 7).place(fields[3])
+    ti.root.hash(ti.i, 64).place(fields[4])
+
+    @ti.kernel
+    def step(x: ti.template(), k: int):
+        for i in range(5):
+            x[i] = x[4 - i] * 0 + [i + k + a for a in ti.static(range(n))]
+
+    @ti.kernel
+    def move(x: ti.template(), y: ti.template()):
+        for i in range(5):
+            y[i] = x[i]
+
+    expected = np.arange(5)[:, None] + np.arange(n)
+    for k, x in enumerate(fields):
+        step(x, k)
+        assert all((x[i].to_numpy() == expected[i] + k).all() for i in range(5))
+        move(x, fields[k - 1])
+        assert all((fields[k - 1][i].to_numpy() == expected[i] + k).all() for i in range(5))
+
+
+ACTIVATING = """
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error", offline_cache=False)
+b, d, n = ti.field(ti.i32), ti.field(ti.i32), 4096
+masked = ti.root.bitmasked(ti.i, n)
+masked.place(b)
+lists = ti.root.dense(ti.i, 4).dynamic(ti.j, n, 32)
+lists.place(d)
+places = ti.field(ti.i32, n)
+
+@ti.kernel
+def bits():
+    for i in range(n):
+        b[i] = i
+
+@ti.kernel
+def appended():
+    for i in range(n):
+        places[i] = d[i % 4].append(i)
+
+bits()
+appended()
+assert b.to_numpy().sum() == n * (n - 1) // 2 and masked.stats()[0]["cells"] == n
+assert all(d[i % 4, places[i]] == i for i in range(n)) and lists.stats()[0]["cells"] == n
+"""
+
+
+def test_a_warp_sets_bits_of_a_word_and_lengthens_a_list_once(tmp_path):
+    log = tmp_path / "counts"
+    code, _, err = run(ACTIVATING, AEROGEL_CUDA="machine", AEROGEL_COUNT=str(log))
+    assert code == 0, err
+    counts = [json.loads(line) for line in log.read_text().splitlines()]
+    atomics = {name: sum(c["atomics"] for c in counts if c["kernel"].startswith(name)) for name in ("bits", "appended")}
+    # One for each of 128 words, where each lane had one; and a mark.
+    assert 128 <= atomics["bits"] <= 128 + 4
+    # One for each warp and list; and elements for chunks, for which four blocks may come at once.
+    assert 4 * 128 <= atomics["appended"] <= 4 * 128 + 4 * 7 * 4 * 4
+
+
+def test_lanes_that_append_to_several_lists(arch):
+    x, n = ti.field(ti.i32), 3000
+    lists = ti.root.dense(ti.i, 7).dynamic(ti.j, 1000, 8)
+    lists.place(x)
+    places = ti.field(ti.i32, n)
+
+    @ti.kernel
+    def fill():
+        for i in range(n):
+            if i % 5 != 2:
+                places[i] = ti.append(lists, i * i % 7, i)
+
+    @ti.kernel
+    def look() -> ti.i32:
+        bad = 0
+        for i in range(n):
+            if i % 5 != 2:
+                bad += x[i * i % 7, places[i]] != i
+        return bad
+
+    fill()
+    assert look() == 0
+    took = np.array([i * i % 7 for i in range(n) if i % 5 != 2])
+    where = places.to_numpy()[[i % 5 != 2 for i in range(n)]]
+    for k in range(7):
+        of_list = np.sort(where[took == k])
+        assert (of_list == np.arange(len(of_list))).all()
+
+
+def test_lanes_see_the_bits_that_others_set_for_them(arch):
+    x, seen = ti.field(ti.i32), ti.field(ti.i32, 256)
+    node = ti.root.bitmasked(ti.i, 256)
+    node.place(x)
+
+    @ti.kernel
+    def touch():
+        for i in range(256):
+            if i % 3 != 0:
+                ti.activate(node, i)
+                seen[i] = ti.is_active(node, i)
+
+    touch()
+    assert (seen.to_numpy() == (np.arange(256) % 3 != 0)).all()
+    assert node.stats()[0]["cells"] == 170
