@@ -3,6 +3,8 @@
 //! Products of float matrices are `faer`'s, on copies: a copy of `n * k` numbers is little beside `n * k * m` products.
 //! Products of other numbers are as the interpreter does them.
 
+use std::cell::Cell;
+
 use aerogel_base::ScalarType;
 use aerogel_linalg::multiply;
 use aerogel_runtime::buffer::MemoryError;
@@ -94,19 +96,36 @@ fn products<T: Stored>(
         unreachable!("the verifier counts axes");
     };
     let there = rows.min(n - first);
-    let right = T::read(b)?;
-    let mut left = bytemuck::zeroed_vec::<T>(there * k);
-    let mut result = bytemuck::zeroed_vec::<T>(there * m);
+    let mut spare = SPARE.take();
+    let [left, right, result] = &mut spare;
+    let left = numbers::<T>(left, there * k);
+    let right = numbers::<T>(right, k * m);
+    let result = numbers::<T>(result, there * m);
     for at in 0..batch.iter().product() {
-        T::read_from(a, (at * n + first) * k, &mut left)?;
-        multiply(
-            &left,
-            &right[at * k * m..][..k * m],
-            &mut result,
-            [there, k, m],
-            n_threads,
-        );
-        T::write_to(out, at * rows * m, &result)?;
+        T::read_from(a, (at * n + first) * k, left)?;
+        T::read_from(b, at * k * m, right)?;
+        multiply(left, right, result, [there, k, m], n_threads);
+        T::write_to(out, at * rows * m, result)?;
+    }
+    if spare.iter().all(|words| words.len() <= MOST_SPARE) {
+        SPARE.set(spare);
     }
     Ok(())
+}
+
+thread_local! {
+    /// Memory of copies between calls: the system takes longer to give it than copying does.
+    static SPARE: Cell<[Vec<u64>; 3]> = const { Cell::new([const { Vec::new() }; 3]) };
+}
+
+/// Words that are kept of each copy.
+const MOST_SPARE: usize = 4 << 20;
+
+/// So many numbers in words, of which more are made where they do not suffice.
+fn numbers<T: Stored>(words: &mut Vec<u64>, n: usize) -> &mut [T] {
+    let needed = (n * size_of::<T>()).div_ceil(size_of::<u64>());
+    if words.len() < needed {
+        words.resize(needed, 0);
+    }
+    &mut bytemuck::cast_slice_mut(words)[..n]
 }
