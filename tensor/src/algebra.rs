@@ -11,7 +11,7 @@ use aerogel_linalg::fourier::{self, Transformed};
 use aerogel_runtime::buffer::MemoryError;
 use bytemuck::Pod;
 
-use crate::plan::Operand;
+use crate::operand::Operand;
 
 aerogel_base::kinds! {
     /// What is computed of matrices.

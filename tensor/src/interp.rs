@@ -13,7 +13,8 @@ use crate::algebra::LibraryError;
 use crate::cells::Fields;
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::extents::{extent, number};
-use crate::plan::{Operand, RunError};
+use crate::operand::Operand;
+use crate::plan::RunError;
 use crate::program::{Buffer, Call, Dim, For, Library, Program, Role, Stmt, Store, Var};
 use crate::region::Run;
 

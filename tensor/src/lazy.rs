@@ -19,8 +19,9 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::CompileError;
 
 use crate::expr::ExprDef;
+use crate::operand::Operand;
 use crate::passes::Options;
-use crate::plan::{Operand, Plan, RunError, Settings};
+use crate::plan::{Plan, RunError, Settings};
 use crate::program::{Buffer, DimDef, Program, Role, Stmt};
 use crate::record::{Recorded, Recording};
 use crate::slice::{Makers, Slice, slice};

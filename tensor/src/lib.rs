@@ -14,6 +14,7 @@ pub mod interp;
 pub mod lazy;
 mod library;
 mod lower;
+mod operand;
 mod parse;
 pub mod passes;
 mod plan;
@@ -29,8 +30,9 @@ pub use aerogel_ir::ParseError;
 pub use cells::Fields;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub use lower::{Kernel, Parameter, lower};
+pub use operand::Operand;
 pub use parse::parse;
-pub use plan::{Codes, Operand, Plan, RunError, Settings};
+pub use plan::{Codes, Plan, RunError, Settings};
 pub use program::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
 };

@@ -11,7 +11,7 @@ use aerogel_runtime::buffer::MemoryError;
 
 use crate::algebra::{self, LibraryError, Stored};
 use crate::interp::{self, Array, Failure};
-use crate::plan::Operand;
+use crate::operand::Operand;
 use crate::program::Library;
 use crate::sort;
 

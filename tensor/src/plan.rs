@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{TreeId, print_module};
 use aerogel_runtime::TreeMemory;
@@ -19,21 +19,11 @@ use crate::extents::{extent, number};
 use crate::interp::{self, Scope, eval_in};
 use crate::library;
 use crate::lower::{Parameter, lower};
+use crate::operand::Operand;
 use crate::passes::{self, Touched};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Program, Role, Stmt, Var};
 use crate::region::{self, Raised};
 use crate::verify::verify;
-
-/// A row-major array in memory.
-#[derive(Clone)]
-pub struct Operand {
-    /// Its bytes.
-    pub buffer: Arc<Bytes>,
-    /// The type of its elements.
-    pub ty: ScalarType,
-    /// Its extents.
-    pub shape: Vec<usize>,
-}
 
 /// Why a program ended early. Inputs that it changes are then as far as it got.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,71 +75,6 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
-
-impl Operand {
-    /// An array of zeros.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub fn zeros(ty: ScalarType, shape: &[usize]) -> Result<Self, MemoryError> {
-        let bytes = Self::bytes(ty, shape)?;
-        Ok(Self {
-            buffer: Arc::new(Bytes::zeroed(bytes)?),
-            ty,
-            shape: shape.to_vec(),
-        })
-    }
-
-    /// How many bytes an array takes.
-    fn bytes(ty: ScalarType, shape: &[usize]) -> Result<usize, MemoryError> {
-        let size = ty.bytes() as usize;
-        let bytes = shape.iter().try_fold(size, |n, &e| n.checked_mul(e));
-        bytes.ok_or(MemoryError::OutOfMemory { bytes: usize::MAX })
-    }
-
-    /// What the interpreter takes for it.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub fn of(array: &interp::Array) -> Result<Self, MemoryError> {
-        let operand = Self::zeros(array.ty, &array.shape)?;
-        operand.take(array)?;
-        Ok(operand)
-    }
-
-    /// The same for the interpreter.
-    ///
-    /// # Errors
-    /// If the bytes are not there.
-    pub fn to_array(&self) -> Result<interp::Array, MemoryError> {
-        let size = self.ty.bytes() as usize;
-        let n: usize = self.shape.iter().product();
-        let elements = (0..n).map(|k| self.buffer.read_scalar(self.ty, k * size));
-        Ok(interp::Array {
-            ty: self.ty,
-            shape: self.shape.clone(),
-            data: elements.collect::<Result<Vec<Scalar>, _>>()?,
-        })
-    }
-
-    /// The same numbers in memory of their own.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub fn copied(&self) -> Result<Self, MemoryError> {
-        let out = Self::zeros(self.ty, &self.shape)?;
-        let mut bytes = vec![0; out.buffer.len()];
-        self.buffer.read(0, &mut bytes)?;
-        out.buffer.write(0, &bytes)?;
-        Ok(out)
-    }
-
-    pub(crate) fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {
-        let size = self.ty.bytes() as usize;
-        let mut all = array.data.iter().enumerate();
-        all.try_for_each(|(k, &value)| self.buffer.write_scalar(k * size, value))
-    }
-}
 
 /// A program ready to run: what the host does, with a kernel for each `for`.
 pub struct Plan {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use aerogel_base::{Scalar, Span, entity};
 use aerogel_ir::TreeId;
 
-use crate::plan::{Operand, RunError};
+use crate::operand::Operand;
+use crate::plan::RunError;
 use crate::program::Buffer;
 
 entity! {

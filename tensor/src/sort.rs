@@ -6,7 +6,7 @@
 use aerogel_base::ScalarType;
 use aerogel_runtime::buffer::MemoryError;
 
-use crate::plan::Operand;
+use crate::operand::Operand;
 
 /// Sorts along the last axis: the numbers, and from where each is. NaN is behind all.
 pub(crate) fn rows(

@@ -1,0 +1,84 @@
+//! Arrays that programs are run on.
+
+use std::sync::Arc;
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
+
+use crate::interp;
+
+/// A row-major array in memory.
+#[derive(Clone)]
+pub struct Operand {
+    /// Its bytes.
+    pub buffer: Arc<Bytes>,
+    /// The type of its elements.
+    pub ty: ScalarType,
+    /// Its extents.
+    pub shape: Vec<usize>,
+}
+
+impl Operand {
+    /// An array of zeros.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn zeros(ty: ScalarType, shape: &[usize]) -> Result<Self, MemoryError> {
+        let bytes = Self::bytes(ty, shape)?;
+        Ok(Self {
+            buffer: Arc::new(Bytes::zeroed(bytes)?),
+            ty,
+            shape: shape.to_vec(),
+        })
+    }
+
+    /// How many bytes an array takes.
+    pub(crate) fn bytes(ty: ScalarType, shape: &[usize]) -> Result<usize, MemoryError> {
+        let size = ty.bytes() as usize;
+        let bytes = shape.iter().try_fold(size, |n, &e| n.checked_mul(e));
+        bytes.ok_or(MemoryError::OutOfMemory { bytes: usize::MAX })
+    }
+
+    /// What the interpreter takes for it.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn of(array: &interp::Array) -> Result<Self, MemoryError> {
+        let operand = Self::zeros(array.ty, &array.shape)?;
+        operand.take(array)?;
+        Ok(operand)
+    }
+
+    /// The same for the interpreter.
+    ///
+    /// # Errors
+    /// If the bytes are not there.
+    pub fn to_array(&self) -> Result<interp::Array, MemoryError> {
+        let size = self.ty.bytes() as usize;
+        let n: usize = self.shape.iter().product();
+        let elements = (0..n).map(|k| self.buffer.read_scalar(self.ty, k * size));
+        Ok(interp::Array {
+            ty: self.ty,
+            shape: self.shape.clone(),
+            data: elements.collect::<Result<Vec<Scalar>, _>>()?,
+        })
+    }
+
+    /// The same numbers in memory of their own.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn copied(&self) -> Result<Self, MemoryError> {
+        let out = Self::zeros(self.ty, &self.shape)?;
+        let mut bytes = vec![0; out.buffer.len()];
+        self.buffer.read(0, &mut bytes)?;
+        out.buffer.write(0, &bytes)?;
+        Ok(out)
+    }
+
+    pub(crate) fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {
+        let size = self.ty.bytes() as usize;
+        let mut all = array.data.iter().enumerate();
+        all.try_for_each(|(k, &value)| self.buffer.write_scalar(k * size, value))
+    }
+}
