@@ -234,6 +234,55 @@ def test_tensors_from_outside_are_constants():
         program(t.asarray([1, 2]), table)
 
 
+def test_constants_stay_as_they_are():
+    ti.init(arch=ti.cpu, log_level="error")
+    outside = t.asarray([1.0, 2.0, 3.0])
+
+    @ti.kernel
+    def more(a: ti.types.ndarray()):
+        for i in a:
+            a[i] += 1.0
+
+    @p.program
+    def copies():
+        x = p.input([-1], ti.f32)
+        mine, other = t.asarray(outside), outside + 0
+        mine[0] = x[1]
+        more(other)
+        with p.loop(2):
+            other[1] += x[0]
+        return outside + x, mine, other
+
+    for _ in range(2):
+        assert [y.tolist() for y in copies(t.asarray([10.0, 20.0, 30.0]))] == [
+            [11, 22, 33],
+            [20, 2, 3],
+            [2, 23, 4],
+        ]
+    assert outside.tolist() == [1, 2, 3]
+
+    def store(x):
+        outside[0] = x[0]
+
+    def value(x):
+        outside.val = x
+
+    def add(x):
+        p.scatter_add(outside, t.asarray([0]), x[0])
+
+    for change in (store, value, add, lambda x: more(outside)):
+
+        @p.program
+        def program(change=change):
+            x = p.input([-1], ti.f32)
+            change(x)
+            return outside + x
+
+        with pytest.raises(ValueError, match="from outside.* is a constant of the program: copy it"):
+            program(t.ones(3))
+    assert outside.tolist() == [1, 2, 3]
+
+
 def test_a_tensor_of_another_program_is_none_of_this_one():
     ti.init(arch=ti.cpu, log_level="error")
     kept = []

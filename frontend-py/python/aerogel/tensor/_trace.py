@@ -77,6 +77,9 @@ class _Scope:
         self.number = -1
 
 
+_CONSTANT = "is a constant of the program: copy it there, as by `x = outside + 0`, or make it an `input`"
+
+
 class Trace:
     """A program while it is traced.
 
@@ -92,7 +95,7 @@ class Trace:
         self.inputs: list[Any] = []
         #: What each input of the recording is given: a tensor that the function took from outside, or nothing yet.
         self.given: list[Any] = []
-        self._constants: dict[int, Tensor] = {}
+        self._constants: dict[int, Any] = {}
         self.input_shapes: dict[Any, tuple[int, int]] = {}
         self.scopes: list[_Scope] = []
         #: The extents and the points of the kernel at hand.
@@ -127,8 +130,8 @@ class Trace:
             # Held, so that no other one gets its number.
             self.given.append(own)
             name = f"constant {len(self._constants)}"
-            self._constants[id(own)] = Tensor(self.native.input(name, own.dtype, list(own.shape)), tensor._outside)
-        return self._constants[id(own)]
+            self._constants[id(own)] = self.native.input(name, own.dtype, list(own.shape))
+        return Tensor(self._constants[id(own)], tensor._outside)
 
     def _known(self, extent: Any) -> Any:
         return extent if isinstance(extent, int) else self.native.dim_like(extent.native, extent.dim)
@@ -179,7 +182,9 @@ class Trace:
         return self.scopes[first:]
 
     def _own(self, target: Tensor) -> None:
-        """Refuses memory that was made outside of a function that `vmap` calls."""
+        """Refuses what is not the program's, and memory that was made outside of a function that `vmap` calls."""
+        if target._made is None or not self.native.owns(target._native):
+            raise ValueError(f"a tensor from outside {_CONSTANT}")
         if any(scope.is_map for scope in self.scopes[target._made.depth :]):
             raise ValueError("`vmap`: the function stores to memory that was made outside of it")
 
@@ -416,6 +421,8 @@ class Trace:
             value = place[key]
             if isinstance(value, ComplexTensor):
                 raise TypeError(f"argument `{name}` of {called} takes real numbers, not {value.dtype}")
+            if isinstance(value, Tensor):
+                value = inside(value)
             if not isinstance(value, Tensor) or not self.native.owns(value._native):
                 if kind == "value":
                     # As it is now.
@@ -429,6 +436,8 @@ class Trace:
         writes = self.native.kernel_writes(call, stand_ins)
         for tensor, written in zip(tensors, writes):
             if written:
+                if any(tensor._native is constant for constant in self._constants.values()):
+                    raise ValueError(f"{called} writes to a tensor from outside, which {_CONSTANT}")
                 self._let_change(tensor)
         natives = [self.native.dense(tensor._native) for tensor in tensors]
         results = [Tensor(native) for native in self.native.run_kernel(call, at, natives, writes)]
