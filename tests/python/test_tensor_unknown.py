@@ -299,3 +299,88 @@ def test_a_tensor_of_another_program_is_none_of_this_one():
     first(t.ones(2))
     with pytest.raises(ValueError, match="a tensor of a program and one of another"):
         second(t.ones(2))
+
+
+def test_masks_choose_elements_and_are_no_indices():
+    ti.init(arch=ti.cpu, log_level="error")
+    x, mask = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([False, False, True, True])
+
+    def stored(key, value=5.0):
+        def program(x):
+            y = x + 0
+            y[key(x)] = value
+            return y
+
+        return in_a_program(program, x)
+
+    expected = x.copy()
+    expected[mask] = 5
+    assert np.array_equal(stored(lambda x: t.asarray(mask)), expected)
+    assert np.array_equal(stored(lambda x: (t.asarray(mask),)), expected)
+    with pytest.raises(IndexError, match="a mask is the only index of a store"):
+        stored(lambda x: (t.asarray(mask), 0))
+    for wrong in ([True], [True] * 5):
+        with pytest.raises(ValueError, match=f"axis 0 has {len(wrong)} elements where 4 are needed"):
+            stored(lambda x: t.asarray(np.array(wrong)))
+    with pytest.raises(ValueError, match="axis 0 has 3 elements where 4 are needed"):
+        stored(lambda x: x[0] > 0)
+    with pytest.raises(IndexError, match="a mask with 3 axes for memory with 2"):
+        stored(lambda x: x[None] > 0)
+
+
+def test_stores_where_a_condition_holds_are_inside():
+    """Where it holds an index outside is an error; where it does not, none."""
+    ti.init(arch=ti.cpu, log_level="error")
+
+    @p.program
+    def shifted():
+        x, by = p.input([-1], ti.i32), p.input([], ti.i32)
+        (i,) = p.indices([x.shape[0]])
+        y = p.buffer([x.shape[0]], ti.i32)
+        y[i] = -1
+        with p.if_cond(x > 0):
+            y[i + by] = x
+        return y
+
+    @p.program
+    def counted():
+        x, by = p.input([-1], ti.i32), p.input([], ti.i32)
+        (i,) = p.indices([x.shape[0]])
+        y, before = p.buffer([x.shape[0]], ti.i32), p.buffer([x.shape[0]], ti.i32)
+        y[i], before[i] = 0, 7
+        with p.if_cond(x > 0):
+            before[i] = p.scatter_add_previous(y, i // 2 + by, x)
+        return y, before
+
+    def run(program, x, by):
+        return program(np.array(x, np.int32), np.array(by, np.int32))
+
+    assert run(shifted, [1, 2, 0], 1).tolist() == [-1, 1, 2]
+    assert run(shifted, [0, 2, 3], -1).tolist() == [2, 3, -1]
+    assert run(shifted, [], 5).tolist() == []
+    assert [y.tolist() for y in run(counted, [1, 2, 3, 0], 2)] == [[0, 0, 3, 3], [0, 1, 0, 7]]
+    for program, x, by in ((shifted, [1, 2, 3], 1), (shifted, [1, 2, 3], -1), (counted, [0, 0, 3], 2)):
+        with pytest.raises(IndexError, match="is outside 0..3"):
+            run(program, x, by)
+    assert run(shifted, [1, 2, 0], 1).tolist() == [-1, 1, 2]
+
+    @p.program
+    def last():
+        y = p.input([-1], ti.i32) + 0
+        return p.scatter_add_previous(y, -1, 2), y
+
+    assert [r.tolist() for r in last(np.array([1, 2, 3], np.int32))] == [3, [1, 2, 5]]
+
+
+def test_bounds_of_loops_are_integers():
+    ti.init(arch=ti.cpu, log_level="error")
+
+    def turns(bound):
+        n = p.const(0)
+        with p.loop(bound):
+            n.val += 1
+        return n
+
+    with pytest.raises(TypeError, match="the bounds of a loop are integers"):
+        in_a_program(lambda x: turns(x.sum()), A)
+    assert in_a_program(lambda x: turns((x * 0 + 1).sum().astype(ti.i32)), A) == A.size

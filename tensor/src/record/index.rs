@@ -228,14 +228,21 @@ impl Recording {
             outside,
         };
         match accum {
-            None => self.store_in_order(&points, &domain[points.len()..], vec![store]),
+            None => self.store_in_order(&points, &domain[points.len()..], vec![store], None),
             Some(_) => self.program.assign(&domain, store, self.span),
         }
         Ok(target)
     }
 
-    /// `for rest { loop over points { stores } }`: points that store to one place do so one after the other, row by row.
-    pub(super) fn store_in_order(&mut self, points: &[Dim], rest: &[Dim], stores: Vec<Store>) {
+    /// `for rest { loop over points { if wanted { stores } } }`: points that store to one place do so one after the other, row by
+    /// row.
+    pub(super) fn store_in_order(
+        &mut self,
+        points: &[Dim],
+        rest: &[Dim],
+        stores: Vec<Store>,
+        wanted: Option<Expr>,
+    ) {
         let n = self.product(points);
         let hi = self.program.extent(n);
         let var = self.program.var(ScalarType::I32);
@@ -256,7 +263,10 @@ impl Recording {
                 ..store
             })
         });
-        let stores = stores.collect();
+        let mut stores: Vec<Stmt> = stores.collect();
+        if let Some(wanted) = wanted {
+            stores = vec![Stmt::If(moved(wanted), stores, Vec::new())];
+        }
         let body = vec![Stmt::Loop {
             var,
             lo: self.program.exprs.i32(0),

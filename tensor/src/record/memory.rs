@@ -1,7 +1,9 @@
 //! Stores to memory of a program's own, and what has to hold.
 
-use crate::expr::{Expr, Outside};
-use crate::program::{Accum, Buffer, Dim, Store};
+use aerogel_base::Scalar;
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Accum, Buffer, Dim, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
@@ -86,8 +88,16 @@ impl Recording {
         operands.push(value);
         operands.extend(mask);
         let cells = self.cells_of("store", &operands)?;
-        let (domain, store) = self.store_of(target, &operands, accum, outside)?;
-        self.store_over(&domain, cells, store);
+        let (domain, store, wanted) = self.store_of(target, &operands, accum, outside)?;
+        match wanted {
+            None => self.store_over(&domain, cells, store),
+            Some(wanted) => {
+                self.numbers.remove(&target);
+                self.forget();
+                let body = vec![Stmt::If(wanted, vec![Stmt::Store(store)], Vec::new())];
+                self.for_cells(domain, cells, body);
+            }
+        }
         Ok(())
     }
 
@@ -112,8 +122,21 @@ impl Recording {
             // Said as for any store.
             self.store_at(target, index, value, Some(accum), outside, mask)?;
         }
-        let (domain, store) = self.store_of(target, &operands, Some(accum), outside)?;
+        let (domain, store, wanted) = self.store_of(target, &operands, Some(accum), outside)?;
         let before = self.program.temporary(self.ty(target), &domain);
+        if wanted.is_some() {
+            // Where nothing is put.
+            let zero = Scalar::zero(self.ty(target));
+            let nothing = Store {
+                target: before,
+                index: self.program.axes(domain.len()),
+                value: self.program.exprs.constant(zero),
+                accum: None,
+                init: false,
+                outside: Outside::Never,
+            };
+            self.store_over(&domain, None, nothing);
+        }
         let old = self
             .program
             .load(target, store.index.clone(), store.outside);
@@ -127,19 +150,20 @@ impl Recording {
         };
         self.numbers.remove(&target);
         self.forget();
-        self.store_in_order(&domain, &[], vec![taken, store]);
+        self.store_in_order(&domain, &[], vec![taken, store], wanted);
         self.forget();
         Ok(before)
     }
 
-    /// A store at the points to which indices, a value and perhaps a mask are stretched.
+    /// A store at the points to which indices, a value and perhaps a mask are stretched, and where it is done, if its indices do
+    /// not say so themselves.
     fn store_of(
         &mut self,
         target: Buffer,
         operands: &[Buffer],
         accum: Option<Accum>,
         outside: Outside,
-    ) -> Recorded<(Vec<Dim>, Store)> {
+    ) -> Recorded<(Vec<Dim>, Store, Option<Expr>)> {
         let rank = self.rank(target);
         let (domain, elements) = self.stretched("store", operands)?;
         let mut at: Vec<Expr> = Vec::new();
@@ -149,7 +173,11 @@ impl Recording {
             at.push(i);
         }
         let mut outside = outside;
-        if let Some(&wanted) = elements.get(rank + 1) {
+        let mut only_at = None;
+        if outside == Outside::Error && !self.is_inside(&domain, target, &at) {
+            // An index that is outside where nothing is stored is none, and an error elsewhere.
+            only_at = elements.get(rank + 1).copied();
+        } else if let Some(&wanted) = elements.get(rank + 1) {
             // What is masked out goes outside, where a store does nothing; the other indices are brought inside first.
             let nowhere = self.program.exprs.i32(-1);
             for (axis, e) in at.iter_mut().enumerate() {
@@ -166,7 +194,15 @@ impl Recording {
             init: false,
             outside,
         };
-        Ok((domain, store))
+        Ok((domain, store, only_at))
+    }
+
+    /// Whether indices are axes of a domain as long as the buffer's.
+    fn is_inside(&self, domain: &[Dim], target: Buffer, index: &[Expr]) -> bool {
+        let mut all = index.iter().zip(self.shape(target));
+        all.all(|(&e, dim)| {
+            matches!(self.program.exprs[e], ExprDef::Axis(k) if domain[k as usize] == dim)
+        })
     }
 
     fn brought_inside(

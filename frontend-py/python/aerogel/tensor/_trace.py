@@ -13,7 +13,7 @@ from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.data._sparsity import SPARSE
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
-from aerogel.tensor import _items, _shapes, _types
+from aerogel.tensor import _items, _shapes, _types, _unknown
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
 
@@ -78,6 +78,11 @@ class _Scope:
 
 
 _CONSTANT = "is a constant of the program: copy it there, as by `x = outside + 0`, or make it an `input`"
+
+
+def _refuse_masks(keys: tuple[Any, ...]) -> None:
+    if any(isinstance(k, Tensor) and k.dtype is u1 for k in keys):
+        raise IndexError("a mask is the only index of a store, as in `x[mask] = 0`; choose by `where` elsewhere")
 
 
 class Trace:
@@ -240,9 +245,10 @@ class Trace:
             self.store_field(target, key, value, how)
             return
         value = _kept(value, target.dtype)
-        if isinstance(key, Tensor) and key.dtype is u1:
-            self._store_where(target, key, value, how)
+        if len(keys) == 1 and isinstance(keys[0], Tensor) and keys[0].dtype is u1:
+            self._store_where(target, keys[0], value, how)
             return
+        _refuse_masks(keys)
         is_row = len(keys) < target.ndim and not any(isinstance(k, Tensor) for k in keys)
         if is_row or any(_is_part(k) for k in keys):
             index, shape = _items.places(target, keys)
@@ -265,6 +271,10 @@ class Trace:
             )
         from aerogel.tensor._searching import where
 
+        if condition.ndim > target.ndim:
+            raise IndexError(f"a mask with {condition.ndim} axes for memory with {target.ndim}")
+        for axis in range(condition.ndim):
+            _unknown.demand(condition, axis, target.shape[axis])
         condition = Tensor(condition._native.unsqueeze(list(range(condition.ndim, target.ndim))))
         every = self.extents(target.shape)
         index = tuple(Tensor(_native.NativeTensor.iota(every, k, "i32", self.native)) for k in range(target.ndim))
@@ -395,7 +405,8 @@ class Trace:
             raise TypeError("what was there before is known of memory of the program, not of a field")
         keys = key if isinstance(key, tuple) else (key,)
         value = _kept(value, target.dtype)
-        index = [self.index(k)._native for k in keys]
+        _refuse_masks(keys)
+        index = [self.index(k)._native for k in self._from_start(target, keys)]
         self._let_change(target)
         mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
         return Tensor(self.native.store_with_previous(target._native, index, value._native, how, mode, self.mask()))
@@ -486,7 +497,11 @@ class Trace:
     @contextlib.contextmanager
     def loop(self, begin: Any, end: Any, step: int) -> Iterator[Tensor]:
         """A loop; its counter is one number, or one for each point if the bounds are."""
-        lo, hi = (x.astype("i32") if x.dtype.is_float else x for x in operands(begin, end))
+        lo, hi = operands(begin, end)
+        if self.divides_integers:
+            lo, hi = (x.astype("i32") if x.dtype.is_float else x for x in (lo, hi))
+        elif lo.dtype.is_float or hi.dtype.is_float:
+            raise TypeError(f"the bounds of a loop are integers, not {lo.dtype} and {hi.dtype}: round them by `astype`")
         if not isinstance(step, int) or step == 0:
             raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
         scope = _Scope(is_loop=True)
