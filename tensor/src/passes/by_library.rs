@@ -20,7 +20,7 @@ use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Call, Dim, For, Library, Program, Stmt, Store};
 
 /// So many rows at a time: the right factor, which the library puts into an order of its own each time, is read by many.
-const ROWS: u64 = 512;
+pub(super) const ROWS: u64 = 512;
 
 /// The statements that make a product, and whether they also make what a `for` makes of it.
 pub(super) fn run(

@@ -278,7 +278,7 @@ fn is_small(program: &Program, factors: &Factors, options: Options) -> bool {
     let extents =
         [&factors.rows, &factors.columns, &factors.inner].map(|axes| known(program, factors, axes));
     // Numbers of rows beyond the last one stay below the largest index.
-    let most = i32::MAX as u64 - 64;
+    let most = i32::MAX as u64 - by_library::ROWS;
     if extents.iter().flatten().any(|&n| n > most) {
         return true;
     }
