@@ -13,12 +13,9 @@ VIZ     := gui/python/aerogel_viz
 # Tests of numbers: what may differ between processors shows here.
 NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
 
-# What a GPU does in another way than a processor: memory, sums, sparse trees, gradients, messages.
-GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py gpu_blocks.py gpu_memory.py fields.py arrays.py atomics.py ad_tape.py ad_marches.py sparse_data.py sparse_activity.py sparse_soak.py kernel_errors.py random_returns.py structs.py)
-
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build viz demo gallery docs test levels gpu-test gpu-bench gpu-sample aarch64 differential bench lint examples wheel viz-wheel clean
+.PHONY: help setup build viz demo gallery docs test levels gpu-test gpu-bench gpu-machine aarch64 differential bench lint examples wheel viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -63,14 +60,15 @@ levels: build ## What computes with floats, once more at each level of x86-64 th
 		AEROGEL_CPU=$$level $(PY) -m pytest -q $(NUMERICAL) || exit 1; \
 	done
 
-gpu-test: build ## The Python tests on an NVIDIA GPU; AEROGEL_CUDA=machine stands in for one
-	AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q tests/python
+gpu-test: ## The Python tests on an NVIDIA GPU, from a wheel in dist/ or what is built here; AEROGEL_CUDA=machine stands in for one
+	scripts/gpu_test.sh $(ARGS)
 
 gpu-bench: ## Benchmarks on an NVIDIA GPU, beside Taichi and Warp, from a wheel in dist/ or what is built here
 	scripts/gpu_bench.sh $(ARGS)
 
-gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU; NVIDIA's assembler takes some of their kernels
-	ASSEMBLE_MOST=100 scripts/assemble.sh $(GPU_SAMPLE)
+gpu-machine: build ## The same on the machine that stands in for a GPU, and N generated programs; NVIDIA's assembler takes every kernel
+	scripts/assemble.sh
+	AEROGEL_N_PROGRAMS=$(or $(N),2000) AEROGEL_FIRST_SEED=$(or $(SEED),0) cargo test --quiet --release -p aerogel-tests --test card
 
 aarch64: setup ## Generated programs compiled for AArch64, in an emulator; says what is missing for it
 	AEROGEL_N_PROGRAMS=$(or $(N),100) AEROGEL_FIRST_SEED=$(or $(SEED),0) scripts/aarch64.sh

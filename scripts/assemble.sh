@@ -1,23 +1,29 @@
 #!/bin/sh
 # Runs tests on the machine that stands in for a GPU, and lets NVIDIA's assembler take the code of every kernel in them:
-#   scripts/assemble.sh [pytest's arguments; all tests if there are none]
-# ASSEMBLE_MOST=100 takes that many kernels of them, spread evenly.
+#   scripts/assemble.sh [pytest's arguments; all tests, in as many processes as there are processors, if there are none]
 set -eu
 cd "$(dirname "$0")/.."
 ptxas=$(echo .venv/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas)
 [ -x "$ptxas" ] || { echo "no ptxas in .venv; \`make setup\` installs it"; exit 1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-[ $# -gt 0 ] || set -- tests/python
+export ptxas AEROGEL_KEEP_PTX="$folder" AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda
 tests=0
-AEROGEL_KEEP_PTX=$folder AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda .venv/bin/python -m pytest -q "$@" || tests=$?
+if [ $# -gt 0 ]; then
+    .venv/bin/python -m pytest -q "$@" || tests=$?
+else
+    # Each process takes every nth file, and says what it has found when it has ended.
+    n=$(nproc)
+    seq 0 $((n - 1)) | xargs -P "$n" -I{} sh -c '
+        ls tests/python/test_*.py | awk "NR % $2 == $1" | xargs .venv/bin/python -m pytest -q >"$AEROGEL_KEEP_PTX/tests$1" 2>&1
+        code=$?
+        tail -n 40 "$AEROGEL_KEEP_PTX/tests$1"
+        exit $code' - {} "$n" || tests=$?
+fi
 n=$(find "$folder" -name '*.ptx' | wc -l)
-most=${ASSEMBLE_MOST:-$n}
-[ "$n" -gt 0 ] && [ "$most" -gt 0 ]
-step=$(((n + most - 1) / most))
-echo "assembling each ${step}th of $n kernels for sm_80 and sm_90"
-export ptxas
-find "$folder" -name '*.ptx' | sort | awk "NR % $step == 0" | tr '\n' '\0' | xargs -0 -P "$(nproc)" -I{} sh -c '
+[ "$n" -gt 0 ] || { echo "no kernels"; exit 1; }
+echo "assembling $n kernels for sm_80 and sm_90"
+find "$folder" -name '*.ptx' -print0 | xargs -0 -P "$(nproc)" -I{} sh -c '
     for sm in 80 90; do
         "$ptxas" -arch=sm_$sm -o /dev/null "$1" 2>"$1.$sm" || { echo "$1 for sm_$sm:"; cat "$1.$sm"; exit 255; }
     done' - {}
