@@ -12,13 +12,12 @@ tests=0
 if [ $# -gt 0 ]; then
     .venv/bin/python -m pytest -q "$@" || tests=$?
 else
-    # Each process takes every nth file, and says what it has found when it has ended.
+    # Each process takes every nth file, and says when it has ended what it found: all of it if a test failed.
     n=$(nproc)
     seq 0 $((n - 1)) | xargs -P "$n" -I{} sh -c '
-        ls tests/python/test_*.py | awk "NR % $2 == $1" | xargs .venv/bin/python -m pytest -q >"$AEROGEL_KEEP_PTX/tests$1" 2>&1
-        code=$?
-        tail -n 40 "$AEROGEL_KEEP_PTX/tests$1"
-        exit $code' - {} "$n" || tests=$?
+        ls tests/python/test_*.py | awk "NR % $2 == $1" | xargs -r .venv/bin/python -m pytest -q >"$AEROGEL_KEEP_PTX/tests$1" 2>&1 ||
+            { cat "$AEROGEL_KEEP_PTX/tests$1"; exit 1; }
+        tail -n 1 "$AEROGEL_KEEP_PTX/tests$1"' - {} "$n" || tests=$?
 fi
 n=$(find "$folder" -name '*.ptx' | wc -l)
 [ "$n" -gt 0 ] || { echo "no kernels"; exit 1; }

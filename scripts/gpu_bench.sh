@@ -4,8 +4,6 @@
 # Arguments go to benches/gpu.py; AEROGEL_CUDA=machine and --quick try it without a card.
 set -eu
 cd "$(dirname "$0")/.."
-peers="taichi==1.7.4 warp-lang"
-# shellcheck disable=SC2086
-set_up() { . scripts/gpu_env.sh; }
-set_up $peers
+packages="taichi==1.7.4 warp-lang"
+. scripts/gpu_env.sh
 exec $python benches/gpu.py "$@"

@@ -4,10 +4,9 @@
 # CPU, long runs. Arguments go to pytest; AEROGEL_CUDA=machine tries it without a card.
 set -eu
 cd "$(dirname "$0")/.."
-set_up() { . scripts/gpu_env.sh; }
 # What builds, checks and assembles is not needed there.
-# shellcheck disable=SC2046
-set_up $(grep -vE '^(maturin|ruff|pyright|mypy|nvidia)' requirements-dev.txt)
+packages=$(grep -vE '^(maturin|ruff|pyright|mypy|nvidia)' requirements-dev.txt)
+. scripts/gpu_env.sh
 scripts/fetch_programs.sh $python
 [ $# -gt 0 ] || set -- tests/python
 AEROGEL_TEST_ARCH=cuda exec $python -m pytest -q "$@"
