@@ -14,7 +14,7 @@ use aerogel_compiler::caught;
 use aerogel_runtime::{TaskTrace, TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use super::activity::NativePast;
 use super::argument::{KeyPart, Packed};
@@ -23,9 +23,8 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
-use super::{buffer, error, later, numpy_arrays, numpy_copies, recorder};
+use super::{error, later, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
-use crate::host::TensorShape;
 
 #[derive(Default)]
 struct State {
@@ -654,52 +653,5 @@ impl NativeKernel {
             seen.push((name, range, written));
         }
         Ok(())
-    }
-
-    fn returned<'py>(
-        &self,
-        py: Python<'py>,
-        settings: &Settings,
-        types: &[ValueSpec],
-        mut slots: &[u64],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let mut values = Vec::with_capacity(types.len());
-        for ty in types {
-            values.push(value_of(py, settings, ty, &mut slots)?);
-        }
-        if self.many {
-            return Ok(PyList::new(py, values)?.into_any());
-        }
-        Ok(values.pop().unwrap_or_else(|| py.None().into_bound(py)))
-    }
-}
-
-/// The value of a type that the next slots hold.
-fn value_of<'py>(
-    py: Python<'py>,
-    settings: &Settings,
-    ty: &ValueSpec,
-    slots: &mut &[u64],
-) -> PyResult<Bound<'py, PyAny>> {
-    let ty = match ty {
-        ValueSpec::Tensor(ty) => ty,
-        ValueSpec::Struct(spec) => {
-            let members = PyDict::new(py);
-            for (name, ty) in &spec.members {
-                members.set_item(name, value_of(py, settings, ty, slots)?)?;
-            }
-            return spec.ty.bind(py).call((), Some(&members));
-        }
-    };
-    let elem = ty.elem.resolve(settings);
-    let (mine, rest) = slots.split_at(ty.n_components());
-    *slots = rest;
-    let mut components = Vec::with_capacity(mine.len());
-    for &slot in mine {
-        components.push(buffer::to_python(py, Scalar::from_slot(elem, slot))?);
-    }
-    match ty.shape {
-        TensorShape::Scalar => Ok(components.swap_remove(0)),
-        _ => buffer::make_element(py, PyList::new(py, components)?, ty.shape, None),
     }
 }

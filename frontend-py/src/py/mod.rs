@@ -27,6 +27,7 @@ mod profile;
 mod program;
 mod recorder;
 mod recording;
+mod returned;
 mod signature;
 mod snapshot;
 mod snode;

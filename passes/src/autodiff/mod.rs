@@ -13,6 +13,7 @@ mod emptied;
 mod exits;
 mod forward;
 mod gather;
+mod hits;
 mod nesting;
 mod overwritten;
 mod past;

@@ -24,6 +24,7 @@ mod parts;
 mod random;
 mod reduce;
 mod scan;
+mod varying;
 mod views;
 mod vmap;
 
@@ -37,9 +38,9 @@ pub use error::RecordError;
 pub use join::Margin;
 pub use lines::Lines;
 pub use parts::Bound;
+pub(crate) use varying::varying;
 pub use views::Part;
 pub use vmap::Mapped;
-pub(crate) use vmap::varying;
 
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Agreement, Buffer, Dim, DimDef, For, Program, Stmt, Store};
