@@ -37,6 +37,27 @@ impl Ty {
         bits: 1,
     };
 
+    pub(crate) const B32: Self = Self::of(Kind::Bits, 32);
+    pub(crate) const B64: Self = Self::of(Kind::Bits, 64);
+    pub(crate) const U32: Self = Self::of(Kind::Unsigned, 32);
+    pub(crate) const U64: Self = Self::of(Kind::Unsigned, 64);
+    pub(crate) const S32: Self = Self::of(Kind::Signed, 32);
+    pub(crate) const S64: Self = Self::of(Kind::Signed, 64);
+    pub(crate) const F32: Self = Self::of(Kind::Float, 32);
+    pub(crate) const F64: Self = Self::of(Kind::Float, 64);
+
+    const fn of(kind: Kind, bits: u32) -> Self {
+        Self { kind, bits }
+    }
+
+    /// The type of integers of as many bits without a sign, for what does the same to both.
+    pub(crate) fn without_sign(self) -> Self {
+        match self.kind {
+            Kind::Signed => Self::of(Kind::Unsigned, self.bits),
+            _ => self,
+        }
+    }
+
     pub(crate) fn bytes(self) -> u64 {
         u64::from(self.bits.div_ceil(8))
     }
@@ -148,6 +169,16 @@ pub(crate) struct Mode {
     pub(crate) flush: bool,
     /// Clamped: floats to 0..1, integers to their range.
     pub(crate) saturate: bool,
+}
+
+impl Mode {
+    /// As IEEE 754 has it.
+    pub(crate) const PLAIN: Self = Self {
+        rounding: Rounding::Nearest,
+        to_integer: false,
+        flush: false,
+        saturate: false,
+    };
 }
 
 /// Operations on one value.

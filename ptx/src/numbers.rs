@@ -16,6 +16,7 @@ fn integer(ty: Ty, bits: u64) -> i128 {
 }
 
 /// A float as a double; all of them are exact there.
+#[inline]
 fn float(ty: Ty, bits: u64) -> f64 {
     match (ty.kind, ty.bits) {
         (Kind::BFloat, _) => bf16::from_bits(bits as u16).to_f64(),
@@ -26,6 +27,7 @@ fn float(ty: Ty, bits: u64) -> f64 {
 }
 
 /// The bits of a double as a float of a type, rounded.
+#[inline]
 fn float_bits(ty: Ty, value: f64, rounding: Rounding) -> u64 {
     let nearest = nearest_bits(ty, value);
     if rounding == Rounding::Nearest || value.is_nan() || ty.bits == 64 {
@@ -44,6 +46,7 @@ fn float_bits(ty: Ty, value: f64, rounding: Rounding) -> u64 {
     }
 }
 
+#[inline]
 fn nearest_bits(ty: Ty, value: f64) -> u64 {
     match (ty.kind, ty.bits) {
         (Kind::BFloat, _) => u64::from(bf16::from_f64(value).to_bits()),
@@ -65,6 +68,7 @@ fn next(ty: Ty, bits: u64, up: bool) -> u64 {
     }
 }
 
+#[inline]
 fn flushed(ty: Ty, bits: u64, mode: Mode) -> u64 {
     if !mode.flush || ty.bits != 32 {
         return bits;
@@ -75,6 +79,7 @@ fn flushed(ty: Ty, bits: u64, mode: Mode) -> u64 {
     }
 }
 
+#[inline]
 fn finished(ty: Ty, bits: u64, mode: Mode) -> u64 {
     let bits = flushed(ty, bits, mode);
     if !mode.saturate {
@@ -88,6 +93,7 @@ fn finished(ty: Ty, bits: u64, mode: Mode) -> u64 {
 }
 
 /// Both halves of a pair.
+#[inline]
 fn halves(ty: Ty) -> Option<Ty> {
     let kind = match ty.kind {
         Kind::FloatPair => Kind::Float,
@@ -160,6 +166,7 @@ fn function(op: Unary, ty: Ty, mode: Mode, bits: u64) -> u64 {
 }
 
 /// A double that was rounded to the nearest, rounded otherwise: `rest` has the sign of what was lost.
+#[inline]
 fn directed(value: f64, rest: f64, rounding: Rounding) -> f64 {
     let up = match rounding {
         Rounding::Nearest => return value,
@@ -192,6 +199,7 @@ fn quotient(ty: Ty, x: f64, y: f64, mode: Mode) -> u64 {
     float_bits(ty, value, mode.rounding)
 }
 
+#[inline]
 pub(crate) fn binary(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
     if let Some(half) = halves(ty) {
         return in_halves(half, |ty, at| {
@@ -211,42 +219,61 @@ pub(crate) fn binary(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
     }
 }
 
+#[inline]
 fn of_integers(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
-    let (a, b) = (integer(ty, x), integer(ty, y));
+    // The distance of a shift is a number of 32 bits, whatever is shifted.
+    let distance = y as u32;
+    let (x, y, mask) = (extended(ty, x), extended(ty, y), ty.mask());
+    let signed = ty.is_signed();
     let value = match op {
-        Binary::Add => a + b,
-        Binary::Sub => a - b,
-        Binary::Mul => return x.wrapping_mul(y) & ty.mask(),
-        Binary::MulHigh if ty.is_signed() => (a * b) >> ty.bits,
-        // The product of two unsigned numbers of 64 bits needs all 128.
-        Binary::MulHigh => return ((a as u128 * b as u128) >> ty.bits) as u64,
-        Binary::MulWide => return (a * b) as u64 & (u64::MAX >> (64 - 2 * ty.bits.min(32))),
+        Binary::Add if mode.saturate => clamped_sum(x as i64, y as i64),
+        Binary::Sub if mode.saturate => clamped_sum(x as i64, -(y as i64)),
+        Binary::Add => x.wrapping_add(y),
+        Binary::Sub => x.wrapping_sub(y),
+        Binary::Mul => x.wrapping_mul(y),
+        Binary::MulHigh if signed => {
+            ((i128::from(x as i64) * i128::from(y as i64)) >> ty.bits) as u64
+        }
+        Binary::MulHigh => ((u128::from(x) * u128::from(y)) >> ty.bits) as u64,
+        Binary::MulWide => return x.wrapping_mul(y) & (u64::MAX >> (64 - 2 * ty.bits.min(32))),
         // What a card returns then nobody says; this is what cards do.
-        Binary::Div if b == 0 => -1,
-        Binary::Rem if b == 0 => a,
-        Binary::Div => a / b,
-        Binary::Rem => a % b,
-        Binary::Min | Binary::MinNan => a.min(b),
-        Binary::Max | Binary::MaxNan => a.max(b),
-        Binary::ShiftLeft | Binary::ShiftRight => return shifted(op, ty, x, y),
-        Binary::FieldMask => return field_mask(x, y),
+        Binary::Div if y == 0 => u64::MAX,
+        Binary::Rem if y == 0 => x,
+        Binary::Div if signed => (x as i64).wrapping_div(y as i64) as u64,
+        Binary::Rem if signed => (x as i64).wrapping_rem(y as i64) as u64,
+        Binary::Div => x / y,
+        Binary::Rem => x % y,
+        Binary::Min | Binary::MinNan => match less(signed, y, x) {
+            true => y,
+            false => x,
+        },
+        Binary::Max | Binary::MaxNan => match less(signed, x, y) {
+            true => y,
+            false => x,
+        },
+        Binary::ShiftLeft => x.checked_shl(distance).unwrap_or(0),
+        Binary::ShiftRight if signed => ((x as i64) >> distance.min(63)) as u64,
+        Binary::ShiftRight => x.checked_shr(distance).unwrap_or(0),
+        Binary::FieldMask => field_mask(x, y),
         Binary::And | Binary::Or | Binary::Xor | Binary::CopySign => {
             unreachable!("the caller did these")
         }
     };
-    let value = match mode.saturate {
-        true => value.clamp(i128::from(i32::MIN), i128::from(i32::MAX)),
-        false => value,
-    };
-    value as u64 & ty.mask()
+    value & mask
 }
 
-fn shifted(op: Binary, ty: Ty, x: u64, y: u64) -> u64 {
-    let (x, by) = (x & ty.mask(), (y & 0xffff_ffff).min(u64::from(ty.bits)));
-    match op {
-        Binary::ShiftLeft => x.checked_shl(by as u32).unwrap_or(0) & ty.mask(),
-        _ => (integer(ty, x) >> by) as u64 & ty.mask(),
+/// Of numbers that fill a register.
+#[inline]
+fn less(signed: bool, x: u64, y: u64) -> bool {
+    match signed {
+        true => (x as i64) < y as i64,
+        false => x < y,
     }
+}
+
+/// `add.sat` is of `s32` alone.
+fn clamped_sum(x: i64, y: i64) -> u64 {
+    (x + y).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u64
 }
 
 fn field_mask(from: u64, length: u64) -> u64 {
@@ -255,6 +282,7 @@ fn field_mask(from: u64, length: u64) -> u64 {
     bits.fold(0, |mask, k| mask | 1 << k)
 }
 
+#[inline]
 fn of_floats(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
     let (a, b) = (float(ty, x), float(ty, y));
     let bits = match op {
@@ -276,6 +304,7 @@ fn of_floats(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
     finished(ty, bits, mode)
 }
 
+#[inline]
 fn sum(ty: Ty, a: f64, b: f64, rounding: Rounding) -> u64 {
     let value = a + b;
     // What rounding has lost (Knuth's two-sum).
@@ -317,6 +346,7 @@ fn extremum(op: Binary, ty: Ty, bits: [u64; 2], [a, b]: [f64; 2]) -> u64 {
     }
 }
 
+#[inline]
 pub(crate) fn ternary(op: Ternary, ty: Ty, mode: Mode, [x, y, z]: [u64; 3]) -> u64 {
     if let Some(half) = halves(ty) {
         let at = |v: u64, at: u32| v >> at & 0xffff;
@@ -374,6 +404,7 @@ fn distance(by: u64, clamp: bool) -> u32 {
     (if clamp { by.min(32) } else { by & 31 }) as u32
 }
 
+#[inline]
 fn fused(ty: Ty, mode: Mode, bits: [u64; 3]) -> u64 {
     let bits = match (ty.kind, ty.bits) {
         (Kind::Float, 32) => {
@@ -432,24 +463,22 @@ pub(crate) fn insert(ty: Ty, x: u64, into: u64, at: u64, length: u64) -> u64 {
 
 pub(crate) fn compare(op: Compare, ty: Ty, flush: bool, x: u64, y: u64) -> bool {
     if !ty.is_float() {
-        let (a, b) = (integer(ty, x), integer(ty, y));
+        let (a, b, signed) = (extended(ty, x), extended(ty, y), ty.is_signed());
         return match op {
             Compare::Equal => a == b,
             Compare::NotEqual => a != b,
-            Compare::Less => a < b,
-            Compare::LessEqual => a <= b,
-            Compare::Greater => a > b,
-            Compare::GreaterEqual => a >= b,
+            Compare::Less => less(signed, a, b),
+            Compare::LessEqual => !less(signed, b, a),
+            Compare::Greater => less(signed, b, a),
+            Compare::GreaterEqual => !less(signed, a, b),
             Compare::Unordered(_) | Compare::Number | Compare::Nan => {
                 unreachable!("integers are ordered")
             }
         };
     }
     let mode = Mode {
-        rounding: Rounding::Nearest,
-        to_integer: false,
         flush,
-        saturate: false,
+        ..Mode::PLAIN
     };
     let (a, b) = (
         float(ty, flushed(ty, x, mode)),
@@ -480,14 +509,8 @@ pub(crate) fn compare(op: Compare, ty: Ty, flush: bool, x: u64, y: u64) -> bool 
 
 pub(crate) fn convert(to: Ty, from: Ty, mode: Mode, x: u64) -> u64 {
     match (from.is_float(), to.is_float()) {
-        (false, false) => {
-            let value = integer(from, x);
-            let value = match mode.saturate {
-                true => clamped(to, value),
-                false => value,
-            };
-            value as u64 & to.mask()
-        }
+        (false, false) if mode.saturate => clamped(to, integer(from, x)) as u64 & to.mask(),
+        (false, false) => extended(from, x) & to.mask(),
         (false, true) => from_integer(to, integer(from, x), mode.rounding),
         (true, false) => to_integer(to, float(from, flushed(from, x, mode)), mode),
         (true, true) => {
@@ -506,8 +529,13 @@ pub(crate) fn convert(to: Ty, from: Ty, mode: Mode, x: u64) -> u64 {
 }
 
 /// A number in a register that is wider: with its sign, if it has one.
+#[inline]
 pub(crate) fn extended(ty: Ty, bits: u64) -> u64 {
-    integer(ty, bits) as u64
+    let unused = 64 - ty.bits;
+    match ty.is_signed() {
+        true => ((bits << unused) as i64 >> unused) as u64,
+        false => bits & ty.mask(),
+    }
 }
 
 /// Two numbers as a pair.
@@ -587,12 +615,7 @@ fn to_integer(to: Ty, value: f64, mode: Mode) -> u64 {
 /// What an atomic operation leaves where `old` is.
 pub(crate) fn atomic(op: crate::code::Atomic, ty: Ty, old: u64, x: u64, y: u64) -> Option<u64> {
     use crate::code::Atomic;
-    let mode = Mode {
-        rounding: Rounding::Nearest,
-        to_integer: false,
-        flush: false,
-        saturate: false,
-    };
+    let mode = Mode::PLAIN;
     Some(match op {
         Atomic::Add => binary(Binary::Add, ty, mode, old, x),
         Atomic::Min => binary(Binary::Min, ty, mode, old, x),

@@ -1,10 +1,9 @@
 //! What an instruction does in all lanes that run it.
 
 use super::block::Shared;
-use super::warp::{Next, Wait, Warp, each};
+use super::warp::{Next, Row, Wait, Warp, each};
 use crate::code::{
-    Atomic, Binary, Compare, Join, Kind, Mode, Op, Operand, Reg, Shuffle, Space, Ternary, Ty,
-    Unary, Vote,
+    Atomic, Binary, Join, Kind, Mode, Op, Operand, Reg, Shuffle, Space, Ternary, Ty, Unary, Vote,
 };
 use crate::error::FaultKind;
 use crate::memory::Bad;
@@ -52,19 +51,20 @@ impl Warp<'_> {
                 z,
             } => self.ternary(*op, *ty, *mode, *to, [*x, *y, *z], active),
             Op::Compare { .. } => self.compare(op, active),
-            Op::Select { ty, to, x, y, by } => self.each(*to, active, |warp, lane| {
-                let first = warp.value(*by, lane) & 1 == 1;
-                warp.value(if first { *x } else { *y }, lane) & ty.mask()
-            }),
+            Op::Select { ty, to, x, y, by } => {
+                let mask = ty.mask();
+                self.map(*to, [*x, *y, *by], active, |[x, y, by]| {
+                    (if by & 1 == 1 { x } else { y }) & mask
+                });
+            }
             Op::Convert {
                 to_ty,
                 from,
                 mode,
                 to,
                 x,
-            } => self.each(*to, active, |warp, lane| {
-                let value = numbers::convert(*to_ty, *from, *mode, warp.value(*x, lane));
-                numbers::extended(*to_ty, value)
+            } => self.map(*to, [*x], active, |[x]| {
+                numbers::extended(*to_ty, numbers::convert(*to_ty, *from, *mode, x))
             }),
             Op::ConvertPair {
                 to_ty,
@@ -72,8 +72,7 @@ impl Warp<'_> {
                 to,
                 high,
                 low,
-            } => self.each(*to, active, |warp, lane| {
-                let [high, low] = [high, low].map(|v| warp.value(*v, lane));
+            } => self.map(*to, [*high, *low], active, |[high, low]| {
                 numbers::convert_pair(*to_ty, *mode, high, low)
             }),
             Op::FieldInsert {
@@ -83,8 +82,7 @@ impl Warp<'_> {
                 y,
                 at,
                 length,
-            } => self.each(*to, active, |warp, lane| {
-                let [x, y, at, length] = [x, y, at, length].map(|v| warp.value(*v, lane));
+            } => self.map(*to, [*x, *y, *at, *length], active, |[x, y, at, length]| {
                 numbers::insert(*ty, x, y, at, length)
             }),
             Op::Pack { bits, to, parts } => self.pack(*bits, *to, parts, active),
@@ -99,17 +97,14 @@ impl Warp<'_> {
                 x,
             } => {
                 let base = base_of(*space);
-                self.each(*to, active, |warp, lane| {
-                    let x = warp.value(*x, lane);
-                    match from_generic {
-                        true => x.wrapping_sub(base),
-                        false => x.wrapping_add(base),
-                    }
+                self.map(*to, [*x], active, |[x]| match from_generic {
+                    true => x.wrapping_sub(base),
+                    false => x.wrapping_add(base),
                 });
             }
-            Op::IsSpace { space, to, x } => self.each(*to, active, |warp, lane| {
-                u64::from(space_of(warp.value(*x, lane)).0 == *space)
-            }),
+            Op::IsSpace { space, to, x } => {
+                self.map(*to, [*x], active, |[x]| u64::from(space_of(x).0 == *space));
+            }
             Op::Branch { to } => return Ok(Next::Branch(active, *to)),
             Op::BranchTo { index, table } => return self.branch_to(*index, table, active, lanes),
             Op::Call {
@@ -180,18 +175,52 @@ impl Warp<'_> {
         }
     }
 
-    /// Computes a register in each lane.
-    fn each(&mut self, to: Reg, active: u32, f: impl Fn(&Self, usize) -> u64) {
-        for lane in each(active) {
-            let value = f(self, lane);
-            self.set(to, lane, value);
+    /// Computes a register in each lane, of what operands hold there.
+    fn map<const N: usize>(
+        &mut self,
+        to: Reg,
+        operands: [Operand; N],
+        active: u32,
+        f: impl Fn([u64; N]) -> u64,
+    ) {
+        for (k, &operand) in operands.iter().enumerate() {
+            if !matches!(operand, Operand::Reg(_)) {
+                self.spare[k] = self.row(operand);
+            }
         }
+        let frame = self.frames.last().expect("something runs");
+        let rows: [&Row; N] = std::array::from_fn(|k| match operands[k] {
+            Operand::Reg(reg) => &frame.registers[reg.0 as usize],
+            _ => &self.spare[k],
+        });
+        let of = |lane: usize| f(std::array::from_fn(|k| rows[k][lane]));
+        if active == u32::MAX {
+            // The processor's own vectors do it.
+            let made = std::array::from_fn(of);
+            self.top().registers[to.0 as usize] = made;
+            return;
+        }
+        let mut made = [0; 32];
+        each(active).for_each(|lane| made[lane] = of(lane));
+        self.put(to, active, &made);
+    }
+
+    /// Sets a register in the lanes that run.
+    fn put(&mut self, to: Reg, active: u32, row: &Row) {
+        let to = &mut self.top().registers[to.0 as usize];
+        each(active).for_each(|lane| to[lane] = row[lane]);
+    }
+
+    /// The same number in each lane.
+    fn all(&mut self, to: Reg, active: u32, value: u64) {
+        self.put(to, active, &[value; 32]);
     }
 
     fn unary(&mut self, op: Unary, ty: Ty, mode: Mode, to: Reg, x: Operand, active: u32) {
-        self.each(to, active, |warp, lane| {
-            numbers::unary(op, ty, mode, warp.value(x, lane))
-        });
+        match op {
+            Unary::Move => self.map(to, [x], active, |[x]| x & ty.mask()),
+            _ => self.map(to, [x], active, |[x]| numbers::unary(op, ty, mode, x)),
+        }
     }
 
     fn binary(
@@ -200,23 +229,30 @@ impl Warp<'_> {
         ty: Ty,
         mode: Mode,
         to: Reg,
-        [x, y]: [Operand; 2],
+        operands: [Operand; 2],
         active: u32,
     ) {
-        let is_plain = !ty.is_float() && !mode.saturate;
-        let mask = ty.mask();
-        // What addresses are made of is most of what runs.
-        match op {
-            Binary::Add if is_plain => self.each(to, active, |warp, lane| {
-                warp.value(x, lane).wrapping_add(warp.value(y, lane)) & mask
-            }),
-            Binary::Mul if is_plain => self.each(to, active, |warp, lane| {
-                warp.value(x, lane).wrapping_mul(warp.value(y, lane)) & mask
-            }),
-            _ => self.each(to, active, |warp, lane| {
-                numbers::binary(op, ty, mode, warp.value(x, lane), warp.value(y, lane))
-            }),
+        let ty = match op {
+            Binary::Add | Binary::Sub | Binary::Mul => ty.without_sign(),
+            _ => ty,
+        };
+        // Most of what runs is decided here once for all lanes.
+        macro_rules! decided {
+            ($($op:ident $ty:path),*) => {
+                match (op, ty) {
+                    $((Binary::$op, $ty) if mode == Mode::PLAIN => self.map(to, operands, active, |[x, y]| {
+                        numbers::binary(Binary::$op, $ty, Mode::PLAIN, x, y)
+                    }),)*
+                    _ => self.map(to, operands, active, |[x, y]| numbers::binary(op, ty, mode, x, y)),
+                }
+            };
         }
+        decided!(
+            Add Ty::U32, Add Ty::U64, Add Ty::F32, Add Ty::F64, Sub Ty::U32, Sub Ty::U64, Sub Ty::F32, Sub Ty::F64,
+            Mul Ty::U32, Mul Ty::U64, Mul Ty::F32, Mul Ty::F64, MulWide Ty::U32, MulWide Ty::S32, And Ty::B32, And Ty::B64,
+            Or Ty::B32, Or Ty::B64, Xor Ty::B32, ShiftLeft Ty::B32, ShiftLeft Ty::B64, ShiftRight Ty::U32,
+            ShiftRight Ty::S32, ShiftRight Ty::U64, And Ty::PREDICATE, Or Ty::PREDICATE
+        );
     }
 
     fn ternary(
@@ -228,9 +264,17 @@ impl Warp<'_> {
         operands: [Operand; 3],
         active: u32,
     ) {
-        self.each(to, active, |warp, lane| {
-            numbers::ternary(op, ty, mode, operands.map(|v| warp.value(v, lane)))
-        });
+        macro_rules! decided {
+            ($($op:ident $ty:path),*) => {
+                match (op, ty) {
+                    $((Ternary::$op, $ty) if mode == Mode::PLAIN => self.map(to, operands, active, |all| {
+                        numbers::ternary(Ternary::$op, $ty, Mode::PLAIN, all)
+                    }),)*
+                    _ => self.map(to, operands, active, |all| numbers::ternary(op, ty, mode, all)),
+                }
+            };
+        }
+        decided!(MulAdd Ty::S32, MulAdd Ty::S64, MulWideAdd Ty::S32, MulWideAdd Ty::U32, Fused Ty::F32, Fused Ty::F64);
     }
 
     fn compare(&mut self, op: &Op, active: u32) {
@@ -248,15 +292,15 @@ impl Warp<'_> {
         else {
             unreachable!("the caller looked")
         };
+        let [x, y] = [*x, *y].map(|operand| self.row(operand));
+        let by = joined.map(|(_, by, _)| self.row(by));
         for lane in each(active) {
-            let [a, b] = [x, y].map(|v| self.value(*v, lane));
-            let found = comparison(*op, *ty, *flush, a, b);
-            let join = |found: bool| match joined {
-                None => found,
-                Some((join, by, negated)) => {
-                    let by = (self.value(*by, lane) & 1 == 1) != *negated;
-                    joined_by(*join, found, by)
+            let found = numbers::compare(*op, *ty, *flush, x[lane], y[lane]);
+            let join = |found: bool| match (joined, &by) {
+                (Some((join, _, negated)), Some(by)) => {
+                    joined_by(*join, found, (by[lane] & 1 == 1) != *negated)
                 }
+                _ => found,
             };
             let (yes, no) = (join(found), join(!found));
             let value = match as_number {
@@ -274,23 +318,22 @@ impl Warp<'_> {
     fn pack(&mut self, bits: u32, to: Reg, parts: &[Operand], active: u32) {
         let width = bits / parts.len().max(1) as u32;
         let mask = u64::MAX >> (64 - width);
-        self.each(to, active, |warp, lane| {
-            let all = parts.iter().enumerate();
-            all.fold(0, |value, (k, part)| {
-                value | (warp.value(*part, lane) & mask) << (k as u32 * width)
-            })
-        });
+        let mut packed: Row = [0; 32];
+        for (k, part) in parts.iter().enumerate() {
+            for (all, part) in packed.iter_mut().zip(self.row(*part)) {
+                *all |= (part & mask) << (k as u32 * width);
+            }
+        }
+        self.put(to, active, &packed);
     }
 
     fn unpack(&mut self, bits: u32, to: &[Option<Reg>], x: Operand, active: u32) {
         let width = bits / to.len().max(1) as u32;
         let mask = u64::MAX >> (64 - width);
-        for lane in each(active) {
-            let value = self.value(x, lane);
-            for (k, to) in to.iter().enumerate() {
-                if let Some(to) = to {
-                    self.set(*to, lane, value >> (k as u32 * width) & mask);
-                }
+        let x = self.row(x);
+        for (k, to) in to.iter().enumerate() {
+            if let Some(to) = to {
+                self.put(*to, active, &x.map(|x| x >> (k as u32 * width) & mask));
             }
         }
     }
@@ -366,7 +409,7 @@ impl Warp<'_> {
     fn do_together(&mut self, op: &Op, active: u32) {
         match op {
             Op::WarpBarrier { .. } => self.phase += 1,
-            Op::ActiveLanes { to } => self.each(*to, active, |_, _| u64::from(active)),
+            Op::ActiveLanes { to } => self.all(*to, active, u64::from(active)),
             Op::Shuffle {
                 op,
                 to,
@@ -397,9 +440,9 @@ impl Warp<'_> {
         [x, by, clamp]: [Operand; 3],
         active: u32,
     ) {
-        let all: Vec<u64> = (0..32).map(|lane| self.value(x, lane)).collect();
+        let [all, by, clamp] = [x, by, clamp].map(|operand| self.row(operand));
         for lane in each(active) {
-            let (by, clamp) = (self.value(by, lane), self.value(clamp, lane));
+            let (by, clamp) = (by[lane], clamp[lane]);
             let (by, end, mask) = (by & 31, clamp & 31, clamp >> 8 & 31);
             let here = lane as u64;
             let most = here & mask | end & !mask & 31;
@@ -430,7 +473,7 @@ impl Warp<'_> {
             Vote::Uniform => u64::from(said == 0 || said == active),
             Vote::Ballot => u64::from(said),
         };
-        self.each(to, active, |_, _| value);
+        self.all(to, active, value);
     }
 
     fn matching(
@@ -441,9 +484,7 @@ impl Warp<'_> {
         ty: Ty,
         active: u32,
     ) {
-        let values: Vec<u64> = (0..32)
-            .map(|lane| self.value(x, lane) & ty.mask())
-            .collect();
+        let values = self.row(x).map(|x| x & ty.mask());
         for lane in each(active) {
             let like = each(active).filter(|&other| values[other] == values[lane]);
             let like = like.fold(0_u32, |lanes, other| lanes | 1 << other);
@@ -462,15 +503,12 @@ impl Warp<'_> {
     }
 
     fn reduce(&mut self, op: Atomic, ty: Ty, to: Reg, x: Operand, active: u32) {
-        let values = each(active).map(|lane| self.value(x, lane) & ty.mask());
+        let x = self.row(x);
+        let values = each(active).map(|lane| x[lane] & ty.mask());
         let sum = values.reduce(|a, b| numbers::atomic(op, ty, a, b, 0).unwrap_or(a));
         let sum = sum.unwrap_or(0);
-        self.each(to, active, |_, _| sum);
+        self.all(to, active, sum);
     }
-}
-
-fn comparison(op: Compare, ty: Ty, flush: bool, a: u64, b: u64) -> bool {
-    numbers::compare(op, ty, flush, a, b)
 }
 
 fn joined_by(join: Join, a: bool, b: bool) -> bool {

@@ -33,6 +33,9 @@ pub(super) enum Wait {
     Lanes,
 }
 
+/// What a register holds, lane by lane.
+pub(super) type Row = [u64; 32];
+
 /// Lanes at the same instruction.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
@@ -44,7 +47,7 @@ pub(super) struct Group {
 /// A function that runs.
 pub(super) struct Frame<'m> {
     pub(super) func: &'m Function,
-    pub(super) registers: Vec<[u64; 32]>,
+    pub(super) registers: Vec<Row>,
     groups: Vec<Group>,
     pub(super) undefined: Undefined,
     /// Parameters, lane by lane.
@@ -87,6 +90,8 @@ pub(super) struct Warp<'m> {
     pub(super) phase: u64,
     steps: u64,
     picks: u64,
+    /// Operands that are no registers, lane by lane.
+    pub(super) spare: [Row; 4],
     /// The memory that was accessed last.
     pub(super) last: Option<&'m Allocation>,
 }
@@ -110,6 +115,7 @@ impl<'m> Warp<'m> {
             phase: 0,
             steps: 0,
             picks: 0,
+            spare: [[0; 32]; 4],
             last: None,
         };
         let mut frame = warp.frame(func, alive, 0);
@@ -394,10 +400,27 @@ impl<'m> Warp<'m> {
         }
     }
 
+    /// What all lanes read.
+    pub(super) fn row(&self, operand: Operand) -> Row {
+        match operand {
+            Operand::Reg(reg) => {
+                let frame = self.frames.last().expect("something runs");
+                frame.registers[reg.0 as usize]
+            }
+            Operand::Special(_) => std::array::from_fn(|lane| self.value(operand, lane)),
+            _ => [self.value(operand, 0); 32],
+        }
+    }
+
     /// The lanes in which a predicate is true, or is not.
     pub(super) fn said(&self, operand: Operand, not: bool) -> u32 {
-        let all = (0..32).filter(|&lane| (self.value(operand, lane) & 1 == 1) != not);
-        all.fold(0, |lanes, lane| lanes | 1 << lane)
+        let frame = self.frames.last().expect("something runs");
+        let row = match operand {
+            Operand::Reg(reg) => &frame.registers[reg.0 as usize],
+            _ => &self.row(operand),
+        };
+        let yes = (0..32).fold(0, |lanes, lane| lanes | (row[lane] as u32 & 1) << lane);
+        if not { !yes } else { yes }
     }
 
     pub(super) fn set(&mut self, reg: Reg, lane: usize, value: u64) {

@@ -4,12 +4,85 @@ const fn ty(kind: Kind, bits: u32) -> Ty {
     Ty { kind, bits }
 }
 
-const MODE: Mode = Mode {
-    rounding: Rounding::Nearest,
-    to_integer: false,
-    flush: false,
-    saturate: false,
-};
+const MODE: Mode = Mode::PLAIN;
+
+/// What integers of all types do, by arithmetic that has room for everything.
+#[test]
+fn integers_are_those_of_mathematics() {
+    let of = |ty: Ty, bits: u64| match bits & ty.mask() {
+        bits if ty.is_signed() && bits >> (ty.bits - 1) == 1 => i128::from(bits) - (1 << ty.bits),
+        bits => i128::from(bits),
+    };
+    let edges = [
+        0,
+        1,
+        2,
+        3,
+        7,
+        15,
+        16,
+        17,
+        31,
+        32,
+        33,
+        63,
+        64,
+        65,
+        255,
+        1 << 31,
+        1 << 63,
+    ];
+    let edges = edges.map(|e: u64| [e, e.wrapping_neg(), e.wrapping_sub(1), !e]);
+    for kind in [Kind::Signed, Kind::Unsigned] {
+        for ty in [16, 32, 64].map(|bits| ty(kind, bits)) {
+            for (&x, &y) in edges
+                .iter()
+                .flatten()
+                .flat_map(|x| edges.iter().flatten().map(move |y| (x, y)))
+            {
+                let (a, b) = (of(ty, x), of(ty, y));
+                let by = (y as u32).min(127);
+                let cases = [
+                    (Binary::Add, a + b),
+                    (Binary::Sub, a - b),
+                    (Binary::Mul, a.wrapping_mul(b)),
+                    (Binary::Div, a.checked_div(b).unwrap_or(-1)),
+                    (Binary::Rem, a.checked_rem(b).unwrap_or(a)),
+                    (Binary::Min, a.min(b)),
+                    (Binary::Max, a.max(b)),
+                    (Binary::ShiftLeft, a.checked_shl(by).unwrap_or(0)),
+                    (Binary::ShiftRight, a >> by),
+                ];
+                for (op, want) in cases {
+                    let got = binary(op, ty, MODE, x, y);
+                    assert_eq!(got, want as u64 & ty.mask(), "{op:?} {ty:?} {x:#x} {y:#x}");
+                }
+                if ty.bits < 64 {
+                    let high = binary(Binary::MulHigh, ty, MODE, x, y);
+                    assert_eq!(
+                        high,
+                        ((a * b) >> ty.bits) as u64 & ty.mask(),
+                        "{ty:?} {x:#x} {y:#x}"
+                    );
+                }
+                let orders = [
+                    (Compare::Less, a < b),
+                    (Compare::LessEqual, a <= b),
+                    (Compare::Greater, a > b),
+                    (Compare::GreaterEqual, a >= b),
+                    (Compare::Equal, a == b),
+                ];
+                for (op, want) in orders {
+                    assert_eq!(
+                        compare(op, ty, false, x, y),
+                        want,
+                        "{op:?} {ty:?} {x:#x} {y:#x}"
+                    );
+                }
+            }
+        }
+    }
+}
 
 #[test]
 fn integers_wrap_and_have_signs() {
