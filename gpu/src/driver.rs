@@ -44,6 +44,9 @@ pub trait Driver: Send + Sync {
     /// Copies from the card.
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError>;
 
+    /// Copies from one place of the card to another, which have nothing in common.
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), DriverError>;
+
     /// Sets bytes.
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError>;
 
@@ -121,6 +124,10 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
 
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
         (**self).read(from, to)
+    }
+
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), DriverError> {
+        (**self).copy(to, from, bytes)
     }
 
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {

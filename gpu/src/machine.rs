@@ -42,6 +42,7 @@ enum Work {
     Launch(KernelLaunch),
     Mark(u64),
     Write(u64, Vec<u8>),
+    Copy(u64, u64, u64),
     Fill(u64, u64, u8),
     Free(u64),
 }
@@ -149,6 +150,11 @@ impl MachineDriver {
                 state.marks.insert(number, Instant::now());
             }
             Work::Write(to, bytes) => state.machine.write(to, &bytes).map_err(of)?,
+            Work::Copy(to, from, bytes) => {
+                let mut all = vec![0; bytes as usize];
+                state.machine.read(from, &mut all).map_err(of)?;
+                state.machine.write(to, &all).map_err(of)?;
+            }
             Work::Fill(at, bytes, value) => state.machine.fill(at, bytes, value).map_err(of)?,
             Work::Free(address) => state.free(address),
         }
@@ -278,6 +284,11 @@ impl Driver for MachineDriver {
         let mut state = self.lock();
         self.drain(&mut state, &|| false)?;
         state.machine.read(from, to).map_err(of)
+    }
+
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), DriverError> {
+        self.lock().queue.push(Work::Copy(to, from, bytes));
+        Ok(())
     }
 
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {

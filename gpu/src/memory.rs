@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aerogel_runtime::{MemoryError, Mirror};
+use aerogel_runtime::{MemoryError, Mirror, single_byte};
 
 use crate::device::Opened;
 use crate::driver::DriverError;
@@ -192,12 +192,29 @@ impl Mirror for GpuMirror {
         driver.write(at, from).map_err(failed)
     }
 
-    fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
+    fn fill(&self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<(), MemoryError> {
+        /// What comes from the host; the card copies it on, twice as much each time.
+        const PIECE: usize = 64 << 10;
         let at = self.at(offset, bytes)?;
         let device = &self.memory.device;
         let failed = |e| device.memory_error(e);
         let driver = device.driver().map_err(failed)?;
-        driver.fill(at, bytes as u64, value).map_err(failed)
+        if let Some(value) = single_byte(pattern) {
+            return driver.fill(at, bytes as u64, value).map_err(failed);
+        }
+        let times = (PIECE.min(bytes) / pattern.len()).max(1);
+        let mut done = (times * pattern.len()).min(bytes);
+        driver
+            .write(at, &pattern.repeat(times)[..done])
+            .map_err(failed)?;
+        while done < bytes {
+            let more = done.min(bytes - done);
+            driver
+                .copy(at + done as u64, at, more as u64)
+                .map_err(failed)?;
+            done += more;
+        }
+        Ok(())
     }
 
     fn provide(&self, bytes: Range<usize>) -> Result<(), MemoryError> {

@@ -446,6 +446,16 @@ impl Driver for NvidiaDriver {
         unsafe { result::stream::synchronize(stream) }.map_err(of)
     }
 
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), DriverError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let _here = self.enter()?;
+        let stream = self.stream.0;
+        // SAFETY: whoever asks has allocated the bytes, which lie apart.
+        unsafe { result::memcpy_dtod_async(to, from, bytes as usize, stream) }.map_err(of)
+    }
+
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
         if bytes == 0 {
             return Ok(());

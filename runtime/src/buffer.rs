@@ -19,7 +19,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
 pub use crate::memory_error::MemoryError;
-use crate::residence::{Access, Extents, Mirror, Newest, Residence, is_zero};
+use crate::residence::{Access, Extents, Mirror, Newest, Residence, is_zero, single_byte};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -247,15 +247,19 @@ impl Buffer {
         Ok(())
     }
 
-    /// Sets `bytes` bytes from `offset` to one value.
-    pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
+    /// Repeats a pattern from `offset` on, over `bytes` bytes, a multiple of its length: where the bytes are.
+    pub fn fill(&self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<(), MemoryError> {
+        /// As much as stays in the first cache while it is written again and again.
+        const PIECE: usize = 16 << 10;
+        debug_assert!(bytes.is_multiple_of(pattern.len()));
         let to = self.place(offset, bytes)?;
         if self.residence.newest() != Newest::Host {
             let mut inner = self.residence.after_launches();
-            if bytes == self.len && !inner.fixed {
-                self.bring_home(&mut inner, Access::Replace)?;
-            } else if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
-                mirror.fill(offset, bytes, value)?;
+            if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
+                mirror.fill(offset, bytes, pattern)?;
+                if bytes == self.len {
+                    self.residence.set(Newest::Device);
+                }
                 if self.residence.newest() == Newest::Device {
                     return Ok(());
                 }
@@ -263,8 +267,17 @@ impl Buffer {
                 self.bring_home(&mut inner, Access::Change)?;
             }
         }
-        // SAFETY: `place` checked the range.
-        unsafe { std::ptr::write_bytes(to, value, bytes) };
+        if let Some(value) = single_byte(pattern) {
+            // SAFETY: `place` checked the range.
+            unsafe { std::ptr::write_bytes(to, value, bytes) };
+            return Ok(());
+        }
+        let piece = pattern.repeat((PIECE.min(bytes) / pattern.len()).max(1));
+        for at in (0..bytes).step_by(piece.len()) {
+            let n = piece.len().min(bytes - at);
+            // SAFETY: `place` checked the range, and the piece is no part of the buffer.
+            unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), to.add(at), n) };
+        }
         Ok(())
     }
 
@@ -280,10 +293,10 @@ impl Buffer {
             .filter(|_| own && bytes as u64 >= control::LARGE_ELEMENT)
             .and_then(|start| give_back(start, bytes));
         let Some(gone) = gone else {
-            return self.fill(offset, bytes, 0);
+            return self.fill(offset, bytes, &[0]);
         };
-        self.fill(offset, gone.start, 0)?;
-        self.fill(offset + gone.end, bytes - gone.end, 0)
+        self.fill(offset, gone.start, &[0])?;
+        self.fill(offset + gone.end, bytes - gone.end, &[0])
     }
 
     /// Sets `bytes` bytes from `offset` to zero, but leaves pages alone that are: one that was never

@@ -25,6 +25,6 @@ pub use code::{
 pub use cpu::{LoadedObject, ObjectLoader};
 pub use device::{Device, LoadError, LoadedKernel};
 pub use launch::{Args, KernelFailure, Launch, PrintSink, Signature};
-pub use residence::{Access, AtHome, Mirror, OnDevice};
+pub use residence::{Access, AtHome, Mirror, OnDevice, single_byte};
 pub use trace::{TaskRun, TaskTrace};
 pub use tree::TreeMemory;

@@ -26,11 +26,17 @@ pub trait Mirror: Send + Sync {
     /// Copies bytes from the host.
     fn write(&self, offset: usize, from: &[u8]) -> Result<(), MemoryError>;
 
-    /// Sets bytes to one value.
-    fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError>;
+    /// Repeats a pattern from `offset` on, over a multiple of its length.
+    fn fill(&self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<(), MemoryError>;
 
     /// Sees to it that these bytes have memory; those that had none are zero.
     fn provide(&self, bytes: Range<usize>) -> Result<(), MemoryError>;
+}
+
+/// The byte that a pattern repeats, if it is one.
+pub fn single_byte(pattern: &[u8]) -> Option<u8> {
+    let (&first, rest) = pattern.split_first()?;
+    rest.iter().all(|&byte| byte == first).then_some(first)
 }
 
 /// Where the newest bytes are.
@@ -490,7 +496,7 @@ impl Buffer {
                 for (old, new) in before.iter().zip(&used) {
                     let rest = old.end.saturating_sub(new.end);
                     if rest > 0 {
-                        mirror.fill(old.end - rest, rest, 0)?;
+                        mirror.fill(old.end - rest, rest, &[0])?;
                     }
                 }
             }

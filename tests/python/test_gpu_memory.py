@@ -245,3 +245,39 @@ def test_lanes_see_the_bits_that_others_set_for_them(arch):
     touch()
     assert (seen.to_numpy() == (np.arange(256) % 3 != 0)).all()
     assert node.stats()[0]["cells"] == 170
+
+
+FILLED = """
+import numpy as np
+import aerogel as ti
+
+ti.init(arch=ti.cuda, log_level="error")
+n = 100_000
+x, v, h = ti.field(ti.f64, n), ti.Vector.ndarray(3, ti.f32, n), ti.field(ti.f16, n)
+
+@ti.kernel
+def twice(v: ti.types.ndarray(ti.types.vector(3, ti.f32), 1)):
+    for i in x:
+        x[i] = 2 * x[i]
+        v[i] = 2 * v[i]
+        h[i] = 2 * h[i]
+
+twice(v)
+for k in range(3):
+    x.fill(1.5 + k)
+    v.fill(ti.Vector([1, 2, 3 + k]))
+    h.fill(0.5 + k)
+    twice(v)
+assert (x.to_numpy() == 7).all() and (h.to_numpy() == 5).all()
+assert (v.to_numpy() == np.array([2, 4, 10], np.float32)).all()
+x.fill(0)
+assert (x.to_numpy() == 0).all()
+x.fill(4)
+x[7] = 5
+assert x[6] == 4 and x[7] == 5 and x.to_numpy().sum() == 4 * n + 1
+"""
+
+
+def test_what_is_filled_stays_on_the_card(tmp_path, monkeypatch):
+    code, _, err = run(FILLED, AEROGEL_CUDA="machine")
+    assert code == 0, err

@@ -445,48 +445,19 @@ pub(crate) fn repeat(
     let bytes = n * pattern.len();
     let is_shared = bytes >= SHARED && !buffer.is_away(Access::Change);
     let Some(compiler) = is_shared.then(program::present_compiler).flatten() else {
-        return repeat_alone((buffer, base), pattern, n);
+        return buffer.fill(base, bytes, pattern);
     };
     let turns = (SHARED / pattern.len()).max(1);
     let failed = Mutex::new(Ok(()));
     let pool = compiler.pool();
     pool.run(n.div_ceil(turns), pool.n_threads(), &|k| {
         let first = k * turns;
-        let to = (buffer, base + first * pattern.len());
-        if let Err(e) = repeat_alone(to, pattern, turns.min(n - first)) {
+        let bytes = turns.min(n - first) * pattern.len();
+        if let Err(e) = buffer.fill(base + first * pattern.len(), bytes, pattern) {
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Err(e);
         }
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn repeat_alone(
-    (buffer, base): (&Buffer, usize),
-    pattern: &[u8],
-    n: usize,
-) -> Result<(), MemoryError> {
-    /// As much as stays in the first cache while it is written again and again.
-    const PIECE: usize = 16 << 10;
-    /// What goes to a device in one copy.
-    const THERE: usize = 4 << 20;
-    if let [first, rest @ ..] = pattern
-        && rest.iter().all(|byte| byte == first)
-    {
-        return buffer.fill(base, n * pattern.len(), *first);
-    }
-    let most = match buffer.is_away(Access::Change) {
-        true => THERE,
-        false => PIECE,
-    };
-    let cells = (most / pattern.len()).clamp(1, n.max(1));
-    let piece = pattern.repeat(cells);
-    let (mut at, end) = (base, base + n * pattern.len());
-    while at < end {
-        let len = piece.len().min(end - at);
-        buffer.write(at, &piece[..len])?;
-        at += len;
-    }
-    Ok(())
 }
 
 /// From so many bytes on, threads share a copy.

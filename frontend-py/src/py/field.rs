@@ -164,7 +164,7 @@ impl NativeField {
             if placement.one_by_one() {
                 return match transfer {
                     Transfer::Out => {
-                        there.fill(0, there.len(), 0)?;
+                        there.fill(0, there.len(), &[0])?;
                         placement.copy_active(&memory, there, self.ty, true)
                     }
                     Transfer::ToActive => placement.copy_active(&memory, there, self.ty, false),

@@ -189,6 +189,11 @@ impl Driver for Faulty {
         self.machine.read(from, to)
     }
 
+    fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), DriverError> {
+        self.faults.step("copy")?;
+        self.machine.copy(to, from, bytes)
+    }
+
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
         self.faults.step("fill")?;
         self.machine.fill(address, bytes, value)

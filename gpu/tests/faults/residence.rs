@@ -17,7 +17,7 @@ use super::faulty::{COUNT, code, first, launch, launch_on, open, with_memory};
 /// Ways in which a thread of the host writes to the second number of an array.
 const WRITES: [fn(&Buffer); 4] = [
     |array| array.write(8, &7_u64.to_le_bytes()).unwrap(),
-    |array| array.fill(8, 1, 7).unwrap(),
+    |array| array.fill(8, 1, &[7]).unwrap(),
     |array| {
         let all = array.at_home(Access::Change).unwrap();
         thread::sleep(Duration::from_millis(20));
@@ -183,4 +183,28 @@ fn tasks_before_one_that_is_refused_are_waited_for() {
         }
     }
     panic!("a launch has no twenty calls");
+}
+
+#[test]
+fn what_is_filled_is_filled_on_the_card() {
+    let (device, faults) = with_memory(24 << 20);
+    let kernel = device.load(&code("count", COUNT)).unwrap();
+    let array = Buffer::zeroed(1 << 20).unwrap();
+    assert_eq!(launch(&*kernel, &array), Ok(1));
+    faults.asked();
+    array.fill(0, 1 << 20, &5_u64.to_le_bytes()).unwrap();
+    assert_eq!(
+        faults.asked(),
+        ["write", "copy", "copy", "copy", "copy"],
+        "sixteen times as much as comes from the host"
+    );
+    assert_eq!(launch(&*kernel, &array), Ok(6));
+    assert!(!faults.asked().contains(&"copy"));
+    array.fill(16, 32, &[1, 2, 3, 4]).unwrap();
+    let mut all = vec![0; 1 << 20];
+    array.read(0, &mut all).unwrap();
+    let word = |k: usize| u64::from_le_bytes(all[8 * k..][..8].try_into().unwrap());
+    let four = u64::from_le_bytes([1, 2, 3, 4, 1, 2, 3, 4]);
+    assert_eq!([0, 1, 2, 5, 6].map(word), [6, 5, four, four, 5]);
+    assert!((6..all.len() / 8).all(|k| word(k) == 5));
 }

@@ -234,7 +234,7 @@ impl TreeMemory {
                     self.bytes.zero(start as usize, bytes as usize)?;
                 } else {
                     self.in_pieces(pool, end.saturating_sub(start), |at, n| {
-                        self.bytes.fill((start + at) as usize, n as usize, 0)
+                        self.bytes.fill((start + at) as usize, n as usize, &[0])
                     })?;
                 }
                 if let Some(first) = arena.owner_at(0) {
