@@ -7,6 +7,8 @@ DOCS    := .venv-docs
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 PY      := $(VENV)/bin/python
 OUTDIR  := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+# Test files apart, in as many processes as there are cores: most of what they do is done by one.
+PYTEST  := $(PY) -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 PACKAGE := frontend-py/python/aerogel
 VIZ     := gui/python/aerogel_viz
 
@@ -52,7 +54,7 @@ $(DOCS)/bin/mkdocs: requirements-docs.txt
 test: build viz ## Every test, Rust and Python
 	cargo test --quiet --workspace --exclude aerogel-viz
 	@scripts/fetch_programs.sh $(PY)
-	$(PY) -m pytest -q --doctest-modules $(PACKAGE) tests/python
+	$(PYTEST) --doctest-modules $(PACKAGE) tests/python
 
 levels: build ## What computes with floats, once more at each level of x86-64 that this processor executes
 	@for level in $$($(PY) scripts/levels.py); do \

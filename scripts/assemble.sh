@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests on the machine that stands in for a GPU, and lets NVIDIA's assembler take the code of every kernel in them:
-#   scripts/assemble.sh [pytest's arguments; all tests, in as many processes as there are processors, if there are none]
+#   scripts/assemble.sh [pytest's arguments; all tests, in several processes, if there are none]
 set -eu
 cd "$(dirname "$0")/.."
 ptxas=$(echo .venv/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas)
@@ -9,16 +9,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export ptxas AEROGEL_KEEP_PTX="$folder" AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda
 tests=0
-if [ $# -gt 0 ]; then
-    .venv/bin/python -m pytest -q "$@" || tests=$?
-else
-    # Each process takes every nth file, and says when it has ended what it found: all of it if a test failed.
-    n=$(nproc)
-    seq 0 $((n - 1)) | xargs -P "$n" -I{} sh -c '
-        ls tests/python/test_*.py | awk "NR % $2 == $1" | xargs -r .venv/bin/python -m pytest -q >"$AEROGEL_KEEP_PTX/tests$1" 2>&1 ||
-            { cat "$AEROGEL_KEEP_PTX/tests$1"; exit 1; }
-        tail -n 1 "$AEROGEL_KEEP_PTX/tests$1"' - {} "$n" || tests=$?
-fi
+[ $# -gt 0 ] || set -- -n auto --maxprocesses 4 --dist loadfile tests/python
+.venv/bin/python -m pytest -q "$@" || tests=$?
 n=$(find "$folder" -name '*.ptx' | wc -l)
 [ "$n" -gt 0 ] || { echo "no kernels"; exit 1; }
 echo "assembling $n kernels for sm_80 and sm_90"

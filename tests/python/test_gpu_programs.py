@@ -1,7 +1,6 @@
 """Taichi's example programs that use sparse data, three frames each on the machine that runs a GPU's code: as on the CPU."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +19,6 @@ SPARSE = [
     "algorithm/mgpcg.py",
     "algorithm/mgpcg_advanced.py",
 ]
-# They take minutes each there: AEROGEL_LONG_TESTS=1 tries them too.
-LONG = {"mgpcg", "mgpcg_advanced"}
 # Conjugate gradients end when the residual is down to rounding: what is solved for is the answer.
 SOLVED = {"mgpcg": {"x", "pixels"}, "mgpcg_advanced": {"x", "pixels"}}
 # What is drawn by lot and then goes to the end of a list lies where the order of threads puts it.
@@ -42,8 +39,6 @@ def play(program, folder, **more):
 @pytest.mark.parametrize("program", SPARSE, ids=[Path(p).stem for p in SPARSE])
 def test_sparse_programs_are_equal_on_a_gpu(program, tmp_path):
     stem = Path(program).stem
-    if stem in LONG and not os.environ.get("AEROGEL_LONG_TESTS"):
-        pytest.skip("it computes too much for a machine in software")
     want = play(program, tmp_path)
     got = play(program, tmp_path, PLAY_ARCH="cuda", AEROGEL_CUDA="machine")
     if stem not in SOLVED:
