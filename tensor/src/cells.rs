@@ -1,7 +1,8 @@
-//! Fields for the interpreter: the numbers of each place, and which cells of their trees are active.
+//! What lies in trees, for the interpreter: the numbers of each place, and which cells are active.
 
 use std::collections::BTreeSet;
 
+use aerogel_base::Scalar;
 use aerogel_ir::TreeId;
 use aerogel_snode::{NodeId, NodeKind};
 use indexmap::IndexMap;
@@ -23,6 +24,17 @@ pub struct Fields {
 impl Fields {
     /// Those of a program, with no active cells where cells may be inactive.
     pub fn of(program: &Program) -> Self {
+        Self::zeros(program, program.fields())
+    }
+
+    /// A program's temporaries in trees.
+    pub(crate) fn scratch(program: &Program) -> Self {
+        let all = program.buffers.iter();
+        let scratch = all.filter(|(_, def)| matches!(def.role, Role::Scratch(..)));
+        Self::zeros(program, scratch.map(|(buffer, _)| buffer))
+    }
+
+    fn zeros(program: &Program, buffers: impl Iterator<Item = Buffer>) -> Self {
         let of = |buffer: Buffer| {
             let def = &program.buffers[buffer];
             let extents = def.shape.iter().map(|&d| program.const_dim(d));
@@ -30,9 +42,17 @@ impl Fields {
             (buffer, Array::zeros(def.ty, &shape))
         };
         Self {
-            arrays: program.fields().map(of).collect(),
+            arrays: buffers.map(of).collect(),
             active: BTreeSet::new(),
         }
+    }
+
+    /// Makes a temporary zero, and its cells inactive.
+    pub(crate) fn clear(&mut self, program: &Program, buffer: Buffer) {
+        let array = self.array(buffer);
+        array.data.fill(Scalar::zero(array.ty));
+        let own = program.place(buffer).map(|(tree, _)| tree);
+        self.active.retain(|&(tree, ..)| Some(tree) != own);
     }
 
     /// The numbers of a field; zero where a cell is inactive.
@@ -45,9 +65,7 @@ impl Fields {
 
     /// The cells of sparse nodes that an element lies in, the outermost first.
     fn cells(program: &Program, field: Buffer, at: &[i32]) -> Vec<Cell> {
-        let Role::Field(tree, place) = program.buffers[field].role else {
-            unreachable!("the caller asks for fields")
-        };
+        let (tree, place) = program.place(field).expect("it lies in a tree");
         let indices: Vec<i64> = at.iter().map(|&i| i64::from(i)).collect();
         let layout = &program.trees[tree];
         let (mut way, mut cells) = (Vec::new(), Vec::new());
@@ -84,7 +102,7 @@ impl Fields {
     pub(crate) fn stored(&mut self, program: &Program, field: Buffer, linear: usize) {
         let array = self.array(field);
         let extents: Vec<u64> = array.shape.iter().map(|&n| n as u64).collect();
-        if let Role::Field(tree, place) = program.buffers[field].role
+        if let Some((tree, place)) = program.place(field)
             && let NodeKind::Bits(quant) = program.trees[tree][place].kind
         {
             array.data[linear] = quant.decode(quant.encode(array.data[linear]));

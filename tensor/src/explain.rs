@@ -34,9 +34,7 @@ fn explained(before: &Program, after: &Program) -> String {
     let written = |p: &Program| -> IndexSet<Buffer> {
         let touched = Touched::by(p, &p.body);
         let writes = touched.writes.into_iter();
-        writes
-            .filter(|&b| p.buffers[b].role == Role::Temporary)
-            .collect()
+        writes.filter(|&b| p.is_made_here(b)).collect()
     };
     let (made, kept) = (written(before), written(after));
     let mut steps = Steps::default();
@@ -108,7 +106,7 @@ struct Steps {
 impl Steps {
     fn new_targets(&mut self, program: &Program, stmt: &Stmt) -> Vec<Buffer> {
         let touched = Touched::by(program, std::slice::from_ref(stmt));
-        let temporary = |b: &Buffer| program.buffers[*b].role == Role::Temporary;
+        let temporary = |b: &Buffer| program.is_made_here(*b);
         let new = touched.writes.into_iter().filter(temporary);
         new.filter(|&b| self.seen.insert(b, ()).is_none()).collect()
     }
@@ -165,7 +163,7 @@ impl Steps {
                     self.block(program, then, depth + 1);
                     self.block(program, otherwise, depth + 1);
                 }
-                Stmt::Set(..) | Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
+                Stmt::Set(..) | Stmt::Store(_) | Stmt::Break | Stmt::Continue | Stmt::Clear(_) => {}
             }
         }
     }
@@ -195,7 +193,15 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
         None if program.results.contains(&buffer) => Kept::Result.to_string(),
         None => "a kernel makes it, and another one reads it".to_owned(),
     };
-    format!("{}: {ty}[{}], kept: {why}", def.name, shape.join(", "))
+    let cells = match def.role {
+        Role::Scratch(..) => " at active cells",
+        _ => "",
+    };
+    format!(
+        "{}: {ty}[{}]{cells}, kept: {why}",
+        def.name,
+        shape.join(", ")
+    )
 }
 
 /// A number that follows from extents, as Python has it.

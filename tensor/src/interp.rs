@@ -240,6 +240,8 @@ struct Interp<'p> {
     memory: SecondaryMap<Buffer, Option<Array>>,
     /// The fields, and which cells of their trees are active.
     fields: &'p mut Fields,
+    /// The same of temporaries in trees.
+    scratch: Fields,
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// The point at which statements run.
     point: Vec<i32>,
@@ -273,6 +275,7 @@ pub fn run_over(
         program,
         memory,
         fields,
+        scratch: Fields::scratch(program),
         vars: SecondaryMap::new(),
         point: Vec::new(),
     };
@@ -310,10 +313,20 @@ impl Scope for Interp<'_> {
 }
 
 impl Interp<'_> {
+    /// What a buffer that lies in a tree is among.
+    fn among(&mut self, buffer: Buffer) -> Option<&mut Fields> {
+        match self.program.buffers[buffer].role {
+            Role::Field(..) => Some(self.fields),
+            Role::Scratch(..) => Some(&mut self.scratch),
+            Role::Input(_) | Role::Temporary => None,
+        }
+    }
+
     /// A buffer's array, made if it is not there yet.
     fn array(&mut self, buffer: Buffer) -> Result<&mut Array, Failure> {
         if self.program.holder(buffer).is_some() {
-            return Ok(self.fields.array(buffer));
+            let all = self.among(buffer).expect("it lies in a tree");
+            return Ok(all.array(buffer));
         }
         if self.memory[buffer].is_none() {
             let def = &self.program.buffers[buffer];
@@ -372,6 +385,7 @@ impl Interp<'_> {
             Stmt::Continue => return Ok(Flow::Continue),
             Stmt::Call(call) => self.call(call)?,
             Stmt::Run(run) => self.run(run)?,
+            Stmt::Clear(buffer) => self.scratch.clear(self.program, *buffer),
         }
         Ok(Flow::On)
     }
@@ -394,7 +408,9 @@ impl Interp<'_> {
         let n: u64 = extents.iter().product();
         let mut points: Vec<Vec<i32>> = (0..n).map(|linear| point(linear, &extents)).collect();
         if let Some(field) = all.cells {
-            points.retain(|point| self.fields.is_active(self.program, field, point));
+            let program = self.program;
+            let among = self.among(field).expect("it has cells");
+            points.retain(|point| among.is_active(program, field, point));
         }
         for point in points {
             self.point = point;
@@ -425,8 +441,9 @@ impl Interp<'_> {
                 None => value,
                 Some(accum) => eval::binary(accum.binary(), array.data[at], value),
             };
-            if self.program.holder(store.target).is_some() {
-                self.fields.stored(self.program, store.target, at);
+            let program = self.program;
+            if let Some(among) = self.among(store.target) {
+                among.stored(program, store.target, at);
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ mod cells;
 pub mod explain;
 mod expr;
 mod extents;
+mod free;
 pub mod interp;
 pub mod lazy;
 mod library;

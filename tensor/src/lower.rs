@@ -1,7 +1,7 @@
 //! A `for` as a kernel.
 //!
 //! Axes become a parallel nest, or a loop over active cells; buffers become array arguments, in the order in which they are
-//! met, and fields those of the module; variables that the host set and extents become scalar arguments. A buffer without axes
+//! met, and what lies in trees fields of the module; variables that the host set and extents become scalar arguments. A buffer without axes
 //! is an array of one element.
 
 use aerogel_base::hash::LookupMap;
@@ -50,10 +50,10 @@ impl Parameter {
 /// What a `for` names.
 #[derive(Default)]
 struct Names {
-    /// Its buffers, and whether they are written; fields apart.
+    /// Its buffers, and whether they are written; what lies in trees apart.
     buffers: IndexMap<Buffer, bool>,
     fields: IndexSet<Buffer>,
-    /// The trees of fields.
+    /// The trees that it goes over, or in which something lies.
     trees: IndexSet<TreeId>,
     scalars: IndexSet<Parameter>,
     /// The variables that are each point's own.
@@ -104,7 +104,7 @@ impl Names {
 }
 
 impl Names {
-    /// Takes the fields out of the buffers.
+    /// Takes what lies in trees out of the buffers.
     fn fields(&mut self, program: &Program, cells: Option<Buffer>) {
         let trees = &mut self.trees;
         let fields = &mut self.fields;
@@ -132,13 +132,10 @@ impl Names {
             module.env.trees.push(program.trees[tree].clone());
         }
         for (k, &buffer) in self.fields.iter().enumerate() {
-            let def = &program.buffers[buffer];
-            let Role::Field(tree, place) = def.role else {
-                unreachable!("it is a field")
-            };
+            let (tree, place) = program.place(buffer).expect("it lies in a tree");
             module.env.fields.push(FieldData {
                 name: format!("f{k}"),
-                elem: def.ty.into(),
+                elem: program.buffers[buffer].ty.into(),
                 tree: self.tree(tree),
                 places: vec![place],
                 offset: Vec::new(),
@@ -365,7 +362,7 @@ impl Lower<'_, '_> {
                 let values = Vec::new();
                 self.b.effect(Op::Continue { values });
             }
-            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) | Stmt::Clear(_) => {
                 unreachable!("the verifier keeps them out of a `for`")
             }
         }

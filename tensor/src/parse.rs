@@ -78,7 +78,11 @@ impl Parser<'_> {
                 let number = self.program.inputs().count() as u32;
                 self.buffer_def(Role::Input(number))?;
             } else if self.accept_word("tmp") {
-                self.buffer_def(Role::Temporary)?;
+                let buffer = self.buffer_def(Role::Temporary)?;
+                if self.lexer.accept("=") {
+                    let (tree, place) = self.place()?;
+                    self.program.buffers[buffer].role = Role::Scratch(tree, place);
+                }
             } else if self.accept_word("field") {
                 self.field()?;
             } else if self.lexer.peek_id("tree") {
@@ -178,6 +182,13 @@ impl Parser<'_> {
     fn field(&mut self) -> Parsed<()> {
         let buffer = self.buffer_def(Role::Temporary)?;
         self.lexer.expect("=")?;
+        let (tree, place) = self.place()?;
+        self.program.buffers[buffer].role = Role::Field(tree, place);
+        Ok(())
+    }
+
+    /// A node of a tree that has been read.
+    fn place(&mut self) -> Parsed<(TreeId, NodeId)> {
         let word = self.lexer.word()?;
         let Some((tree, place)) = word.split_once('.') else {
             return self.error(format!("`{word}` is no place"));
@@ -185,9 +196,7 @@ impl Parser<'_> {
         let n = self.program.trees.len();
         let tree = TreeId::from_u32(self.id(tree, "tree", n)?);
         let n = self.program.trees[tree].nodes().count();
-        let place = NodeId::from_u32(self.id(place, "S", n)?);
-        self.program.buffers[buffer].role = Role::Field(tree, place);
-        Ok(())
+        Ok((tree, NodeId::from_u32(self.id(place, "S", n)?)))
     }
 
     fn buffer_def(&mut self, role: Role) -> Parsed<Buffer> {
@@ -386,6 +395,7 @@ impl Parser<'_> {
                     span,
                 })
             }
+            "clear" => Stmt::Clear(self.buffer()?),
             _ if word.starts_with('x') => {
                 let var = self.var_named(&word)?;
                 self.lexer.expect("=")?;

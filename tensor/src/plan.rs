@@ -3,19 +3,20 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_base::{AssertKind, Scalar};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{TreeId, print_module};
-use aerogel_runtime::TreeMemory;
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+use aerogel_runtime::{SiteKind, TreeMemory};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::algebra::LibraryError;
 use crate::expr::Expr;
 use crate::extents::{extent, number};
+use crate::free::Free;
 use crate::interp::{self, Scope, eval_in};
 use crate::library;
 use crate::lower::{Parameter, lower};
@@ -36,7 +37,9 @@ pub enum RunError {
     Region(Raised),
     /// There is no memory.
     Memory(MemoryError),
-    /// There is no memory for a buffer of this shape.
+    /// A sparse node has no memory for a cell, as this says.
+    NoCell(String),
+    /// There is no memory for a buffer of this shape, or for its cells.
     NoRoom {
         /// Which.
         buffer: Buffer,
@@ -67,7 +70,7 @@ impl fmt::Display for RunError {
             Self::Failure(e) => e.fmt(f),
             Self::Memory(e) => e.fmt(f),
             Self::NoRoom { error, .. } => error.fmt(f),
-            Self::Check(what) => f.write_str(what),
+            Self::Check(what) | Self::NoCell(what) => f.write_str(what),
             Self::Region(raised) => raised.0.fmt(f),
             Self::Interrupted => f.write_str("interrupted"),
         }
@@ -91,53 +94,6 @@ pub struct Plan {
     changed: Vec<usize>,
     /// How many threads libraries may use.
     n_threads: usize,
-}
-
-/// Memory of temporaries between uses, which plans share.
-static FREE: Mutex<Free> = Mutex::new(Free {
-    stamp: 0,
-    all: Vec::new(),
-    bytes: 0,
-});
-
-/// The oldest first.
-struct Free {
-    /// What it was used for: memory may have a mirror on a device.
-    stamp: u64,
-    all: Vec<Arc<Bytes>>,
-    bytes: usize,
-}
-
-/// Extents change from run to run: beyond so many bytes, or buffers, what has not been taken for long goes.
-const MAX_FREE_BYTES: usize = 256 << 20;
-const MAX_FREE: usize = 256;
-
-impl Free {
-    fn give(&mut self, stamp: u64, buffers: impl Iterator<Item = Arc<Bytes>>) {
-        if self.stamp != stamp {
-            *self = Self {
-                stamp,
-                all: Vec::new(),
-                bytes: 0,
-            };
-        }
-        for buffer in buffers {
-            self.bytes += buffer.len();
-            self.all.push(buffer);
-        }
-        while self.bytes > MAX_FREE_BYTES || self.all.len() > MAX_FREE {
-            self.bytes -= self.all.remove(0).len();
-        }
-    }
-
-    fn take(&mut self, stamp: u64, bytes: usize) -> Option<Arc<Bytes>> {
-        if self.stamp != stamp {
-            return None;
-        }
-        let at = self.all.iter().rposition(|b| b.len() == bytes)?;
-        self.bytes -= bytes;
-        Some(self.all.remove(at))
-    }
 }
 
 /// A kernel, and what it takes.
@@ -165,6 +121,7 @@ enum Step {
     Continue,
     Call(Call),
     Run(region::Run),
+    Clear(Buffer),
 }
 
 /// Makes the kernels of statements.
@@ -268,6 +225,7 @@ impl Maker<'_> {
             Stmt::Continue => Step::Continue,
             Stmt::Call(call) => Step::Call(call.clone()),
             Stmt::Run(run) => Step::Run(run.clone()),
+            Stmt::Clear(buffer) => Step::Clear(*buffer),
             Stmt::Store(_) => unreachable!("the verifier wants a `for` around"),
         })
     }
@@ -355,13 +313,13 @@ impl Plan {
         self.run_over(inputs, given, &[])
     }
 
-    /// The same with the memory of the program's trees, in its order.
+    /// The same with the memory of the trees of fields, in the program's order.
     ///
     /// # Errors
     /// Why it ended early.
     ///
     /// # Panics
-    /// If there is not a memory for each tree, laid out as the program says.
+    /// If there is not a memory for each of them, laid out as the program says.
     pub fn run_over(
         &self,
         inputs: &[Operand],
@@ -370,7 +328,7 @@ impl Plan {
     ) -> Result<Vec<Operand>, RunError> {
         let own = self.program.trees.values();
         let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
-        assert!(same && self.program.trees.len() == trees.len());
+        assert!(same && self.program.n_given_trees() == trees.len());
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         interp::check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {
@@ -382,10 +340,13 @@ impl Plan {
         }
         let mut run = Run {
             plan: self,
-            trees,
+            trees: SecondaryMap::new(),
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
         };
+        for (tree, memory) in self.program.trees.keys().zip(trees) {
+            run.trees[tree] = Some(memory.clone());
+        }
         for (buffer, input) in self.program.inputs().zip(inputs) {
             run.memory[buffer] = Some(input.clone());
         }
@@ -401,7 +362,10 @@ impl Plan {
             if run.step(step)? != Flow::On {
                 break;
             }
-            let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+            for &buffer in last {
+                run.clear(buffer);
+            }
+            let mut free = Free::lock();
             let done = last.iter().filter_map(|&buffer| run.memory[buffer].take());
             free.give(self.stamp, done.map(|operand| operand.buffer));
         }
@@ -438,7 +402,8 @@ enum Flow {
 /// A plan while it runs.
 struct Run<'p> {
     plan: &'p Plan,
-    trees: &'p [Arc<TreeMemory>],
+    /// Those given, and those of the program's own that are not empty.
+    trees: SecondaryMap<TreeId, Option<Arc<TreeMemory>>>,
     memory: SecondaryMap<Buffer, Option<Operand>>,
     vars: SecondaryMap<Var, Option<Scalar>>,
 }
@@ -504,7 +469,7 @@ impl Run<'_> {
 
     /// Memory that a temporary has left, if there is some of this size.
     fn reused(&self, bytes: usize) -> Option<Arc<Bytes>> {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = Free::lock();
         free.take(self.plan.stamp, bytes)
     }
 
@@ -556,6 +521,7 @@ impl Run<'_> {
             Step::Continue => return Ok(Flow::Continue),
             Step::Call(call) => self.call(call)?,
             Step::Run(run) => self.region(run)?,
+            Step::Clear(buffer) => self.clear(*buffer),
         }
         Ok(Flow::On)
     }
@@ -599,8 +565,9 @@ impl Run<'_> {
                 }
             });
         }
-        let roots = compiled.trees.iter();
-        let roots: Vec<&TreeMemory> = roots.map(|t| &*self.trees[t.as_u32() as usize]).collect();
+        let trees = compiled.trees.iter().map(|&tree| self.tree(tree));
+        let trees = trees.collect::<Result<Vec<_>, RunError>>()?;
+        let roots: Vec<&TreeMemory> = trees.iter().map(|tree| &**tree).collect();
         let outcome = compiled.kernel.launch(Launch {
             args: &args,
             roots: &roots,
@@ -614,7 +581,11 @@ impl Run<'_> {
         outcome.map_err(|failure| match failure {
             KernelFailure::Check { site, args } => {
                 let site = compiled.kernel.sites().get(site);
-                RunError::Check(site.map_or_else(String::new, |site| site.render(&args)))
+                let text = site.map_or_else(String::new, |site| site.render(&args));
+                match site.map(|site| site.kind) {
+                    Some(SiteKind::Check(AssertKind::Memory)) => self.no_cell(compiled, text),
+                    _ => RunError::Check(text),
+                }
             }
             KernelFailure::Memory(e) => RunError::Memory(e),
             KernelFailure::Interrupted => RunError::Interrupted,
@@ -622,6 +593,52 @@ impl Run<'_> {
             KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
             KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
         })
+    }
+
+    /// A kernel had no memory for a cell, of a tree that the message names its buffers of.
+    fn no_cell(&self, compiled: &Compiled, text: String) -> RunError {
+        let program = &self.plan.program;
+        let mut own = compiled.trees.iter().filter_map(|&t| program.scratch(t));
+        let named = |b: &Buffer| text.ends_with(&format!("`{}`", program.buffers[*b].name));
+        match own.find(named) {
+            Some(buffer) => self.no_room(buffer),
+            None => RunError::NoCell(text),
+        }
+    }
+
+    /// There is no memory for the cells of a temporary that lies in a tree.
+    fn no_room(&self, buffer: Buffer) -> RunError {
+        let program = &self.plan.program;
+        let extents = program.buffers[buffer].shape.iter();
+        let shape = extents.map(|&d| program.const_dim(d).unwrap_or(0) as usize);
+        let (_, node) = program.holder(buffer).expect("it lies in a tree");
+        RunError::NoRoom {
+            buffer,
+            shape: shape.collect(),
+            error: MemoryError::NoCell { node },
+        }
+    }
+
+    /// A tree's memory, made if it is the program's own and empty.
+    fn tree(&mut self, tree: TreeId) -> Result<Arc<TreeMemory>, RunError> {
+        if let Some(memory) = &self.trees[tree] {
+            return Ok(memory.clone());
+        }
+        let memory = TreeMemory::new(self.plan.program.trees[tree].clone(), 0);
+        let memory = memory.map_err(|e| match self.plan.program.scratch(tree) {
+            Some(buffer) => self.no_room(buffer),
+            None => RunError::Memory(e),
+        });
+        let memory = Arc::new(memory?);
+        self.trees[tree] = Some(memory.clone());
+        Ok(memory)
+    }
+
+    /// Gives back the tree of a temporary that lies in one.
+    fn clear(&mut self, buffer: Buffer) {
+        if let Role::Scratch(tree, _) = self.plan.program.buffers[buffer].role {
+            self.trees[tree] = None;
+        }
     }
 
     fn region(&mut self, run: &region::Run) -> Result<(), RunError> {

@@ -103,11 +103,13 @@ impl Printer<'_> {
             self.line(&format!("region {id} {:?} ({arrays}){trees}", region.name));
         }
         for (buffer, def) in self.program.buffers.iter() {
-            let (role, place) = match def.role {
-                Role::Input(_) => ("in", String::new()),
-                Role::Temporary => ("tmp", String::new()),
-                Role::Field(tree, place) => ("field", format!(" = {tree}.{place}")),
+            let role = match def.role {
+                Role::Input(_) => "in",
+                Role::Temporary | Role::Scratch(..) => "tmp",
+                Role::Field(..) => "field",
             };
+            let place = self.program.place(buffer);
+            let place = place.map_or_else(String::new, |(tree, node)| format!(" = {tree}.{node}"));
             self.name_extents(def.shape.iter().copied());
             let shape = def.shape.iter().enumerate().map(|(axis, &dim)| {
                 let own = *self.program.dim_def(dim) == DimDef::Input(buffer, axis as u32);
@@ -253,6 +255,7 @@ impl Printer<'_> {
                 let [results, arrays] = [&run.results, &run.arrays].map(|b| names(b));
                 self.line(&format!("run {}({results}) = ({arrays})", run.region));
             }
+            Stmt::Clear(buffer) => self.line(&format!("clear {buffer}")),
         }
     }
 

@@ -57,6 +57,8 @@ pub enum Role {
     /// A place of a tree: its cells may be inactive, and are zero then. Statements may change it, which makes cells active
     /// and is seen outside.
     Field(TreeId, NodeId),
+    /// It is made here, as the one place of a tree of the program's own: what has not been stored is zero.
+    Scratch(TreeId, NodeId),
     /// It is made here, its contents are undefined at first, and nobody outside sees it.
     Temporary,
 }
@@ -164,8 +166,8 @@ pub struct Store {
 pub struct For {
     /// The extent along each axis.
     pub domain: Vec<Dim>,
-    /// A field, whose extents these are: only the points at which its cell is active when the `for` begins. The body makes
-    /// no cells of its tree active: it stores to fields in the same cells alone, each point at its own indices.
+    /// What lies in a tree, with these extents: only the points at which its cell is active when the `for` begins. The body
+    /// makes no cells of its tree active: it stores to what lies in the same cells alone, each point at its own indices.
     pub cells: Option<Buffer>,
     /// What is done at each point: no `For` and no `Call`.
     pub body: Vec<Stmt>,
@@ -238,6 +240,8 @@ pub enum Stmt {
     Call(Call),
     /// A kernel of the user's.
     Run(Run),
+    /// All of a temporary in a tree becomes zero, and its cells inactive.
+    Clear(Buffer),
 }
 
 /// Two extents that have to be equal, which is known when the program runs.
@@ -393,12 +397,40 @@ impl Program {
             .map(|(b, _)| b)
     }
 
-    /// The tree and the node whose cells hold a buffer, if it is a field.
-    pub fn holder(&self, buffer: Buffer) -> Option<(TreeId, NodeId)> {
+    /// The tree and the place that a buffer is, if it lies in one.
+    pub fn place(&self, buffer: Buffer) -> Option<(TreeId, NodeId)> {
         match self.buffers[buffer].role {
-            Role::Field(tree, place) => Some((tree, self.trees[tree].holder(place))),
-            _ => None,
+            Role::Field(tree, place) | Role::Scratch(tree, place) => Some((tree, place)),
+            Role::Input(_) | Role::Temporary => None,
         }
+    }
+
+    /// The tree and the node whose cells hold a buffer, if it lies in one.
+    pub fn holder(&self, buffer: Buffer) -> Option<(TreeId, NodeId)> {
+        let (tree, place) = self.place(buffer)?;
+        Some((tree, self.trees[tree].holder(place)))
+    }
+
+    /// The temporary that a tree of the program's own is for; none for trees of fields.
+    pub fn scratch(&self, tree: TreeId) -> Option<Buffer> {
+        let mut all = self.buffers.iter();
+        let own = all.find(|(_, def)| matches!(def.role, Role::Scratch(own, _) if own == tree));
+        own.map(|(buffer, _)| buffer)
+    }
+
+    /// How many trees are those of fields: those of the program's own come after them.
+    pub fn n_given_trees(&self) -> usize {
+        let mut trees = self.trees.keys();
+        let first = trees.position(|tree| self.scratch(tree).is_some());
+        first.unwrap_or(self.trees.len())
+    }
+
+    /// Whether a buffer is made here.
+    pub fn is_made_here(&self, buffer: Buffer) -> bool {
+        matches!(
+            self.buffers[buffer].role,
+            Role::Temporary | Role::Scratch(..)
+        )
     }
 
     /// The sparse nodes whose active cells those of a field's are.
@@ -513,7 +545,12 @@ impl Stmt {
             Self::Set(_, e) => f(*e),
             Self::Loop { lo, hi, .. } => [*lo, *hi].into_iter().for_each(f),
             Self::If(cond, ..) => f(*cond),
-            Self::For(_) | Self::Break | Self::Continue | Self::Call(_) | Self::Run(_) => {}
+            Self::For(_)
+            | Self::Break
+            | Self::Continue
+            | Self::Call(_)
+            | Self::Run(_)
+            | Self::Clear(_) => {}
         }
     }
 
@@ -528,7 +565,8 @@ impl Stmt {
             | Self::Break
             | Self::Continue
             | Self::Call(_)
-            | Self::Run(_) => [&[], &[]],
+            | Self::Run(_)
+            | Self::Clear(_) => [&[], &[]],
         }
     }
 }

@@ -294,6 +294,7 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
                 Stmt::If(cond, then, self.block(otherwise))
             }
             Stmt::Run(_) => unreachable!("kernels of the user's are statements of programs"),
+            Stmt::Clear(_) => unreachable!("passes make it"),
             Stmt::Break => Stmt::Break,
             Stmt::Continue => Stmt::Continue,
             Stmt::Call(call) => {

@@ -95,16 +95,20 @@ impl<'p> Check<'p> {
         }
     }
 
-    /// Fields are places, each named once; of quantised ones, none shares an exponent, which a store to one would change for
-    /// the others.
+    /// What lies in trees are places, each named once, and a temporary is alone in its tree; of quantised ones, none shares
+    /// an exponent, which a store to one would change for the others.
     fn fields(&self) -> Result<(), String> {
         let program = self.program;
         let mut seen = IndexSet::new();
-        for buffer in program.fields() {
-            let def = &program.buffers[buffer];
-            let Role::Field(tree, place) = def.role else {
+        let n_given = program.n_given_trees();
+        for (buffer, def) in program.buffers.iter() {
+            let Some((tree, place)) = program.place(buffer) else {
                 continue;
             };
+            let is_given = (tree.as_u32() as usize) < n_given;
+            ensure(is_given == matches!(def.role, Role::Field(..)), || {
+                format!("{buffer} is in a tree of the other kind: those of fields come first")
+            })?;
             let tree_there = (tree.as_u32() as usize) < program.trees.len();
             ensure(tree_there, || format!("{buffer} is in no tree"))?;
             let tree = &program.trees[tree];
@@ -120,6 +124,9 @@ impl<'p> Check<'p> {
             })?;
             ensure(tree.exponent_group(place).is_empty(), || {
                 format!("{buffer} shares an exponent")
+            })?;
+            ensure(is_given || tree.places().count() == 1, || {
+                format!("{buffer} is not alone in its tree")
             })?;
             ensure(seen.insert(def.role), || format!("{buffer} is named twice"))?;
         }
@@ -192,6 +199,12 @@ impl<'p> Check<'p> {
             Stmt::Break | Stmt::Continue => ensure(at.in_loop, || "no loop to leave".to_owned()),
             Stmt::Call(call) => self.call(call, at),
             Stmt::Run(run) => self.run(run, at),
+            Stmt::Clear(buffer) => {
+                let own = matches!(self.program.buffers[*buffer].role, Role::Scratch(..));
+                ensure(own && at.domain.is_none(), || {
+                    format!("{buffer} is no temporary in a tree that the host clears")
+                })
+            }
         }
     }
 
@@ -199,8 +212,8 @@ impl<'p> Check<'p> {
         ensure(at.domain.is_none(), || "a `for` inside a `for`".to_owned())?;
         if let Some(cells) = all.cells {
             let def = &self.program.buffers[cells];
-            let is_field = matches!(def.role, Role::Field(..)) && !all.domain.is_empty();
-            ensure(is_field && def.shape == all.domain, || {
+            let in_tree = self.program.holder(cells).is_some() && !all.domain.is_empty();
+            ensure(in_tree && def.shape == all.domain, || {
                 format!("{cells} has no cells over this space")
             })?;
             self.stays(cells, &all.body)?;
@@ -383,7 +396,7 @@ impl<'p> Check<'p> {
                 let def = &self.program.buffers[*buffer];
                 let i32s = index.iter().all(|&x| ty(x) == ScalarType::I32);
                 // The host has no way into trees.
-                let is_near = domain.is_some() || !matches!(def.role, Role::Field(..));
+                let is_near = domain.is_some() || self.program.holder(*buffer).is_none();
                 def.ty == *is && def.shape.len() == index.len() && i32s && is_near
             }
             ExprDef::Unary(op, x) => op.takes(ty(*x)),

@@ -15,6 +15,19 @@ tmp b5 "s": f32[]
 tmp b6 "n": f32[]
 "#;
 
+/// Two fields of a gigabyte, if all of their cells were active.
+const LARGE: &str = r#"
+tree0 { pointer i:4096 j:4096 { dense i:4 j:4 { place x: f32, place y: f32 } } }
+field b0 "x": f32[16384, 16384] = tree0.S3
+field b1 "y": f32[16384, 16384] = tree0.S4
+tmp b2 "t": f32[16384, 16384]
+tmp b3 "m": u1[16384, 16384]
+tmp b4 "n": f32[]
+tmp b5 "o": i32[16384, 16384]
+region r0 "mine" (in)
+var x0: i32
+"#;
+
 fn program(body: &str) -> Program {
     parse(&format!("{FIELDS}{body}")).unwrap()
 }
@@ -259,5 +272,213 @@ fn stores_to_fields_stay_where_they_are() {
     for cells b0 [32] {
       b1[i0] = f32(2.0)
     }
+    ");
+}
+
+/// What becomes of temporaries as large as fields, and of the statements.
+fn scratch(body: &str) -> String {
+    let mut program = parse(&format!("{LARGE}{body}")).unwrap();
+    verify(&program).unwrap();
+    let pass = PASSES.iter().find(|p| p.name == "scratch").unwrap();
+    (pass.run)(&mut program, Options::default());
+    verify(&program).unwrap();
+    let text = program.to_string();
+    let again = parse(&text).unwrap();
+    verify(&again).unwrap();
+    assert_eq!(again.to_string(), text);
+    let is_new = |line: &&str| LARGE.lines().all(|l| l != *line);
+    text.lines().filter(is_new).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn large_temporaries_at_cells_lie_in_trees() {
+    insta::assert_snapshot!(scratch("
+        for cells b0 [16384, 16384] { b2[i0, i1] = b0[add(i0, i32(1)), i1] zero }
+        for cells b1 [16384, 16384] { b0[i0, i1] = b2[i0, i1] }
+    "), @r#"
+    tree1 { pointer i:4096 j:4096 { dense i:4 j:4 { place t: f32 } } }
+    tmp b2 "t": f32[16384, 16384] = tree1.S3
+    for cells b0 [16384, 16384] {
+      b2[i0, i1] = b0[add(i0, i32(1)), i1] zero
+    }
+    for cells b1 [16384, 16384] {
+      b0[i0, i1] = b2[i0, i1]
+    }
+    "#);
+    // What is made or read as a whole is an array.
+    for array in [
+        "for [16384, 16384] { b2[i0, i1] = f32(1) }",
+        "for cells b0 [16384, 16384] { b2[i1, i0] = f32(1) }",
+        "for cells b0 [16384, 16384] { b2[sub(i0, i32(1)), i1] zero = f32(1) }",
+        "for [16384, 16384] { b2[i0, i1] = f32(0) b0[i0, i1] = b2[i0, i1] }",
+        "call sort(b2, b5) = (b2)",
+        "if lt(b2[i32(0), i32(0)], f32(1)) { for [] { b4[] = f32(1) } }",
+        "run r0() = (b2)",
+        "result b2",
+    ] {
+        let begin = "for cells b0 [16384, 16384] { b2[i0, i1] = f32(2) }";
+        assert!(
+            !scratch(&format!("{begin}\n{array}")).contains("tree1"),
+            "{array}"
+        );
+    }
+}
+
+#[test]
+fn what_is_zero_beside_cells_lies_in_trees() {
+    insta::assert_snapshot!(scratch("
+        for [16384, 16384] { b2[i0, i1] = f32(0) }
+        for cells b0 [16384, 16384] { b2[i0, i1] = b0[i0, i1] }
+        for cells b0 [16384, 16384] { b1[i0, i1] = b2[i0, add(i1, i32(1))] zero }
+    "), @r#"
+    tree1 { pointer i:4096 j:4096 { dense i:4 j:4 { place t: f32 } } }
+    tmp b2 "t": f32[16384, 16384] = tree1.S3
+    clear b2
+    for cells b0 [16384, 16384] {
+      b2[i0, i1] = b0[i0, i1]
+    }
+    for cells b0 [16384, 16384] {
+      b1[i0, i1] = b2[i0, add(i1, i32(1))] zero
+    }
+    "#);
+}
+
+#[test]
+fn stores_under_a_mask_go_over_its_cells() {
+    insta::assert_snapshot!(scratch("
+        for [16384, 16384] { b3[i0, i1] = u1(0) b2[i0, i1] = f32(1) }
+        for cells b0 [16384, 16384] { b3[i0, i1] = u1(1) }
+        for [16384, 16384] { if and(lt(i0, i1), b3[i0, i1]) { b0[add(i0, i32(1)), i1] zero = f32(3) } }
+        for [16384, 16384] { if or(lt(i0, i1), b3[i0, i1]) { b0[add(i0, i32(1)), i1] zero = f32(4) } }
+        for [16384, 16384] { if b3[i1, i0] { b0[add(i0, i32(1)), i1] zero = f32(5) } }
+        for [16384, 16384] { if b3[i0, i1] { b0[i0, i1] = f32(6) } else { b0[i0, i1] = f32(7) } }
+    "), @r#"
+    tree1 { pointer i:4096 j:4096 { dense i:4 j:4 { place m: u1 } } }
+    tmp b3 "m": u1[16384, 16384] = tree1.S3
+    clear b3
+    for [16384, 16384] {
+      b2[i0, i1] = f32(1.0)
+    }
+    for cells b0 [16384, 16384] {
+      b3[i0, i1] = u1(1)
+    }
+    for cells b3 [16384, 16384] {
+      if and(lt(i0, i1), b3[i0, i1]) {
+        b0[add(i0, i32(1)), i1] zero = f32(3.0)
+      }
+    }
+    for [16384, 16384] {
+      if or(lt(i0, i1), b3[i0, i1]) {
+        b0[add(i0, i32(1)), i1] zero = f32(4.0)
+      }
+    }
+    for [16384, 16384] {
+      if b3[i1, i0] {
+        b0[add(i0, i32(1)), i1] zero = f32(5.0)
+      }
+    }
+    for [16384, 16384] {
+      if b3[i0, i1] {
+        b0[i0, i1] = f32(6.0)
+      } else {
+        b0[i0, i1] = f32(7.0)
+      }
+    }
+    "#);
+}
+
+#[test]
+fn turns_of_loops_begin_without_the_cells_of_others() {
+    // Not where the cells stay, or more than one statement makes it.
+    insta::assert_snapshot!(scratch("
+        loop x0 in i32(0), i32(9), 1 {
+          for cells b0 [16384, 16384] { b2[i0, i1] = b0[add(i0, i32(1)), i1] zero }
+          for cells b0 [16384, 16384] { b0[i0, i1] = b2[i0, i1] }
+        }
+    "), @r#"
+    tree1 { pointer i:4096 j:4096 { dense i:4 j:4 { place t: f32 } } }
+    tmp b2 "t": f32[16384, 16384] = tree1.S3
+    loop x0 in i32(0), i32(9), 1 {
+      for cells b0 [16384, 16384] {
+        b2[i0, i1] = b0[add(i0, i32(1)), i1] zero
+      }
+      for cells b0 [16384, 16384] {
+        b0[i0, i1] = b2[i0, i1]
+      }
+    }
+    "#);
+    let moving = "
+        loop x0 in i32(0), i32(9), 1 {
+          for cells b0 [16384, 16384] { b2[i0, i1] = b0[add(i0, i32(1)), i1] zero }
+          for [16384, 16384] { if lt(i0, x0) { b0[i0, i1] = f32(1) } }
+        }
+    ";
+    insta::assert_snapshot!(scratch(moving), @r#"
+    tree1 { pointer i:4096 j:4096 { dense i:4 j:4 { place t: f32 } } }
+    tmp b2 "t": f32[16384, 16384] = tree1.S3
+    loop x0 in i32(0), i32(9), 1 {
+      clear b2
+      for cells b0 [16384, 16384] {
+        b2[i0, i1] = b0[add(i0, i32(1)), i1] zero
+      }
+      for [16384, 16384] {
+        if lt(i0, x0) {
+          b0[i0, i1] = f32(1.0)
+        }
+      }
+    }
+    "#);
+    let first = "for cells b0 [16384, 16384] { b2[i0, i1] = f32(0) }";
+    assert!(!scratch(&format!("{first}\n{moving}")).contains("clear"));
+    assert!(!scratch(&moving.replace("= b0[", "add = b0[")).contains("clear"));
+    let reads = moving.replace("zero }", "zero b1[i0, i1] = b2[i0, i1] }");
+    assert!(!scratch(&reads).contains("clear"));
+}
+
+#[test]
+fn the_verifier_knows_of_temporaries_in_trees() {
+    let own = "tree1 { pointer i:4096 j:4096 { dense i:4 j:4 { place t: f32 } } }";
+    let t = "tmp b2 \"t\": f32[16384, 16384]";
+    let head = LARGE.replace(t, &format!("{own}\n{t} = tree1.S3"));
+    let all = |text: &str| verify(&parse(text).unwrap());
+    all(&format!(
+        "{head}for cells b2 [16384, 16384] {{ b0[i0, i1] = b2[i0, i1] }}"
+    ))
+    .unwrap();
+    all(&format!(
+        "{head}loop x0 in i32(0), i32(9), 1 {{ clear b2 }}"
+    ))
+    .unwrap();
+    let wrong = |body: &str| all(&format!("{head}{body}")).unwrap_err();
+    insta::assert_snapshot!(wrong("for cells b2 [16384, 16384] { b2[i1, i0] = f32(1) }"), @"a store to b2 among the cells of b2 may make others active");
+    insta::assert_snapshot!(wrong("for [16384, 16384] { clear b2 }"), @"b2 is no temporary in a tree that the host clears");
+    insta::assert_snapshot!(wrong("clear b3"), @"b3 is no temporary in a tree that the host clears");
+    insta::assert_snapshot!(wrong("clear b0"), @"b0 is no temporary in a tree that the host clears");
+    insta::assert_snapshot!(wrong("call sort(b2, b5) = (b2)"), @"a library with a field");
+    insta::assert_snapshot!(wrong("result b2"), @"b2 is asked for, and lies in a tree");
+    let two = head.replace("place t: f32", "place t: f32, place u: f32");
+    insta::assert_snapshot!(all(&two).unwrap_err(), @"b2 is not alone in its tree");
+    let twice = head.replace(
+        "\"m\": u1[16384, 16384]",
+        "\"m\": f32[16384, 16384] = tree1.S3",
+    );
+    insta::assert_snapshot!(all(&twice).unwrap_err(), @"b3 is named twice");
+    insta::assert_snapshot!(all(&LARGE.replace("field b1", "tmp b1")).unwrap_err(), @"b0 is in a tree of the other kind: those of fields come first");
+}
+
+#[test]
+fn what_lies_in_trees_is_said() {
+    let program = parse(&format!(
+        "{LARGE}
+        for cells b0 [16384, 16384] {{ b2[i0, i1] = b0[add(i0, i32(1)), i1] zero }}
+        for cells b0 [16384, 16384] {{ b0[i0, i1] = b2[i0, i1] }}
+    "
+    ))
+    .unwrap();
+    insta::assert_snapshot!(explain::explain(&program, Options::default()), @r"
+    2 statements became 2 kernels; 1 of 1 temporaries is kept in memory
+    kernel 0 over the cells of x, [16384, 16384]: t
+        t: f32[16384, 16384] at active cells, kept: what it is made of changes before it is read
+    kernel 1 over the cells of x, [16384, 16384]: x
     ");
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_compiler::{Compiler, Config};
-use aerogel_ir::{BinaryOp, CompareOp, TreeId, eval};
+use aerogel_ir::{BinaryOp, CompareOp, TreeId, UnaryOp, eval};
 use aerogel_runtime::TreeMemory;
 use aerogel_snode::{NodeKind, parse_nodes};
 use aerogel_tensor::interp::{Array, run_over};
@@ -155,9 +155,41 @@ impl Maker {
         let index = self.axes();
         self.all(
             Some(cells),
-            vec![Stmt::Store(store(target, index, value, Outside::Never))],
+            vec![Stmt::Store(store(
+                target,
+                index.clone(),
+                value,
+                Outside::Never,
+            ))],
         );
         self.made.push((target, cells));
+        if self.chance(4) {
+            let value = self.value(Some(cells), ty, 1);
+            let mut more = store(target, index, value, Outside::Never);
+            more.accum = Some(Accum::Max);
+            self.all(Some(cells), vec![Stmt::Store(more)]);
+        }
+    }
+
+    /// What is zero at all points but the cells of a field.
+    fn dense(&mut self, cells: Buffer, value: Expr) -> Buffer {
+        let ty = self.program.exprs.ty(value);
+        let target = self.program.temporary(ty, &self.domain.clone());
+        let index = self.axes();
+        let zero = self.program.exprs.constant(Scalar::zero(ty));
+        let first = store(target, index.clone(), zero, Outside::Never);
+        self.all(None, vec![Stmt::Store(first)]);
+        let second = Stmt::Store(store(target, index, value, Outside::Never));
+        let second = match self.chance(2) {
+            true => second,
+            false => {
+                let [a, b] = [0, 1].map(|_| self.value(Some(cells), ScalarType::I32, 1));
+                let some = self.program.exprs.compare(CompareOp::Lt, a, b);
+                Stmt::If(some, vec![second], Vec::new())
+            }
+        };
+        self.all(Some(cells), vec![second]);
+        target
     }
 
     /// A value at all points, of which those at the cells of a field are known, and others are zero.
@@ -165,15 +197,9 @@ impl Maker {
         let Some(&(made, cells)) = self.made.last() else {
             return self.everywhere();
         };
-        let ty = self.program.buffers[made].ty;
-        let target = self.program.temporary(ty, &self.domain.clone());
         let index = self.axes();
-        let zero = self.program.exprs.constant(Scalar::zero(ty));
-        let first = store(target, index.clone(), zero, Outside::Never);
-        let value = self.program.load(made, index.clone(), Outside::Never);
-        self.all(None, vec![Stmt::Store(first)]);
-        let second = store(target, index, value, Outside::Never);
-        self.all(Some(cells), vec![Stmt::Store(second)]);
+        let value = self.program.load(made, index, Outside::Never);
+        let target = self.dense(cells, value);
         self.arrays.push(target);
     }
 
@@ -226,19 +252,32 @@ impl Maker {
         let k = self.number(index.len());
         index[k] = self.program.exprs.binary(BinaryOp::Add, index[k], by);
         // Some points store nothing.
-        let [a, b] = [0, 1].map(|_| self.value(None, ScalarType::I32, 1));
+        let cells = self.chance(2).then(|| self.field());
+        let [a, b] = [0, 1].map(|_| self.value(cells, ScalarType::I32, 1));
         let cond = self.program.exprs.compare(CompareOp::Lt, a, b);
-        let where_ = self.program.map(&domain, cond, Span::NONE);
+        let where_ = match cells {
+            Some(cells) => self.dense(cells, cond),
+            None => self.program.map(&domain, cond, Span::NONE),
+        };
         self.body.append(&mut self.program.body);
         let cond = self.program.load(where_, point.clone(), Outside::Never);
-        let nowhere = self.program.exprs.i32(-1);
-        index[k] = self.program.exprs.select(cond, index[k], nowhere);
+        if cells.is_none() {
+            let nowhere = self.program.exprs.i32(-1);
+            index[k] = self.program.exprs.select(cond, index[k], nowhere);
+        }
         let value = self.program.load(before, point, Outside::Never);
         let mut change = store(target, index, value, Outside::Zero);
         if self.chance(3) && !self.is_quantised(target) {
             change.accum = Some(Accum::Add);
         }
-        self.all(None, vec![Stmt::Store(change)]);
+        let change = Stmt::Store(change);
+        let elsewhere = self.program.exprs.unary(UnaryOp::Not, cond);
+        let change = match cells {
+            Some(_) if self.chance(3) => Stmt::If(elsewhere, vec![change], Vec::new()),
+            Some(_) => Stmt::If(cond, vec![change], Vec::new()),
+            None => change,
+        };
+        self.all(None, vec![change]);
         self.made.clear();
     }
 
@@ -392,8 +431,13 @@ fn program(seed: u64) -> Program {
     for _ in 0..3 + maker.number(8) {
         maker.statement(1);
     }
+    // What nobody asks for may lie in trees.
+    for &array in &maker.arrays.clone()[1..] {
+        if maker.chance(2) {
+            maker.program.results.push(array);
+        }
+    }
     maker.program.body = maker.body;
-    maker.program.results.extend(maker.arrays.iter().skip(1));
     maker.program
 }
 
@@ -489,9 +533,13 @@ fn check(seed: u64, compiler: &Compiler) {
         expected,
         "seed {seed}, read again\n{text}"
     );
+    let options = Options {
+        most_dense: (seed % 2) << 20,
+        ..Options::default()
+    };
     let mut passed = program.clone();
     let mut before = text.clone();
-    passes::run(&mut passed, Options::default(), &mut |name, after| {
+    passes::run(&mut passed, options, &mut |name, after| {
         let text = after.to_string();
         if text == before {
             return;
@@ -504,7 +552,7 @@ fn check(seed: u64, compiler: &Compiler) {
     let settings = Settings {
         compiler,
         fast_math: false,
-        options: Options::default(),
+        options,
         codes: &Codes::default(),
         stamp: seed,
     };

@@ -10,7 +10,11 @@ use support::{after, body};
 fn with_products(products: Products, text: &str) -> Program {
     let mut program = parse(text).unwrap();
     verify(&program).unwrap();
-    let options = Options { products, many: 1 };
+    let options = Options {
+        products,
+        many: 1,
+        ..Options::default()
+    };
     for pass in PASSES {
         (pass.run)(&mut program, options);
         verify(&program).unwrap();

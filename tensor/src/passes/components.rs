@@ -456,7 +456,12 @@ fn move_stores(program: &Program, body: &mut [Stmt], split: &Split, planes: &Pla
                 move_stores(program, then, split, planes);
                 move_stores(program, otherwise, split, planes);
             }
-            Stmt::Set(..) | Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) => {}
+            Stmt::Set(..)
+            | Stmt::Break
+            | Stmt::Continue
+            | Stmt::Call(_)
+            | Stmt::Run(_)
+            | Stmt::Clear(_) => {}
         }
     }
 }

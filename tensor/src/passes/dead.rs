@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 
 use super::uses::Touched;
-use crate::program::{Buffer, Program, Role, Stmt};
+use crate::program::{Buffer, Program, Stmt};
 
 /// Leaves out what stores only to temporaries that nothing reads.
 pub(super) fn run(program: &mut Program) {
@@ -66,6 +66,6 @@ fn only_wanted(body: &mut Vec<Stmt>, wanted: &IndexSet<Buffer>) {
 /// How many temporaries are kept in memory.
 pub(super) fn n_materialised(program: &Program) -> usize {
     let touched = Touched::by(program, &program.body);
-    let temporary = |b: &&Buffer| program.buffers[**b].role == Role::Temporary;
+    let temporary = |b: &&Buffer| program.is_made_here(**b);
     touched.writes.iter().filter(temporary).count()
 }

@@ -377,7 +377,7 @@ impl Inline {
                         self.changed.insert(buffer, self.now);
                     }
                 }
-                Stmt::Run(_) => {
+                Stmt::Run(_) | Stmt::Clear(_) => {
                     let touched = Touched::by(program, std::slice::from_ref(stmt));
                     self.change(&touched);
                 }
@@ -635,7 +635,7 @@ fn clamped(exprs: &mut Exprs, i: Expr, extent: Expr) -> Expr {
 }
 
 /// How many statements store to each buffer.
-fn count_stores(body: &[Stmt], stores: &mut IndexMap<Buffer, u32>) {
+pub(super) fn count_stores(body: &[Stmt], stores: &mut IndexMap<Buffer, u32>) {
     for stmt in body {
         if let Stmt::Store(store) = stmt {
             *stores.entry(store.target).or_default() += 1;

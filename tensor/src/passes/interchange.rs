@@ -182,7 +182,9 @@ fn look(body: &[Stmt], domains: &mut IndexSet<Vec<Dim>>) -> Option<()> {
                 look(otherwise, domains)?;
             }
             Stmt::Break | Stmt::Continue => {}
-            Stmt::Set(..) | Stmt::Store(_) | Stmt::Call(_) | Stmt::Run(_) => return None,
+            Stmt::Set(..) | Stmt::Store(_) | Stmt::Call(_) | Stmt::Run(_) | Stmt::Clear(_) => {
+                return None;
+            }
         }
     }
     Some(())

@@ -12,6 +12,7 @@ mod planes;
 mod products;
 mod reductions;
 mod registers;
+mod scratch;
 mod tiles;
 mod uses;
 
@@ -40,6 +41,8 @@ pub struct Options {
     pub products: Products,
     /// With so many products of elements they are large.
     pub many: u64,
+    /// Temporaries at active cells that take no more bytes than this as arrays are arrays.
+    pub most_dense: u64,
 }
 
 impl Default for Options {
@@ -47,6 +50,7 @@ impl Default for Options {
         Self {
             products: Products::default(),
             many: 1 << 18,
+            most_dense: 16 << 20,
         }
     }
 }
@@ -116,6 +120,10 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "dead_stores",
         run: |program, _| dead::run(program),
+    },
+    Pass {
+        name: "scratch",
+        run: scratch::run,
     },
 ];
 

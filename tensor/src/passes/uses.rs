@@ -74,6 +74,9 @@ impl Touched {
                     self.writes.extend(call.outputs.iter().copied());
                 }
                 Stmt::Run(run) => self.run(program, run),
+                Stmt::Clear(buffer) => {
+                    self.writes.insert(*buffer);
+                }
                 _ => {}
             }
             let cells = match stmt {
@@ -166,7 +169,7 @@ pub(crate) fn map_exprs(body: &mut [Stmt], f: &mut dyn FnMut(Expr) -> Expr) {
                 map_exprs(otherwise, f);
             }
             Stmt::For(all) => map_exprs(&mut all.body, f),
-            Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) => {}
+            Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) | Stmt::Clear(_) => {}
         }
     }
 }

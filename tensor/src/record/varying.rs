@@ -127,7 +127,7 @@ impl Units<'_> {
                 });
                 self.inside(body, &on);
             }
-            Stmt::Store(_) | Stmt::Set(..) | Stmt::Break | Stmt::Continue => {}
+            Stmt::Store(_) | Stmt::Set(..) | Stmt::Break | Stmt::Continue | Stmt::Clear(_) => {}
         }
     }
 

@@ -276,6 +276,7 @@ impl Mapping<'_> {
                 out.push(stmt.clone());
             }
             Stmt::Store(_) => unreachable!("a store is inside a `for`"),
+            Stmt::Clear(_) => unreachable!("passes make it"),
             Stmt::Run(_) => {
                 let what = "`vmap`: the function calls a kernel, which has no rule for many";
                 return Err(RecordError::Value(what.to_owned()));
@@ -351,7 +352,7 @@ impl Mapping<'_> {
                 Stmt::If(cond, self.points(then), self.points(otherwise))
             }
             Stmt::Break | Stmt::Continue => stmt.clone(),
-            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) | Stmt::Clear(_) => {
                 unreachable!("a `for` is not inside a `for`")
             }
         });

@@ -83,6 +83,7 @@ fn check(seed: u64, compiler: &Compiler, codes: &Codes) {
             0 => Products::Tiles,
             _ => Products::Library,
         },
+        ..Options::default()
     };
     passes::run(&mut passed, options, &mut |name, after| {
         let text = after.to_string();

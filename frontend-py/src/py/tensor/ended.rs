@@ -59,14 +59,18 @@ impl Traced {
             RunError::NoRoom {
                 buffer,
                 shape,
-                error: MemoryError::OutOfMemory { .. },
+                error: error @ (MemoryError::OutOfMemory { .. } | MemoryError::NoCell { .. }),
             } => {
                 let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
                 let ty = self.program.buffers.get(*buffer).map(|def| def.ty);
                 let ty = ty.map_or_else(String::new, |ty| ty.to_string());
+                let cells = match error {
+                    MemoryError::NoCell { .. } => " at active cells",
+                    _ => "",
+                };
                 let place = at(self.lines.of_buffer(*buffer));
                 PyMemoryError::new_err(format!(
-                    "out of memory for {ty}[{}]{place}",
+                    "out of memory for {ty}[{}]{cells}{place}",
                     shape.join(", ")
                 ))
             }

@@ -28,6 +28,9 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
         RunError::Memory(e) => error::memory(*e),
         RunError::Interrupted => PyKeyboardInterrupt::new_err("interrupted"),
         RunError::NoRoom { error, .. } => error::memory(*error),
+        RunError::NoCell(what) => {
+            Python::attach(|py| error::exception(py, "AerogelMemoryError", what.clone()))
+        }
         RunError::Region(raised) => PyValueError::new_err(raised.0.to_string()),
         RunError::Check(what) => PyIndexError::new_err(what.clone()),
         RunError::Failure(Failure::Index(..)) => PyIndexError::new_err(e.to_string()),
