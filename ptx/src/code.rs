@@ -648,6 +648,37 @@ pub(crate) struct Function {
     pub(crate) shared_bytes: u64,
 }
 
+impl Function {
+    /// Takes numbers of vectors that nobody looks at for numbers that are not read: LLVM reads three numbers of four as
+    /// four, whoever may change the last one.
+    pub(crate) fn leave_unread(&mut self) {
+        let is_vector = |op: &Op| matches!(op, Op::Load { to, .. } if to.len() > 1);
+        if !self.code.iter().any(|inst| is_vector(&inst.op)) {
+            return;
+        }
+        let mut read = vec![false; self.n_registers as usize];
+        for inst in &self.code {
+            let operands = inst.op.operands().0.into_iter();
+            let regs = operands.filter_map(|operand| match operand {
+                Operand::Reg(reg) => Some(reg),
+                _ => None,
+            });
+            let guard = inst.guard.map(|(reg, _)| reg);
+            regs.chain(guard)
+                .for_each(|reg| read[reg.0 as usize] = true);
+        }
+        for inst in &mut self.code {
+            if let Op::Load { to, .. } = &mut inst.op
+                && to.len() > 1
+            {
+                for to in to {
+                    *to = to.filter(|&reg| read[reg.0 as usize]);
+                }
+            }
+        }
+    }
+}
+
 /// Memory that belongs to a module.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {

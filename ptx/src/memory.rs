@@ -559,6 +559,16 @@ impl Memory {
         Ok(old)
     }
 
+    /// That there is memory.
+    pub(crate) fn expect<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), Bad> {
+        self.checked(last, address, bytes).map(drop)
+    }
+
     fn checked<'m>(
         &'m self,
         last: Last<'_, 'm>,

@@ -482,6 +482,29 @@ fn constants_that_are_written_are_found() {
 }
 
 #[test]
+fn numbers_of_vectors_that_nobody_looks_at_may_change() {
+    let read = "ld.global.nc.v4.b32 {%r10, %r11, %r12, %r13}, [%rd1];";
+    let write = "st.global.b32 [%rd1 + 12], %r11;";
+    let after = run("", &format!("{read} {write}"), 1, 1, &[1, 2, 3, 4]);
+    assert_eq!(after, [1, 2, 3, 2]);
+    let found = fault(
+        "",
+        &format!("{read} st.global.b32 [%rd1 + 12], %r13; st.global.b32 [%rd1 + 12], %r10;"),
+        1,
+        1,
+        &[1, 2, 3, 4],
+    );
+    assert_eq!(found.kind, FaultKind::Race);
+    // They have to be there.
+    let beyond =
+        "ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd1 + 16]; st.global.b32 [%rd1], %r10;";
+    assert_eq!(
+        fault("", beyond, 1, 1, &[0; 6]).kind,
+        FaultKind::OutOfBounds
+    );
+}
+
+#[test]
 fn barriers_and_lanes_that_do_not_come() {
     // Threads that have ended are not waited for, but those that wait elsewhere are.
     let half = "setp.lt.u32 %p1, %r1, 16; @%p1 bra $end; bar.sync 0; $end:";

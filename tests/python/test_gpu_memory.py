@@ -201,6 +201,20 @@ def test_a_warp_sets_bits_of_a_word_and_lengthens_a_list_once(tmp_path):
     assert 4 * 128 <= atomics["appended"] <= 4 * 128 + 4 * 7 * 4 * 4
 
 
+def test_three_of_four_numbers_are_read_where_the_fourth_changes(arch):
+    pair = ti.types.struct(p=ti.math.vec3, k=ti.f32)
+    x = pair.field(shape=100)
+
+    @ti.kernel
+    def step():
+        for i in x:
+            x[i].k = x[i].p.sum() + i
+
+    x.p.fill(2)
+    step()
+    assert (x.k.to_numpy() == 6 + np.arange(100)).all()
+
+
 def test_lanes_that_append_to_several_lists(arch):
     x, n = ti.field(ti.i32), 3000
     lists = ti.root.dense(ti.i, 7).dynamic(ti.j, 1000, 8)

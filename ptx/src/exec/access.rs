@@ -32,6 +32,10 @@ impl Warp<'_> {
                     aligned(first, bytes * to.len() as u64).and_then(|()| {
                         for (k, to) in to.iter().enumerate() {
                             let at = first + k as u64 * bytes;
+                            let Some(to) = to else {
+                                self.expect_memory(space, at, bytes)?;
+                                continue;
+                            };
                             let (value, missing) = match space {
                                 Space::Local => self.local[lane].read(at, bytes)?,
                                 _ => {
@@ -39,7 +43,6 @@ impl Warp<'_> {
                                     (self.load(own, space, at, bytes, lane, how)?, 0)
                                 }
                             };
-                            let Some(to) = to else { continue };
                             self.set(*to, lane, numbers::extended(*ty, value));
                             if missing != 0 {
                                 self.set_undefined(*to, lane, numbers::extended(*ty, missing));
@@ -75,6 +78,14 @@ impl Warp<'_> {
             done.map_err(|bad| (bad, Some(lane as u32)))?;
         }
         Ok(())
+    }
+
+    /// What is moved and not looked at only has to be somewhere.
+    fn expect_memory(&mut self, space: Space, at: u64, bytes: u64) -> Result<(), Bad> {
+        match space {
+            Space::Param | Space::Shared | Space::Local => Ok(()),
+            _ => self.grid.memory.expect(&mut self.last, at, bytes),
+        }
     }
 
     /// The space of an address of a lane, and where it is there.

@@ -189,7 +189,8 @@ impl<'s> Parser<'s> {
             self.body()?;
             self.names.leave();
             self.resolve()?;
-            let func = std::mem::take(&mut self.func);
+            let mut func = std::mem::take(&mut self.func);
+            func.leave_unread();
             self.code.functions[number] = func;
         } else {
             self.expect(';')?;
