@@ -241,12 +241,16 @@ fn ptxas() -> PathBuf {
         .unwrap_or_else(|| panic!("no ptxas in {}; `make setup` installs it", lib.display()))
 }
 
+/// What code is made for (`card` in `gpu/src/nvidia.rs`).
+const CARDS: [u32; 7] = [70, 75, 80, 86, 89, 90, 100];
+
 /// Lets the assembler take a kernel's code.
 fn assemble(name: &str, text: &str) {
     let module = parse_module(text).unwrap_or_else(|e| panic!("{name}: {e}"));
     let kernel = module.kernel().unwrap();
     verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{name}: {e}"));
-    for (sm, level) in [(80, 3), (90, 3), (90, 0)] {
+    let all = CARDS.map(|sm| (sm, 3)).into_iter();
+    for (sm, level) in all.chain([(90, 0)]) {
         let code = compile(&module, &target::nvptx(sm), OptLevel(level), true).code;
         let objects = code.objects.into_iter();
         let texts: Vec<String> = objects
@@ -369,7 +373,7 @@ fn what_threads_share_lies_in_shared_memory() {
     let text = print_module(&module);
     let again = parse_module(&text).unwrap_or_else(|e| panic!("{e} in {text}"));
     assert_eq!(print_module(&again), text);
-    for sm in [70, 80, 90] {
+    for sm in CARDS {
         let compiled = compile(&module, &target::nvptx(sm), OptLevel(3), false);
         let task = &compiled.code.tasks[0];
         assert_eq!((task.block, task.in_blocks), (Some(64), true));

@@ -6,8 +6,9 @@ use super::Target;
 pub fn nvptx(sm: u32) -> Target {
     let ptx = match sm {
         // Drivers that are new enough for us take it for old cards too, and `activemask` is not in what came with them.
-        ..90 => "+ptx70",
-        90..100 => "+ptx80",
+        ..86 => "+ptx70",
+        // LLVM ends the process where a text is older than the card that it is for.
+        86..100 => "+ptx80",
         _ => "+ptx86",
     };
     Target {
