@@ -1,7 +1,11 @@
 """How the threads of a GPU read, write and change memory: which instructions do it, and how many."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,6 +217,51 @@ def test_three_of_four_numbers_are_read_where_the_fourth_changes(arch):
     x.p.fill(2)
     step()
     assert (x.k.to_numpy() == 6 + np.arange(100)).all()
+
+
+LARGE_BLOCKS = """
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error", offline_cache=False)
+x = ti.Matrix.field(4, 4, ti.f64, 2048)
+y, z = ti.field(ti.f32), ti.field(ti.f32)
+ti.root.pointer(ti.ij, 2).dense(ti.ij, 32).place(y, z)
+
+@ti.kernel
+def inverses():
+    ti.loop_config(block_dim=1024)
+    for i in x:
+        a = x[i] + ti.Matrix.identity(ti.f64, 4)
+        b = a.inverse()
+        c = a @ b + b @ a
+        x[i] = (c.inverse() @ a + b).inverse() @ c
+
+@ti.kernel
+def around():
+    for i, j in y:
+        z[i, j] = y[i - 1, j] + y[i + 1, j] + y[i, j - 1] + y[i, j + 1]
+
+inverses()
+y[5, 5] = 1
+around()
+ti.sync()
+"""
+
+
+def test_threads_of_large_blocks_have_no_more_registers_than_there_are(tmp_path):
+    code, _, err = run(LARGE_BLOCKS, AEROGEL_CUDA="machine", AEROGEL_KEEP_PTX=str(tmp_path))
+    assert code == 0, err
+    texts = [path.read_text() for path in tmp_path.glob("*.ptx")]
+    for kernel in ("inverses", "around"):
+        limits = re.findall(r"\.maxntid (\d+)", "".join(text for text in texts if f".entry {kernel}$" in text))
+        assert limits == ["1024"], kernel
+    assembler = next(Path(sys.prefix).glob("lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas"), None)
+    if assembler is None:
+        return
+    for path in tmp_path.glob("*.ptx"):
+        if ".maxntid" in path.read_text():
+            command = [assembler, "-v", "-arch=sm_80", "-o", os.devnull, path]
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+            assert all(int(n) <= 64 for n in re.findall(r"Used (\d+) registers", said))
 
 
 def test_lanes_that_append_to_several_lists(arch):

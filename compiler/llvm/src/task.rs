@@ -102,6 +102,10 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     f.ranges.note(kernel, &kernel[task]);
     if f.cx.target.grid {
         f.changed = Some(Changed::of(kernel, &user.env, *body));
+        if let Some(threads) = attrs.block {
+            // A thread may have so many registers that the block has enough of them.
+            f.b.text_attribute(llvm, "nvvm.maxntid", &threads.to_string());
+        }
     }
     let random = draws(&f, *body);
     f.declare_buffers(*body);
