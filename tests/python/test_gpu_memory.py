@@ -79,6 +79,14 @@ def arrays(a: ti.types.ndarray(ti.f32, 1), b: ti.types.ndarray(ti.f32, 1)):
     for i in range(n):
         b[i] += a[i]
 
+limit = ti.field(ti.i32, ())
+limit[None] = n
+
+@ti.kernel
+def bounded():
+    for i in range(limit[None]):
+        plain[i] = i
+
 fill()
 reads_only()
 assert (four_out.to_numpy() == four.to_numpy() + 9).all()
@@ -93,6 +101,7 @@ arrays(a, b)
 takes_away()
 assert blocks.stats()[0]["cells"] == 0
 calls()
+bounded()
 ti.sync()
 """
 
@@ -109,7 +118,7 @@ def loads(tmp_path_factory):
     for path in folder.glob("*.ptx"):
         for entry in re.split(r"(?=\.entry)", path.read_text())[1:]:
             name = entry.split("(")[0].split()[1]
-            words = re.findall(r"\b((?:ld|st)\.global\S*\.b32)", entry.split("\n}")[0])
+            words = re.findall(r"\b((?:ld|st)\.global\S*\.[bs]32)", entry.split("\n}")[0])
             found[name] = words
     return found
 
@@ -119,6 +128,8 @@ def test_what_a_task_only_reads_goes_by_the_cache_for_constants(loads):
     assert loads["reads_thirds$0"] == ["ld.global.nc.b32"] * 3 + ["ld.global.b32", "st.global.b32"]
     # The list has been made by the task before; which cells are active, and what they hold, stays.
     assert loads["reads_cells$5"] == ["ld.global.nc.b32"] * 2 + ["st.global.b32"]
+    # Bounds are found by a kernel that changes nothing else.
+    assert loads["bounded$bounds1"] == ["ld.global.nc.s32"]
     # Cells that become active are zero before and after; which are active changes.
     assert sorted(word for word in loads["grows$0"] if "ld" in word) == ["ld.global.b32", "ld.global.nc.b32"]
 

@@ -98,13 +98,13 @@ impl Changed {
         }
     }
 
-    /// Whether a storage of a tree or an array holds the same as long as the task runs.
+    /// Whether a storage of a tree, an array or a temporary holds the same as long as the task runs.
     fn leaves(&self, func: &Function, env: &Env, place: Value) -> bool {
         let lasts = |class: &Class| match class {
             // Where a cell becomes active there were zeros, and are.
             Class::Place(node) => !self.emptied.contains(&node.tree),
-            Class::Array(_) | Class::Arrays => true,
-            Class::Local(_) | Class::Temp(_) | Class::Shared(_) => false,
+            Class::Array(_) | Class::Arrays | Class::Temp(_) => true,
+            Class::Local(_) | Class::Shared(_) => false,
         };
         let same = |class: &Class| lasts(class) && !self.classes.contains(class);
         !self.anything && has_classes(func, place) && classes(func, env, place).iter().all(same)

@@ -325,6 +325,9 @@ fn lower_bounds<'a, 'ctx>(
     let llvm = declare(cx, &symbol, 0);
     let id = cx.kernel;
     let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
+    if f.cx.target.grid {
+        f.changed = Some(Changed::of(kernel, &f.module.env, bounds));
+    }
     let values = f.region(bounds).expect("bounds yield");
     let yielded = kernel.yielded(bounds).unwrap_or_default();
     let out = llvm.get_params()[1];
