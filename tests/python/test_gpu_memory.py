@@ -185,6 +185,10 @@ masked = ti.root.bitmasked(ti.i, n)
 masked.place(b)
 lists = ti.root.dense(ti.i, 4).dynamic(ti.j, n, 32)
 lists.place(d)
+e, whole = ti.field(ti.i32), ti.field(ti.i32)
+chunks = ti.root.dense(ti.i, 4).dynamic(ti.j, n, 32)
+chunks.place(e)
+ti.root.dense(ti.i, 4).dynamic(ti.j, n, n).place(whole)
 places = ti.field(ti.i32, n)
 
 @ti.kernel
@@ -197,8 +201,21 @@ def appended():
     for i in range(n):
         places[i] = d[i % 4].append(i)
 
+@ti.kernel
+def placed():
+    for i in range(n):
+        e[i % 4, i // 4] = i
+
+@ti.kernel
+def in_one_piece():
+    for i in range(n):
+        whole[i % 4, i // 4] = i
+
 bits()
 appended()
+placed()
+in_one_piece()
+assert all(e[i % 4, i // 4] == i == whole[i % 4, i // 4] for i in range(n)) and chunks.stats()[0]["cells"] == n
 assert b.to_numpy().sum() == n * (n - 1) // 2 and masked.stats()[0]["cells"] == n
 assert all(d[i % 4, places[i]] == i for i in range(n)) and lists.stats()[0]["cells"] == n
 """
@@ -209,11 +226,43 @@ def test_a_warp_sets_bits_of_a_word_and_lengthens_a_list_once(tmp_path):
     code, _, err = run(ACTIVATING, AEROGEL_CUDA="machine", AEROGEL_COUNT=str(log))
     assert code == 0, err
     counts = [json.loads(line) for line in log.read_text().splitlines()]
-    atomics = {name: sum(c["atomics"] for c in counts if c["kernel"].startswith(name)) for name in ("bits", "appended")}
+    names = ("bits", "appended", "placed", "in_one_piece")
+    atomics = {name: sum(c["atomics"] for c in counts if c["kernel"].startswith(name)) for name in names}
     # One for each of 128 words, where each lane had one; and a mark.
     assert 128 <= atomics["bits"] <= 128 + 4
     # One for each warp and list; and elements for chunks, for which four blocks may come at once.
     assert 4 * 128 <= atomics["appended"] <= 4 * 128 + 4 * 7 * 4 * 4
+    # At most one for each warp and list, where each lane had one; and elements for chunks, which are looked at one by one.
+    assert atomics["placed"] <= 2 * 4 * 128
+    assert atomics["in_one_piece"] <= 4 * 128
+
+
+def test_lanes_that_lengthen_lists_beside_others_that_append(arch):
+    x, bad = ti.field(ti.i32), ti.field(ti.i32, ())
+    lists = ti.root.dense(ti.i, 5).dynamic(ti.j, 2048, 8)
+    lists.place(x)
+
+    @ti.kernel
+    def fill():
+        for i in range(3000):
+            if i % 3 == 0:
+                x[i % 5].append(7)
+            elif i % 7 != 1:
+                x[i % 5, i * 13 % 900] = 7
+            if i * i % 11 == 3:
+                x[i // 5 % 5, i * 7 % 1500] = 7
+
+    @ti.kernel
+    def look():
+        for i in range(3000):
+            if i % 3 != 0 and i % 7 != 1:
+                bad[None] += x[i % 5, i * 13 % 900] != 7
+            if i * i % 11 == 3:
+                bad[None] += x[i // 5 % 5, i * 7 % 1500] != 7
+
+    fill()
+    look()
+    assert bad[None] == 0
 
 
 def test_three_of_four_numbers_are_read_where_the_fourth_changes(arch):

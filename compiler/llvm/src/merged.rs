@@ -52,7 +52,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// A word that the first of a group makes, for all of it.
-    fn by_first(
+    pub(crate) fn by_first(
         &mut self,
         group: &Group<'ctx>,
         make: impl FnOnce(&mut Self) -> Val<'ctx>,
@@ -113,6 +113,22 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         // The others may look at the word next.
         self.b
             .effect_intrinsic("llvm.nvvm.bar.warp.sync", &[group.lanes]);
+    }
+
+    /// The lanes that are here with the same key, and the greatest word that one of them has; on a GPU that can.
+    pub(crate) fn longest_of_equal(
+        &mut self,
+        key: Val<'ctx>,
+        word: Val<'ctx>,
+    ) -> Option<(Group<'ctx>, Val<'ctx>)> {
+        let most = "llvm.nvvm.redux.sync.umax";
+        if !self.cx.target.allows(most) {
+            return None;
+        }
+        let group = self.group(&[key]);
+        let none = FastMathFlags::empty();
+        let most = self.b.intrinsic(most, &[], &[word, group.lanes], none);
+        Some((group, most))
     }
 
     /// A number that counts up by one each time, and what it was before: on a GPU `add` is called once for all lanes that are here

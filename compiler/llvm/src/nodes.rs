@@ -481,13 +481,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                         made.expect("a number is returned")
                     }))
                 }
-                Some(length) => {
-                    let control = s.block(node, None);
-                    let container = s.address(s.value(container));
-                    let mut args = vec![base, control, container, length];
-                    args.extend(arena);
-                    s.device("obtain_dynamic", &args)
-                }
+                Some(length) => Some(s.lengthen(node, container, (&spot, seen), length)),
             };
             let made = made.expect("a number is returned");
             let granted = s.is_set(made);
@@ -495,6 +489,56 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             made
         });
         self.cell(node, &spot, number)
+    }
+
+    /// Makes a dynamic container so long, whose last cell is at `spot`, in the slot of which `seen` was found: the number in the
+    /// slot, or 0 if there is no memory. Lanes of a warp that lengthen one container do it once.
+    fn lengthen(
+        &mut self,
+        node: NodeRef,
+        container: Value,
+        (spot, seen): (&Spot<'ctx>, Val<'ctx>),
+        length: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let container = self.value(container);
+        let obtain = |s: &mut Self, spot: &Spot<'ctx>, length| {
+            let mut args = vec![
+                s.base(node),
+                s.block(node, None),
+                s.address(container),
+                length,
+            ];
+            args.extend(s.arena_args(node, spot));
+            let made = s.device("obtain_dynamic", &args);
+            made.expect("a number is returned")
+        };
+        let key = self.address(container);
+        let Some((group, most)) = self.longest_of_equal(key, length) else {
+            return obtain(self, spot, length);
+        };
+        let first_own = match self.node(node).n_chunks() {
+            1 => None,
+            // Who appends may have lengthened the container already, and not given its chunks memory.
+            _ => {
+                let there = self.is_set(seen);
+                Some(self.unless(there, seen, |s| {
+                    let base = s.base(node);
+                    let [chunk, slot, tree, number] = s.arena_args(node, spot);
+                    s.once_for_equal(&[slot], |s| {
+                        let filled = s.device("fill_slot", &[base, chunk, slot, tree, number]);
+                        filled.expect("a number is returned")
+                    })
+                }))
+            }
+        };
+        let longest = self.by_first(&group, |s| {
+            let last = s.b.op(Opcode::Sub, most, s.word(1));
+            let spot = s.chunk_spot(node, container, last);
+            obtain(s, &spot, most)
+        });
+        let Some(own) = first_own else { return longest };
+        let granted = self.is_set(longest);
+        self.b.select(granted, own, self.word(0))
     }
 
     fn bit_of(&mut self, node: NodeRef, container: Value, index: Value) -> [Val<'ctx>; 2] {

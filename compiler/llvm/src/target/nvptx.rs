@@ -24,7 +24,7 @@ pub fn nvptx(sm: u32) -> Target {
         task_convention: 71,
         grid: true,
         intrinsics: match sm {
-            ..80 => &INTRINSICS[1..],
+            ..80 => &INTRINSICS[2..],
             _ => INTRINSICS,
         },
         position_independent: false,
@@ -34,6 +34,7 @@ pub fn nvptx(sm: u32) -> Target {
 const INTRINSICS: &[&str] = &[
     // Not before sm_80.
     "llvm.nvvm.redux.sync.or",
+    "llvm.nvvm.redux.sync.umax",
     "llvm.nvvm.read.ptx.sreg.tid.x",
     "llvm.nvvm.read.ptx.sreg.ntid.x",
     "llvm.nvvm.read.ptx.sreg.ctaid.x",
