@@ -102,8 +102,8 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     f.ranges.note(kernel, &kernel[task]);
     if f.cx.target.grid {
         f.changed = Some(Changed::of(kernel, &user.env, *body));
-        if let Some(threads) = attrs.block {
-            // A thread may have so many registers that the block has enough of them.
+        // What is said of smaller blocks makes the assembler spill registers for the sake of more blocks at once.
+        if let Some(threads) = attrs.block.filter(|&n| n > ANY_REGISTERS) {
             f.b.text_attribute(llvm, "nvvm.maxntid", &threads.to_string());
         }
     }
@@ -369,6 +369,9 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
     });
     found
 }
+
+/// Threads of a card's block that may each have as many registers as a thread can: a block has 65,536, a thread 255.
+const ANY_REGISTERS: u32 = 256;
 
 /// How many iterations of a loop that runs in order pass between two looks at the request to stop.
 const LONGEST_PIECE: i64 = 1 << 22;
