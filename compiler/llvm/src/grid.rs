@@ -28,17 +28,27 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(on);
     }
 
-    /// Ends threads of a task that comes after one which has failed, or that shall not begin.
-    pub(crate) fn leave_if_failed(&mut self) {
+    /// Ends threads of a task that comes after one which has failed, or that shall not begin. Those of a block that share
+    /// memory end together, since each reads what others have written there.
+    pub(crate) fn leave_if_failed(&mut self, together: bool) {
         let errors = self.context_field(offset::ERRORS);
         let state = self
             .b
             .offset(errors, self.b.i64(offset::ERROR_STATE as i64));
         let state = self.b.load_shared(basic(self.b.ctx.i32_type()), state);
         let fine = self.b.is_zero(state);
-        self.leave_unless(fine);
+        if !together {
+            self.leave_unless(fine);
+            let goes_on = self.goes_on();
+            return self.leave_unless(goes_on);
+        }
         let goes_on = self.goes_on();
-        self.leave_unless(goes_on);
+        let fine = self.b.and(fine, goes_on);
+        let name = "llvm.nvvm.barrier.cta.red.and.aligned.all";
+        let barrier = self.b.int(basic(self.b.ctx.i32_type()), 0);
+        let none = FastMathFlags::empty();
+        let all_fine = self.b.intrinsic(name, &[], &[barrier, fine], none);
+        self.leave_unless(all_fine);
     }
 
     /// The bounds of an index space that another kernel has found out; the number is the address where they are.

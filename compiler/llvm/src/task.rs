@@ -118,7 +118,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         if !serial {
             sums = f.begin_sums(*body);
         }
-        f.leave_if_failed();
+        f.leave_if_failed(!serial && threads::share(kernel, *body));
     }
     let constants = constant_bounds(kernel, task);
     let extended = if f.cx.target.grid && !serial && constants.is_none() {

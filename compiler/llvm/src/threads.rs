@@ -30,6 +30,15 @@ pub(crate) fn in_blocks(kernel: &Function, body: Region) -> bool {
     found
 }
 
+/// Whether the threads of a block share storage in a task.
+pub(crate) fn share(kernel: &Function, body: Region) -> bool {
+    let mut found = false;
+    walk(kernel, body, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Shared {});
+    });
+    found
+}
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Storage that the threads of a block share.
     pub(crate) fn shared(&mut self, result: Value) -> Val<'ctx> {
