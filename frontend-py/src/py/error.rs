@@ -167,12 +167,13 @@ pub(crate) fn memory(e: MemoryError) -> PyErr {
 
 /// The same for a layout that has no memory from the beginning: which of its nodes wants most of it.
 pub(crate) fn tree_memory(e: MemoryError, tree: &Tree) -> PyErr {
-    let largest = tree.nodes().max_by_key(|(_, node)| node.container_size());
+    let named = tree.nodes().filter(|(_, node)| node.kind.name().is_some());
+    let largest = named.max_by_key(|(_, node)| node.container_size());
     let (MemoryError::OutOfMemory { .. }, Some((id, node))) = (&e, largest) else {
         return memory(e);
     };
     let shape: Vec<String> = tree.shape(id).iter().map(u64::to_string).collect();
-    let kind = node.kind.name().unwrap_or("root");
+    let kind = node.kind.name().unwrap_or_default();
     let hint = match node.kind {
         NodeKind::Pointer => "; `hash` needs memory only for cells that are there",
         NodeKind::Dense => {

@@ -7,7 +7,7 @@ use aerogel_runtime::{Buffer, TreeMemory};
 use aerogel_snode::{NodeId, QuantType};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyList, PyTuple, PyType};
 
 use super::buffer::{self, Dim};
 use super::numpy_arrays::ForeignArray;
@@ -46,6 +46,8 @@ pub(crate) struct NativeField {
     claimed: OnceLock<()>,
     /// What a message says to do if the field is used before it is placed.
     remedy: OnceLock<String>,
+    /// Why its layout has no memory, or is none: the class and the message.
+    failed: OnceLock<(Py<PyType>, String)>,
     placement: OnceLock<Placement>,
 }
 
@@ -88,6 +90,12 @@ impl NativeField {
         let _ = self.placement.set(placement);
     }
 
+    /// Notes why the layout that it was placed in was not made: who uses the field is told again.
+    pub(crate) fn fail(&self, py: Python<'_>, why: &PyErr) {
+        let class = why.get_type(py).unbind();
+        let _ = self.failed.set((class, why.value(py).to_string()));
+    }
+
     /// Whether the field has been given to a node.
     pub(crate) fn is_placed(&self) -> bool {
         self.claimed.get().is_some()
@@ -99,6 +107,9 @@ impl NativeField {
             program::materialize(py)?;
         }
         self.placement.get().ok_or_else(|| {
+            if let Some((class, message)) = self.failed.get() {
+                return PyErr::from_type(class.bind(py).clone(), message.clone());
+            }
             let remedy = self.remedy.get().map_or(
                 "give it a shape, as in ti.field(float, shape=(2, 3)), or place it with ti.root",
                 String::as_str,
@@ -238,6 +249,7 @@ impl NativeField {
             name,
             claimed: OnceLock::new(),
             remedy: OnceLock::new(),
+            failed: OnceLock::new(),
             placement: OnceLock::new(),
         })
     }

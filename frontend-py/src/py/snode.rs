@@ -235,35 +235,14 @@ impl NativeTree {
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let mut stage = self.stage();
         match std::mem::replace(&mut *stage, Stage::Failed) {
-            Stage::Open(builder, fields) => {
-                let tree = builder
-                    .finish()
-                    .map_err(|e| PyValueError::new_err(e.to_string()))?;
-                let store = TreeStore::new(tree)?;
-                for pending in fields {
-                    let field = pending.field.bind(py).get();
-                    let shape = store.tree.shape(pending.places[0]);
-                    let n_axes = shape.len();
-                    let differs = |&p: &NodeId| store.tree.shape(p) != shape;
-                    if pending.places.iter().any(differs) {
-                        return Err(PyValueError::new_err(
-                            "the components of a field are placed with different shapes",
-                        ));
-                    }
-                    if !pending.offset.is_empty() && pending.offset.len() != n_axes {
-                        return Err(PyValueError::new_err(format!(
-                            "the offset has {} numbers, the field {n_axes} axes",
-                            pending.offset.len()
-                        )));
-                    }
-                    field.put(Placement::new(
-                        store.clone(),
-                        pending.places,
-                        pending.offset,
-                    ));
+            Stage::Open(builder, fields) => match laid_out(py, builder, &fields) {
+                Ok(store) => *stage = Stage::Laid(store),
+                Err(e) => {
+                    let fields = fields.iter();
+                    fields.for_each(|pending| pending.field.get().fail(py, &e));
+                    return Err(e);
                 }
-                *stage = Stage::Laid(store);
-            }
+            },
             other => *stage = other,
         }
         Ok(())
@@ -275,6 +254,38 @@ impl NativeTree {
             store.destroy();
         }
     }
+}
+
+/// Lays a tree out and gives fields their places.
+fn laid_out(
+    py: Python<'_>,
+    builder: TreeBuilder,
+    fields: &[PendingField],
+) -> PyResult<Arc<TreeStore>> {
+    let tree = builder
+        .finish()
+        .map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let store = TreeStore::new(tree)?;
+    for pending in fields {
+        let shape = store.tree.shape(pending.places[0]);
+        let n_axes = shape.len();
+        let differs = |&p: &NodeId| store.tree.shape(p) != shape;
+        if pending.places.iter().any(differs) {
+            return Err(PyValueError::new_err(
+                "the components of a field are placed with different shapes",
+            ));
+        }
+        if !pending.offset.is_empty() && pending.offset.len() != n_axes {
+            return Err(PyValueError::new_err(format!(
+                "the offset has {} numbers, the field {n_axes} axes",
+                pending.offset.len()
+            )));
+        }
+        let (places, offset) = (pending.places.clone(), pending.offset.clone());
+        let placement = Placement::new(store.clone(), places, offset);
+        pending.field.bind(py).get().put(placement);
+    }
+    Ok(store)
 }
 
 /// What Python hears of a sparse node: kind, shape, active cells, elements of arenas in use, bytes of
