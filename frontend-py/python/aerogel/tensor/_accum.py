@@ -296,6 +296,8 @@ def accum(
         extents: Extents of labels that follow from no tensor.
         padding: ``valid``: windows lie inside; ``same``: they are around each ``stride``-th element, zeros outside.
     """
+    if not isinstance(spec, str):
+        raise TypeError(f'`accum` takes a text such as "ij => i" first, not {type(spec).__name__}')
     inputs, arrow, result = spec.partition("=>")
     if not arrow:
         raise ValueError(f"`accum`: {spec!r} names no result: write `... => ...`")

@@ -212,4 +212,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     _device(device)
     if copy is False:
         raise BufferError("a tensor has memory of its own; a ti.ndarray shares it")
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"`from_dlpack` takes what speaks DLPack, not {type(x).__name__}: use `asarray`")
     return asarray(np.from_dlpack(x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import u1
-from aerogel.tensor import _complex
+from aerogel.tensor import _complex, _types
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._tensor import Tensor, asarray, operands
 from aerogel.tensor._unknown import demand, differ
@@ -76,7 +76,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
             raise ValueError(f"`tensordot` over {axes} axes of {a.ndim} and {b.ndim}")
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
-        sides = [[side] if hasattr(side, "__index__") else list(side) for side in axes]
+        if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+            raise TypeError(f"`tensordot` takes a number of axes, or those of both tensors in a pair, not {axes!r}")
+        sides = [_types.whole_numbers(side, "tensordot") for side in axes]
         for side, t in zip(sides, (a, b)):
             if any(not -t.ndim <= n < t.ndim for n in side):
                 raise IndexError(f"`tensordot` over axes {side} of a tensor with {t.ndim}")
@@ -106,6 +108,10 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     >>> ti.tensor.einsum("ij,jk->ik", a, a).tolist()
     [[2, 3], [6, 11]]
     """
+    if not isinstance(equation, str):
+        raise TypeError(f'`einsum` takes a text such as "ij,jk->ik" first, not {type(equation).__name__}')
+    if not tensors:
+        raise ValueError(f"`einsum`: {equation!r} is given no tensor")
     if any(_complex.is_complex(t) for t in tensors):
         from aerogel.tensor._complex_products import multilinear
 

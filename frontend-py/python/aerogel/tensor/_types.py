@@ -11,7 +11,10 @@ _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32
 
 def name_of(dtype: Any) -> str:
     """The short name of a scalar type, however it is given."""
-    return dtype_of(dtype)._aerogel_dtype
+    given = dtype_of(dtype)
+    if not hasattr(given, "_aerogel_dtype"):
+        raise TypeError(f"this takes a type of real numbers, not `{given}`")
+    return given._aerogel_dtype
 
 
 def default_float() -> DataType:

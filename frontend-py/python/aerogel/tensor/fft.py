@@ -153,6 +153,8 @@ def _axes(x: Any, s: Any, axes: Any, what: str) -> list[tuple[int, int | None]]:
     axes = [_types.axis(a, rank, what) for a in axes]
     if len(set(axes)) != len(axes):
         raise ValueError(f"`{what}`: an axis is named twice in {axes}")
+    if not axes and what.endswith(("rfftn", "rfft2")):
+        raise ValueError(f"`{what}` goes along one axis at least")
     sizes = [None] * len(axes) if s is None else list(s)
     if len(sizes) != len(axes):
         raise ValueError(f"`{what}`: {len(sizes)} lengths for {len(axes)} axes")
