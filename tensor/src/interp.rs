@@ -53,8 +53,8 @@ pub enum Failure {
     Number(Dim, i128),
     /// An input is not as the program says: its number, and what is wrong.
     Input(usize, String),
-    /// A library has no result.
-    Library(LibraryError),
+    /// A library has no result: the first buffer that it was to make, and why.
+    Library(Buffer, LibraryError),
     /// A kernel of the user's ended early.
     Region(String),
 }
@@ -64,13 +64,16 @@ impl fmt::Display for Failure {
         match self {
             Self::Disagreement(_, [a, b]) => write!(f, "extents {a} and {b} have to be equal"),
             Self::Index(_, axis, index, extent) => {
-                write!(f, "index {index} is outside 0..{extent} along axis {axis}")
+                write!(
+                    f,
+                    "index {index} is outside axis {axis} with {extent} elements"
+                )
             }
             Self::Extent(_, n) if *n < 0 => write!(f, "an extent is {n}, below zero"),
             Self::Extent(_, n) => write!(f, "an extent is {n}: indices go up to {}", i32::MAX),
             Self::Number(_, n) => write!(f, "a number that follows from extents is {n}, no `i32`"),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
-            Self::Library(e) => e.fmt(f),
+            Self::Library(_, e) => e.fmt(f),
             Self::Region(what) => f.write_str(what),
         }
     }
@@ -489,7 +492,8 @@ impl Interp<'_> {
         for &output in &call.outputs {
             outputs.push(self.array(output)?.clone());
         }
-        library(call.library, &inputs, &mut outputs)?;
+        library(call.library, &inputs, &mut outputs)
+            .map_err(|e| Failure::Library(call.outputs[0], e))?;
         for (&output, array) in call.outputs.iter().zip(outputs) {
             self.memory[output] = Some(array);
         }
@@ -502,7 +506,7 @@ pub(crate) fn library(
     library: Library,
     inputs: &[Array],
     outputs: &mut [Array],
-) -> Result<(), Failure> {
+) -> Result<(), LibraryError> {
     match (library, inputs, outputs) {
         (Library::MatMul, [a, b], [out]) => matmul(a, b, 0, out),
         (Library::MatMulRows, [a, b, first], [out]) => {
@@ -510,7 +514,7 @@ pub(crate) fn library(
         }
         (Library::Sort { descending }, [x], [values, order]) => sort(x, descending, values, order),
         (Library::Algebra(_) | Library::Transform(_), inputs, outputs) => {
-            crate::library::of_arrays(library, inputs, outputs).map_err(Failure::Library)?;
+            crate::library::of_arrays(library, inputs, outputs)?;
         }
         _ => unreachable!("the verifier counts operands"),
     }

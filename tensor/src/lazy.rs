@@ -4,10 +4,12 @@
 //! statements that it needs as a program of their own, whose plan is kept for the next time that the same statements come,
 //! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
 
+mod ended;
 mod general;
 mod mapped;
 mod parts;
 
+pub use ended::Ended;
 pub use parts::Range;
 
 use std::fmt;
@@ -21,9 +23,9 @@ use aerogel_compiler::CompileError;
 use crate::expr::ExprDef;
 use crate::operand::Operand;
 use crate::passes::Options;
-use crate::plan::{Plan, RunError, Settings};
+use crate::plan::{Plan, Settings};
 use crate::program::{Buffer, DimDef, Program, Role, Stmt};
-use crate::record::{Recorded, Recording};
+use crate::record::{Place, Recorded, Recording};
 use crate::slice::{Makers, Slice, slice};
 
 /// What a tensor holds of the session.
@@ -46,7 +48,7 @@ pub enum LazyError {
     /// The program could not be made ready.
     Compile(CompileError),
     /// It ended early.
-    Run(RunError),
+    Run(Box<Ended>),
     /// It stands for one of many, and has no numbers of its own.
     Mapped,
 }
@@ -55,7 +57,7 @@ impl fmt::Display for LazyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compile(e) => write!(f, "{e:?}"),
-            Self::Run(e) => e.fmt(f),
+            Self::Run(ended) => ended.error.fmt(f),
             Self::Mapped => f.write_str(
                 "a tensor inside `vmap` stands for one of many and has no numbers: choose by `where`, not by `if`",
             ),
@@ -130,6 +132,21 @@ fn bytes_of(ty: ScalarType, shape: &[usize]) -> usize {
 }
 
 impl Session {
+    /// Whether it is known where all was made.
+    pub fn is_noted(&self) -> bool {
+        self.recording.is_noted()
+    }
+
+    /// Notes where all was made that has come since the last note.
+    pub fn note(&mut self, place: Place) {
+        self.recording.note(place);
+    }
+
+    /// Where a tensor was made.
+    pub fn place(&self, buffer: Buffer) -> Place {
+        self.recording.lines.get(buffer)
+    }
+
     /// Records an operation.
     ///
     /// # Errors
@@ -271,9 +288,11 @@ impl Session {
         for new in next.recording.program.inputs().collect::<Vec<_>>() {
             let &old = inputs.next().expect("an input for each");
             next.values[new] = self.values[old].take();
+            next.recording.lines.set(new, self.place(old));
             moved.insert(old, new);
         }
         for &(old, new) in &sliced.made {
+            next.recording.lines.set(new, self.place(old));
             moved.insert(old, new);
         }
         for (slot, old) in held {
@@ -283,6 +302,7 @@ impl Session {
                     let value = self.values[old].take().expect("it is there or it is made");
                     let new = next.input(&value);
                     next.values[new] = Some(value);
+                    next.recording.lines.set(new, self.place(old));
                     moved.insert(old, new);
                     new
                 }
@@ -293,6 +313,7 @@ impl Session {
             next.slots[slot as usize] = Some(new);
             next.holds[new] += 1;
         }
+        next.note(Place::NONE);
         next.limit = 2 * next.recording.program.buffers.len() + SLACK;
         *self = next;
     }
@@ -437,7 +458,9 @@ pub fn realise(
             return Err(LazyError::Compile(e));
         }
     };
-    let results = plan.run_with(&job.inputs, &given).map_err(LazyError::Run);
+    let results = plan.run_with(&job.inputs, &given);
+    let ended = |error| Ended::new(session, error, &job.results, settings);
+    let results = results.map_err(|error| LazyError::Run(Box::new(ended(error))));
     let mut session = lock(session);
     if let Ok(results) = &results {
         for (&slot, operand) in job.results.iter().zip(results) {

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod algebra;
+mod bounds;
 mod cells;
 pub mod explain;
 mod expr;
@@ -28,6 +29,7 @@ mod sort;
 mod verify;
 
 pub use aerogel_ir::ParseError;
+pub use bounds::OutOfBounds;
 pub use cells::Fields;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub use lower::{Kernel, Parameter, lower};

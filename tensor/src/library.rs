@@ -10,7 +10,7 @@ use aerogel_linalg::multiply;
 use aerogel_runtime::buffer::MemoryError;
 
 use crate::algebra::{self, LibraryError, Stored};
-use crate::interp::{self, Array, Failure};
+use crate::interp::{self, Array};
 use crate::operand::Operand;
 use crate::program::Library;
 use crate::sort;
@@ -56,10 +56,7 @@ fn by_interpreter(
             .collect::<Result<Vec<_>, _>>()
     };
     let (inputs, mut made) = (arrays(inputs)?, arrays(outputs)?);
-    match interp::library(library, &inputs, &mut made) {
-        Err(Failure::Library(e)) => return Err(e),
-        done => done.expect("only libraries fail"),
-    }
+    interp::library(library, &inputs, &mut made)?;
     let mut both = outputs.iter().zip(&made);
     Ok(both.try_for_each(|(output, array)| output.take(array))?)
 }

@@ -12,6 +12,7 @@ use aerogel_ir::{
 };
 use indexmap::{IndexMap, IndexSet};
 
+use crate::bounds;
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store, Var};
 
@@ -370,7 +371,7 @@ impl Lower<'_, '_> {
 
     fn store(&mut self, store: &Store) {
         let value = self.expr(store.value);
-        let (at, inside) = self.place(store.target, &store.index, store.outside);
+        let (at, inside) = self.place(store.target, &store.index, store.outside, true);
         let accum = store.accum;
         let write = |b: &mut Builder<'_>| {
             let ty = b.func.ty(value);
@@ -392,8 +393,14 @@ impl Lower<'_, '_> {
     }
 
     /// An element's storage, at indices inside the extents, and whether it is meant at all.
-    fn place(&mut self, buffer: Buffer, index: &[Expr], outside: Outside) -> (Op, Option<Value>) {
-        let (mut indices, inside) = self.indices(buffer, index, outside);
+    fn place(
+        &mut self,
+        buffer: Buffer,
+        index: &[Expr],
+        outside: Outside,
+        stored: bool,
+    ) -> (Op, Option<Value>) {
+        let (mut indices, inside) = self.indices(buffer, index, outside, stored);
         if let Some(number) = self.names.fields.get_index_of(&buffer) {
             let field = FieldId::from_u32(number as u32);
             return (Op::FieldAt { field, indices }, inside);
@@ -425,6 +432,7 @@ impl Lower<'_, '_> {
         buffer: Buffer,
         index: &[Expr],
         outside: Outside,
+        stored: bool,
     ) -> (Vec<Value>, Option<Value>) {
         let mut inside: Option<Value> = None;
         let mut indices = Vec::new();
@@ -460,13 +468,11 @@ impl Lower<'_, '_> {
                     let high = self.b.compare(CompareOp::Lt, i, extent);
                     let both = self.b.binary(BinaryOp::And, low, high);
                     if outside == Outside::Error {
-                        let name = self.program.buffers[buffer].name.replace(['{', '}'], "");
+                        let name = &self.program.buffers[buffer].name;
                         self.b.effect(Op::Assert {
                             cond: both,
                             kind: AssertKind::Bounds,
-                            template: format!(
-                                "index {{}} is outside 0..{{}} along axis {axis} of `{name}`"
-                            ),
+                            template: bounds::template(name, axis, stored),
                             args: vec![i, extent],
                         });
                         i
@@ -528,7 +534,7 @@ impl Lower<'_, '_> {
                 outside,
                 ..
             } => {
-                let (at, inside) = self.place(buffer, &index, outside);
+                let (at, inside) = self.place(buffer, &index, outside, false);
                 let place = self.b.value(at, ty.to_ref().expect("a scalar"));
                 let value = self.b.load(place);
                 match inside {

@@ -677,7 +677,7 @@ impl Run<'_> {
         let done = library::call(call.library, &inputs, &outputs, self.plan.n_threads);
         done.map_err(|e| match e {
             LibraryError::Memory(e) => RunError::Memory(e),
-            other => RunError::Failure(interp::Failure::Library(other)),
+            other => interp::Failure::Library(call.outputs[0], other).into(),
         })
     }
 }

@@ -358,6 +358,12 @@ impl Program {
         })
     }
 
+    /// The buffer with a name.
+    pub fn named(&self, name: &str) -> Option<Buffer> {
+        let mut all = self.buffers.iter();
+        all.find(|(_, def)| def.name == name).map(|(b, _)| b)
+    }
+
     /// The buffers that come from outside, in their order.
     pub fn inputs(&self) -> impl Iterator<Item = Buffer> {
         let all = self.buffers.iter();

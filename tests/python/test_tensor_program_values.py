@@ -237,5 +237,5 @@ def test_reshape_finds_an_extent_that_is_known():
         x = np.arange(n * 6, dtype=np.int32).reshape(n, 6)
         got = [r.numpy() for r in unknown(x)]
         assert all(np.array_equal(g, w) for g, w in zip(got, [x.reshape(-1), x.reshape(4, -1), x.reshape(2 * n, -1)]))
-    with pytest.raises(ValueError, match=r"`reshape`: 18 and 16 elements \(.*:\d+\)"):
+    with pytest.raises(ValueError, match=r"`reshape`: 18 and 16 elements\n  --> .*:\d+:\d+\n"):
         unknown(np.zeros((3, 6), np.int32))

@@ -265,7 +265,7 @@ def test_hash():
 def test_mistakes():
     with pytest.raises(RuntimeError, match="while they are traced"):
         tf.input([3], tf.float32)
-    with pytest.raises(SyntaxError, match="there is no loop to leave"):
+    with pytest.raises(RuntimeError, match="`break_loop` is outside of a loop"):
         tf.compile(lambda: tf.break_loop())
 
     def one():

@@ -362,7 +362,7 @@ def test_memory_of_others():
     for f in (add, count):
         with pytest.raises(ValueError, match="stores to memory that was made outside of it"):
             run(f)
-    with pytest.raises(SyntaxError, match="there is no loop to leave"):
+    with pytest.raises(RuntimeError, match="`break_loop` is outside of a loop"):
         run(leave)
 
 

@@ -25,12 +25,13 @@ impl Recording {
                     _ if self.program.const_dim(dim) == Some(1) => {}
                     None => found = Some((dim, operand, at)),
                     Some((first, operand0, at0)) => {
+                        let op = self.name_of(op);
                         let message = format!("`{op}`: extents {{}} and {{}} along one axis");
                         if !self.agree(first, dim, &message) {
                             let sides = [(at0, operand0, first), (at, operand, dim)]
                                 .map(|(at, operand, dim)| (at, operand, self.dim_text(dim)));
                             return Err(RecordError::Extents {
-                                op: op.to_owned(),
+                                op,
                                 shapes: shapes.iter().map(|s| self.shape_text(s)).collect(),
                                 sides: Box::new(sides),
                             });

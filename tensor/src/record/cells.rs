@@ -344,17 +344,21 @@ impl Recording {
         self.expect_indices(field, index.len())?;
         self.index_types("a store to a field", index)?;
         if self.ty(value) != self.ty(field) {
-            return self.types_error("store", &[field, value], "values of the field's type");
+            return self.types_error(
+                "x[key] = value",
+                &[field, value],
+                "values of the field's type",
+            );
         }
         if let Some(accum) = accum.filter(|a| !a.binary().takes(self.ty(field))) {
             let what = format!("values that `{accum}` takes");
-            return self.types_error("store", &[field, value], &what);
+            return self.types_error("x[key] = value", &[field, value], &what);
         }
         let mut operands = index.to_vec();
         operands.push(value);
         operands.extend(mask);
-        let cells = self.cells_of("store", &operands)?;
-        let (domain, elements) = self.stretched("store", &operands)?;
+        let cells = self.cells_of("x[key] = value", &operands)?;
+        let (domain, elements) = self.stretched("x[key] = value", &operands)?;
         let rank = self.rank(field);
         let (at, own) = self.field_index(field, index, cells, &elements);
         let holder = |r: &Self, b: Buffer| r.program.holder(b);

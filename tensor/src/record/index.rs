@@ -208,7 +208,8 @@ impl Recording {
                 self.shape_text(&domain),
             );
             return Err(RecordError::Value(format!(
-                "`scatter`: values of shape {from} for places of shape {to}"
+                "`{}`: values of shape {from} for places of shape {to}",
+                self.name_of("scatter")
             )));
         }
         let value = self.at_point(values, domain.len());
@@ -309,7 +310,11 @@ impl Recording {
             )));
         }
         if self.ty(values) != self.ty(x) {
-            return self.types_error("setitem", &[x, values], "values of the tensor's type");
+            return self.types_error(
+                "x[key] = value",
+                &[x, values],
+                "values of the tensor's type",
+            );
         }
         let mut domain = Vec::new();
         let mut index = Vec::new();
@@ -330,11 +335,11 @@ impl Recording {
             index.push(self.add(steps, part.start));
         }
         let given = self.shape(values);
-        let to = self.broadcast("setitem", &[domain.clone(), given.clone()])?;
+        let to = self.broadcast("x[key] = value", &[domain.clone(), given.clone()])?;
         if !self.stretches_to(&to, &domain) {
             let (from, to) = (self.shape_text(&given), self.shape_text(&domain));
             return Err(RecordError::Value(format!(
-                "values of shape {from} do not stretch to the part's {to}"
+                "`x[key] = value`: values of shape {from} do not stretch to the part's {to}"
             )));
         }
         let value = self.at_point(values, domain.len());

@@ -7,6 +7,13 @@ use crate::program::{Accum, Buffer, Dim, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
+/// What a store is written as.
+fn stored_by(accum: Option<Accum>) -> String {
+    accum.map_or("x[key] = value".to_owned(), |accum| {
+        format!("scatter_{accum}")
+    })
+}
+
 impl Recording {
     /// Asks for two extents to be equal: false if they are known to differ.
     pub fn ask_equal(&mut self, left: Dim, right: Dim, message: &str) -> bool {
@@ -20,24 +27,28 @@ impl Recording {
     pub fn set_all(&mut self, target: Buffer, value: Buffer, mask: Option<Buffer>) -> Recorded<()> {
         let shape = self.shape(target);
         if self.ty(value) != self.ty(target) {
-            return self.types_error("set", &[target, value], "values of the memory's type");
+            return self.types_error(
+                "x.val = value",
+                &[target, value],
+                "values of the memory's type",
+            );
         }
         let shapes = [
             shape.clone(),
             self.shape(value),
             mask.map_or(Vec::new(), |m| self.shape(m)),
         ];
-        let to = self.broadcast("set", &shapes)?;
+        let to = self.broadcast("x.val = value", &shapes)?;
         if to.len() != shape.len() {
             let (from, to) = (self.shape_text(&to), self.shape_text(&shape));
             return Err(RecordError::Value(format!(
-                "memory of shape {to} does not hold {from}"
+                "`x.val = value`: a value of shape {from} for one of shape {to}, which does not hold it"
             )));
         }
         let mut operands = vec![value];
         operands.extend(mask);
-        self.stays_at_cells("set", &operands, &shape)?;
-        let cells = self.cells_of("set", &operands)?;
+        self.stays_at_cells("x.val = value", &operands, &shape)?;
+        let cells = self.cells_of("x.val = value", &operands)?;
         let mut new = self.at_point(value, shape.len());
         if let Some(mask) = mask {
             let wanted = self.at_point(mask, shape.len());
@@ -78,8 +89,9 @@ impl Recording {
                 "{n} indices for memory with {rank} axes"
             )));
         }
+        let op = stored_by(accum);
         if self.ty(value) != self.ty(target) {
-            return self.types_error("store", &[target, value], "values of the memory's type");
+            return self.types_error(&op, &[target, value], "values of the memory's type");
         }
         if self.program.holder(target).is_some() {
             return self.store_field(target, index, value, accum, mask);
@@ -87,8 +99,9 @@ impl Recording {
         let mut operands = index.to_vec();
         operands.push(value);
         operands.extend(mask);
-        let cells = self.cells_of("store", &operands)?;
+        let cells = self.cells_of(&op, &operands)?;
         let (domain, store, wanted) = self.store_of(target, &operands, accum, outside)?;
+        self.note_store(target, store.outside);
         match wanted {
             None => self.store_over(&domain, cells, store),
             Some(wanted) => {
@@ -123,6 +136,7 @@ impl Recording {
             self.store_at(target, index, value, Some(accum), outside, mask)?;
         }
         let (domain, store, wanted) = self.store_of(target, &operands, Some(accum), outside)?;
+        self.note_store(target, store.outside);
         let before = self.program.temporary(self.ty(target), &domain);
         if wanted.is_some() {
             // Where nothing is put.
@@ -165,7 +179,7 @@ impl Recording {
         outside: Outside,
     ) -> Recorded<(Vec<Dim>, Store, Option<Expr>)> {
         let rank = self.rank(target);
-        let (domain, elements) = self.stretched("store", operands)?;
+        let (domain, elements) = self.stretched(&stored_by(accum), operands)?;
         let mut at: Vec<Expr> = Vec::new();
         let extents = self.shape(target);
         for (&e, dim) in elements[..rank].iter().zip(extents) {

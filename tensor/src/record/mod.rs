@@ -28,6 +28,7 @@ mod varying;
 mod views;
 mod vmap;
 
+use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{BinaryOp, CompareOp};
@@ -36,7 +37,7 @@ pub use accumulate::Affine;
 pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
 pub use join::Margin;
-pub use lines::Lines;
+pub use lines::{Access, Lines, Place};
 pub use parts::Bound;
 pub(crate) use varying::varying;
 pub use views::Part;
@@ -66,8 +67,12 @@ pub struct Recording {
     pub program: Program,
     /// Where new statements were written.
     pub span: Span,
+    /// What the user has called the operation that is recorded, if it is not its own name.
+    pub called: Option<&'static str>,
     /// Where things were made, as far as whoever records has noted it.
     pub lines: Lines,
+    /// What stood for one of many, or was said in a function that raised an error: nothing makes it any more.
+    gone: SecondaryMap<Buffer, bool>,
     made: LookupMap<Made, Buffer>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
@@ -109,13 +114,18 @@ impl Recording {
         }
     }
 
+    /// What an operation is called in messages.
+    fn name_of(&self, op: &str) -> String {
+        self.called.unwrap_or(op).to_owned()
+    }
+
     /// An axis counted from the end if it is negative.
     pub(crate) fn axis_of(&self, op: &str, axis: i64, rank: usize) -> Recorded<usize> {
         let at = if axis < 0 { axis + rank as i64 } else { axis };
         if (0..rank as i64).contains(&at) {
             return Ok(at as usize);
         }
-        let op = op.to_owned();
+        let op = self.name_of(op);
         Err(RecordError::Axis { op, axis, rank })
     }
 
@@ -136,7 +146,7 @@ impl Recording {
 
     pub(crate) fn types_error<T>(&self, op: &str, operands: &[Buffer], takes: &str) -> Recorded<T> {
         Err(RecordError::Types {
-            op: op.to_owned(),
+            op: self.name_of(op),
             types: operands.iter().map(|&x| self.ty(x)).collect(),
             takes: takes.to_owned(),
         })

@@ -14,7 +14,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::passes::Touched;
-use crate::program::{Accum, Buffer, Call, Dim, For, Library, Program, Stmt, Store};
+use crate::program::{Accum, Buffer, Call, Dim, For, Library, Program, Role, Stmt, Store};
 
 use super::varying::{Varying, leaving, loads};
 use super::{RecordError, Recorded, Recording};
@@ -66,6 +66,19 @@ impl Recording {
         shape.remove(axis);
         let one = self.program.temporary(self.ty(x), &shape);
         Ok((one, axis))
+    }
+
+    /// What has been made since there were so many buffers is gone.
+    pub fn drop_since(&mut self, n_before: usize) {
+        for k in n_before..self.program.buffers.len() {
+            let buffer = Buffer::from_u32(k as u32);
+            self.gone[buffer] = self.program.buffers[buffer].role == Role::Temporary;
+        }
+    }
+
+    /// Whether nothing makes a tensor any more: it was said of one of many, and all of them have been made.
+    pub fn is_gone(&self, x: Buffer) -> bool {
+        self.gone[x]
     }
 
     /// How many there are along the axes of what is mapped; `names` says what each is called.
@@ -124,7 +137,9 @@ impl Recording {
                 Some(m) => (m.all, m.axis),
                 None => {
                     let shape = [&[n][..], &self.shape(one)].concat();
-                    (self.program.temporary(self.ty(one), &shape), 0)
+                    let all = self.program.temporary(self.ty(one), &shape);
+                    self.lines.follow(all, one);
+                    (all, 0)
                 }
             };
             places.insert(one, place);
@@ -138,6 +153,9 @@ impl Recording {
         };
         let body = mapping.block(body, At::default())?;
         let places = mapping.places;
+        for &one in places.keys().filter(|&&one| is_own(one)) {
+            self.gone[one] = true;
+        }
         self.program.body.extend(body);
         Ok(results.iter().map(|b| places.get(b).copied()).collect())
     }
@@ -392,7 +410,9 @@ impl Mapping<'_> {
         if at.mask.is_some() {
             for output in &mut outputs {
                 let (ty, shape) = (self.r.ty(*output), self.r.shape(*output));
-                *output = self.program().temporary(ty, &shape);
+                let made = self.program().temporary(ty, &shape);
+                self.r.lines.follow(made, *output);
+                *output = made;
             }
         }
         out.push(Stmt::Call(Call {

@@ -42,7 +42,14 @@ def explain(*tensors: Tensor) -> str:
     >>> print(ti.tensor.explain((x * x + x).sum()).splitlines()[0])
     3 statements became 1 kernel; 1 of 3 temporaries is kept in memory
     """
-    first, *others = (t._native for t in tensors)
+    if not tensors:
+        raise TypeError("`explain` takes the tensors that are explained, none is given")
+    natives = []
+    for t in tensors:
+        if not isinstance(t, (Tensor, ComplexTensor)):
+            raise TypeError(f"`explain` takes tensors, not {type(t).__name__}")
+        natives += [plane._native for plane in ((t.real, t.imag) if isinstance(t, ComplexTensor) else (t,))]
+    first, *others = natives
     return first.explain(others)
 
 

@@ -203,7 +203,7 @@ def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
         behind = rank - where if native.shape else 0
         native = native.unsqueeze(list(range(len(native.shape), len(native.shape) + behind))) if behind else native
         index.append(native)
-    shape = tracing.trace.broadcast("setitem", index)
+    shape = tracing.trace.broadcast("x[key] = value", index)
     return index, [1] * (rank - len(shape)) + list(shape)
 
 
@@ -284,6 +284,8 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
     """Gives a tensor other numbers in a part of it; whoever else has the old numbers keeps them."""
     if not isinstance(value, Tensor) and not is_number(value):
         value = asarray(value)
+    if is_number(value):
+        _types.kept(value, x.dtype, "elements")
     (values,) = operands(value) if isinstance(value, Tensor) else (constant(value, x.dtype),)
     if values.dtype is not x.dtype:
         _types.kept(values.dtype, x.dtype, "elements")
@@ -358,4 +360,4 @@ def _set_computed(x: Tensor, parts: list[Part], computed: dict[int, Any], values
             shape[before.index(axis) if axis in before else len(before) + points + behind.index(axis)] = n
             index.append((arange(n, dtype=dtype) * step + start).reshape(shape))
     mode = x._outside
-    x._native = x._native.scatter([i._native for i in index], values._native, "set", mode)
+    x._native = x._native.scatter([i._native for i in index], values._native, "set", mode, True)

@@ -116,7 +116,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
         axis = 0
     if not -x.ndim <= axis < x.ndim:
         raise IndexError(f"`take`: there is no axis {axis}: the tensor has {x.ndim}")
-    return Tensor(x._native.gather(axis % x.ndim, [indices._native], x._outside, True), x._outside)
+    return Tensor(x._native.gather(axis % x.ndim, [indices._native], x._outside, True, "take"), x._outside)
 
 
 @_complex.by_planes
@@ -129,7 +129,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
 def gather(x: Any, /, *indices: Any) -> Tensor:
     """The elements with these indices along the first axes; those outside as ``x.outside(...)`` says."""
     x = asarray(x)
-    return Tensor(x._native.gather(0, [asarray(i)._native for i in indices], x._outside, False), x._outside)
+    return Tensor(x._native.gather(0, [asarray(i)._native for i in indices], x._outside, False, "gather"), x._outside)
 
 
 def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor:

@@ -346,8 +346,12 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     if device not in (None, "cpu"):
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
     if isinstance(obj, Tensor):
-        return inside(obj) if dtype is None else inside(obj).astype(dtype)
+        if dtype is None or dtype_of(dtype) is obj.dtype:
+            return inside(obj)._as_it_is() if copy else inside(obj)
+        return inside(obj).astype(dtype)
     if isinstance(obj, _complex.ComplexTensor):
+        if dtype is None and copy:
+            return type(obj)(obj.real._as_it_is(), obj.imag._as_it_is())  # type: ignore[return-value]
         return obj if dtype is None else obj.astype(dtype)  # type: ignore[return-value]
     if _complex.is_complex(obj) or (dtype is not None and _complex.complex_type(dtype) is not None):
         import numpy as np

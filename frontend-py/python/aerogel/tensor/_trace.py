@@ -120,13 +120,14 @@ class Trace:
         tensor._made = _Made(number, len(self.scopes), number in self.facts)
         if number in self.facts:
             self._to_memory(tensor, [self._known(extent) for extent in self.facts[number]])
-        self.native.note(here())
+        self.native.note()
 
     def _to_memory(self, tensor: Tensor, shape: list[Any]) -> None:
         memory = self.native.memory(tensor._native.dtype, shape)
         self.native.set(memory, self.native.dense(tensor._native))
         tensor._native = memory
         tensor._made.is_memory = True
+        self.native.note()
 
     def constant(self, tensor: Tensor) -> Tensor:
         """A tensor from outside as one of the program: its numbers are those that it has now."""
@@ -198,10 +199,10 @@ class Trace:
         self.scopes.append(_Scope(is_map=True))
         return self.native, self.native.begin_vmap()
 
-    def drop_vmap(self) -> None:
+    def drop_vmap(self, n_before: int) -> None:
         """Drops what a function has said that raised an error."""
         self.scopes.pop()
-        self.native.drop_block()
+        self.native.drop_block(n_before)
 
     def set(self, target: Tensor, value: Any) -> None:
         """Gives a tensor another value, at the points at hand."""
@@ -219,7 +220,7 @@ class Trace:
                 return
             self._to_memory(target, list(shape))
         self.native.set(target._native, new, mask)
-        self.native.note(here())
+        self.native.note()
 
     def _stretched(self, natives: list[Any]) -> tuple[Any, ...]:
         out: list[Any] = []
@@ -252,7 +253,7 @@ class Trace:
         is_row = len(keys) < target.ndim and not any(isinstance(k, Tensor) for k in keys)
         if is_row or any(_is_part(k) for k in keys):
             index, shape = _items.places(target, keys)
-            value = Tensor(value._native.broadcast_to(shape))
+            value = Tensor(value._native.broadcast_to(shape, True))
         else:
             index = [self.index(k)._native for k in self._from_start(target, keys)]
         self._let_change(target)
@@ -260,7 +261,7 @@ class Trace:
         if not index or len(index) != target.ndim:
             raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
         self.native.store(target._native, index, value._native, how, mode, self.mask())
-        self.native.note(here())
+        self.native.note()
 
     def _store_where(self, target: Tensor, condition: Tensor, value: Tensor, how: str) -> None:
         """Stores one number to all elements at which a condition holds."""
@@ -368,7 +369,7 @@ class Trace:
         index = self.field_index(field, key)
         for native, part in zip(self._components(field), natives):
             self.native.store(native, index, part, how, "zero", self.mask())
-        self.native.note(here())
+        self.native.note()
 
     def store_field(self, field: Any, key: Any, value: Any, how: str = "set") -> None:
         """Stores to a field at computed indices, at the points at hand; outside nothing is stored."""
@@ -381,7 +382,7 @@ class Trace:
         value = _of_type(value, dtype_of(native.dtype))
         index = self.field_index(field, key)
         self.native.store(native, index, value._native, how, "zero", self.mask())
-        self.native.note(here())
+        self.native.note()
 
     def all_of(self, field: Any) -> Tensor:
         """All elements of a field, zeros where no cell is active."""
@@ -580,7 +581,10 @@ class Trace:
         around = len(self.scopes) - len(self._in_function())
         at = next((k for k in reversed(range(around, len(self.scopes))) if self.scopes[k].is_loop), None)
         if at is None:
-            raise SyntaxError("there is no loop to leave")
+            what = "continue_loop" if turn_only else "break_loop"
+            raise RuntimeError(
+                f"`{what}` is outside of a loop: it stands inside `with loop(...)`, in the same function"
+            )
         loop = self.scopes[at]
         inside = [c for scope in self.scopes[at:] for c in scope.conditions]
         if not inside and self.mask() is None:

@@ -33,6 +33,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         out_axes: The axes along which the results are to lie, likewise.
     """
 
+    if not callable(function):
+        raise TypeError(f"`vmap` takes a function, not {type(function).__name__}")
+
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
@@ -98,7 +101,7 @@ class _Mapping:
         """Drops what was said."""
         tracing.mapped = self._around
         if self._program is not None:
-            self._program.drop_vmap()
+            self._program.drop_vmap(self._block[1])
 
     def end(self) -> None:
         """Makes the results for all."""
@@ -111,7 +114,7 @@ class _Mapping:
         """One of many."""
         if axis is None:
             return value
-        x: Any = asarray(value)
+        x: Any = _tensor(value, name)
         rank = x.ndim
         if not -rank <= axis < rank:
             has = "is one number" if rank == 0 else f"has axes 0 to {rank - 1}"
@@ -129,13 +132,13 @@ class _Mapping:
 
     def result(self, value: Any, axis: int | None, name: str) -> Any:
         """A result of one."""
-        planes = _planes(value)
+        planes = _planes(value, name)
         self._planes.extend(p._native for p in planes)
         return ComplexTensor(*planes) if len(planes) == 2 else planes[0]
 
     def for_all(self, value: Any, axis: int | None, name: str) -> Any:
         """The result of all."""
-        planes = [self._for_all(p, next(self._made), axis, name) for p in _planes(value)]
+        planes = [self._for_all(p, next(self._made), axis, name) for p in _planes(value, name)]
         return ComplexTensor(*planes) if len(planes) == 2 else planes[0]
 
     def _for_all(self, one: Tensor, place: Any, axis: int | None, name: str) -> Tensor:
@@ -156,8 +159,19 @@ class _Mapping:
         return Tensor(native if order == list(range(rank)) else native.permute(order), one._outside)
 
 
-def _planes(value: Any) -> list[Tensor]:
-    if is_complex(value):
-        value = asarray(value)
-        return [value.real, value.imag]
-    return [value if isinstance(value, Tensor) else asarray(value)]
+def _tensor(value: Any, name: str) -> Any:
+    """A tensor of an argument or a result."""
+    if value is None:
+        forgot = ": does it `return`?" if name == "the result" else ""
+        raise TypeError(f"`vmap`: {name} is None, where there has to be a tensor{forgot}")
+    try:
+        return asarray(value)
+    except (TypeError, ValueError) as e:
+        raise TypeError(
+            f"`vmap`: {name} is neither a tensor nor numbers, nor a tuple, list or dictionary of such: {e}"
+        ) from None
+
+
+def _planes(value: Any, name: str) -> list[Tensor]:
+    value = _tensor(value, name)
+    return [value.real, value.imag] if is_complex(value) else [value]

@@ -118,6 +118,8 @@ def lu(x: Any, /) -> LU:
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """The solutions of ``x1 @ x = x2``; an ``x2`` with one axis is one right side."""
     a, b = asarray(x1), asarray(x2)
+    if b.ndim and a.ndim > 1 and differ(a.shape[-2], b.shape[-2 if b.ndim > 1 else -1]):
+        raise ValueError(f"`solve`: matrices of shape {a.shape} for right sides of shape {b.shape}")
     if is_complex(a) or is_complex(b):
         return _complex_products.solve(a, b)  # type: ignore[return-value]
     if b.ndim == 1:
@@ -205,7 +207,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002
     """A norm of matrices: ``fro``, ``nuc``, 2 and -2 (of singular values), 1, -1 and infinite ones (of sums)."""
-    x = abs(x) if is_complex(x) and ord == "fro" else asarray(x)
+    x = abs(asarray(x)) if is_complex(x) and ord == "fro" else asarray(x)
     if x.ndim < 2:
         raise ValueError(f"`matrix_norm` takes matrices: the shape is {x.shape}")
     if ord == "fro":

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 def _trace() -> Trace:
     if tracing.program is None:
-        raise RuntimeError("this is for functions under `program`, while they are traced")
+        what = sys._getframe(1).f_code.co_name
+        raise RuntimeError(f"`{what}` is for functions under `program`, while they are traced")
     return tracing.program
 
 

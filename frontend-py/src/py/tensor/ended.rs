@@ -1,27 +1,30 @@
-//! Why a program ended early, in the words of whoever wrote it: with the lines where things were made.
+//! Why a program ended early, in the words of whoever wrote it: with the lines where things were written.
 
 use aerogel_runtime::buffer::MemoryError;
 use aerogel_tensor::interp::Failure;
-use aerogel_tensor::record::Lines;
-use aerogel_tensor::{Buffer, Program, RunError};
+use aerogel_tensor::record::{Access, Lines, Place};
+use aerogel_tensor::{Buffer, OutOfBounds, Program, RunError};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
+use super::places;
 use super::values::stopped;
 
-/// A program as it was traced, and from which lines.
+/// A program as it was written, and in which lines.
 pub(super) struct Traced {
     pub(super) program: Program,
     pub(super) lines: Lines,
 }
 
-fn at(place: Option<&str>) -> String {
-    place.map_or_else(String::new, |place| format!(" ({place})"))
-}
-
 impl Traced {
-    /// The exception for what ended a run.
-    pub(super) fn ended(&self, py: Python<'_>, e: &RunError) -> PyErr {
+    /// The exception for what ended a run; `target` is what the statement makes that it was, if several may be meant.
+    pub(super) fn ended(&self, py: Python<'_>, e: &RunError, target: Option<Buffer>) -> PyErr {
+        let shown = |mut text: String, place: Option<Place>| {
+            if let Some(place) = place {
+                places::show(py, &mut text, place);
+            }
+            text
+        };
         match e {
             RunError::Region(raised) => match raised.0.downcast_ref::<PyErr>() {
                 Some(raised) => raised.clone_ref(py),
@@ -33,8 +36,7 @@ impl Traced {
                 };
                 let text = agreement.message.replacen("{}", &a.to_string(), 1);
                 let text = text.replacen("{}", &b.to_string(), 1);
-                let place = at(self.lines.of_agreement(*number));
-                let text = format!("{text}{place}");
+                let text = shown(text, self.lines.of_agreement(*number));
                 match agreement.message.starts_with("index ") {
                     true => PyIndexError::new_err(text),
                     false => PyValueError::new_err(text),
@@ -46,15 +48,26 @@ impl Traced {
                     ..0 => "below zero".to_owned(),
                     _ => format!("and indices go up to {}", i32::MAX),
                 };
-                let place = at(self.lines.of_dim(*dim));
-                PyValueError::new_err(format!("an extent, {what}, is {n}, {wrong}{place}"))
+                let text = format!("an extent, {what}, is {n}, {wrong}");
+                PyValueError::new_err(shown(text, self.lines.of_dim(*dim)))
             }
             RunError::Failure(Failure::Number(dim, n)) => {
                 let what = self.program.dim_text(*dim);
-                let place = at(self.lines.of_dim(*dim));
-                PyValueError::new_err(format!(
-                    "the number {what} is {n}, which is no `i32`{place}"
-                ))
+                let text = format!("the number {what} is {n}, which is no `i32`");
+                PyValueError::new_err(shown(text, self.lines.of_dim(*dim)))
+            }
+            RunError::Failure(Failure::Library(buffer, why)) => {
+                PyValueError::new_err(shown(why.to_string(), self.made(*buffer)))
+            }
+            RunError::Failure(Failure::Index(buffer, axis, index, extent)) => {
+                let found = OutOfBounds {
+                    buffer: String::new(),
+                    stored: false,
+                    axis: *axis,
+                    index: *index,
+                    extent: *extent,
+                };
+                self.outside(py, &found, Some(*buffer), target)
             }
             RunError::NoRoom {
                 buffer,
@@ -68,34 +81,67 @@ impl Traced {
                     MemoryError::NoCell { .. } => " at active cells",
                     _ => "",
                 };
-                let place = at(self.lines.of_buffer(*buffer));
-                PyMemoryError::new_err(format!(
-                    "out of memory for {ty}[{}]{cells}{place}",
-                    shape.join(", ")
-                ))
+                let text = format!("out of memory for {ty}[{}]{cells}", shape.join(", "));
+                PyMemoryError::new_err(shown(text, self.made(*buffer)))
             }
-            RunError::Check(text) => PyIndexError::new_err(format!("{text}{}", self.indexed(text))),
+            RunError::Check(text) => match OutOfBounds::from_text(text) {
+                Some(found) => {
+                    let buffer = self.program.named(&found.buffer);
+                    self.outside(py, &found, buffer, target)
+                }
+                None => super::super::error::runtime(py, text.clone()),
+            },
             _ => stopped(e),
         }
     }
 
-    /// Where a tensor was made that a check names, and where its elements are read.
-    fn indexed(&self, text: &str) -> String {
-        let buffers = self.program.buffers.iter();
-        let named =
-            |buffer: &Buffer| text.ends_with(&format!("`{}`", self.program.buffers[*buffer].name));
-        let mut buffers = buffers.map(|(b, _)| b);
-        let Some(buffer) = buffers.find(named) else {
-            return String::new();
+    /// Where a buffer was made, if it is not what passes made.
+    fn made(&self, buffer: Buffer) -> Option<Place> {
+        self.program.buffers.get(buffer)?;
+        self.lines.of_buffer(buffer)
+    }
+
+    /// An index outside, with the line where it was used, and where the tensor was made that has no such element.
+    fn outside(
+        &self,
+        py: Python<'_>,
+        found: &OutOfBounds,
+        buffer: Option<Buffer>,
+        target: Option<Buffer>,
+    ) -> PyErr {
+        let (axis, n) = (found.axis, found.extent);
+        let accesses = buffer.map_or(Vec::new(), |buffer| {
+            let (program, stored) = (&self.program, found.stored);
+            self.lines.of_accesses(program, buffer, axis, stored)
+        });
+        let one = accesses.iter().find(|a| Some(a.target) == target);
+        let accesses: Vec<Access> = one.map_or(accesses.clone(), |one| vec![*one]);
+        // As it was written: what counts from the end has been counted from the start.
+        let from_end = found.index < 0 && accesses.iter().all(|a| a.from_end);
+        let index = match from_end && !accesses.is_empty() {
+            true => found.index - n as i64,
+            false => found.index,
         };
-        let made = self.lines.of_buffer(buffer);
-        let read = self.lines.of_indices(&self.program, buffer);
-        let made = made.map(|place| format!("it is made in {place}"));
-        let read = (!read.is_empty()).then(|| format!("indexed in {}", read.join(" or ")));
-        let both: Vec<String> = made.into_iter().chain(read).collect();
-        match both.is_empty() {
-            true => String::new(),
-            false => format!(": {}", both.join(", ")),
+        let elements = if n == 1 { "element" } else { "elements" };
+        let mut text = format!("index {index} is outside axis {axis} with {n} {elements}");
+        let (first, others) = match accesses.split_first() {
+            Some((first, others)) => (Some(first.place), others),
+            None => (None, &[][..]),
+        };
+        let made = buffer.and_then(|buffer| self.made(buffer));
+        if let Some(place) = first.or(made) {
+            places::show(py, &mut text, place);
         }
+        let others = others.iter().filter_map(|a| places::named(py, a.place));
+        let others: Vec<String> = others.collect();
+        if !others.is_empty() {
+            text += &format!("\n   = note: or in {}", others.join(" or "));
+        }
+        if let Some(made) = made.filter(|made| first.is_some_and(|first| first != *made))
+            && let Some(made) = places::named(py, made)
+        {
+            text += &format!("\n   = note: the tensor is made in {made}");
+        }
+        PyIndexError::new_err(text)
     }
 }

@@ -5,7 +5,7 @@ use aerogel_tensor::record::Mapped;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::{Home, NativeTensor, NativeTrace, SESSION, lock, raised};
+use super::{Home, NativeTensor, NativeTrace, SESSION, lock, note, raised};
 
 /// What stands for one, all, the axis along which they lie, and what all are called.
 type Pair<'py> = (
@@ -27,6 +27,7 @@ pub(crate) fn one_of_tensor(
     let (home, axis) = match &tensor.get().home {
         Home::Lazy(slot) => {
             let (one, axis) = lock(&SESSION).one_of(*slot, axis).map_err(raised)?;
+            note();
             (Home::Lazy(one), axis)
         }
         Home::Program(recording, buffer) => {
@@ -61,6 +62,7 @@ pub(crate) fn vmap_tensors(
     }
     let results = results.iter().map(slot).collect::<PyResult<Vec<_>>>()?;
     let made = lock(&SESSION).vmap(&pairs, &names(&mapped), &results);
+    note();
     let made = made.map_err(raised)?.into_iter();
     Ok(made
         .map(|place| {

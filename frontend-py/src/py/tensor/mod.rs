@@ -5,6 +5,7 @@ mod kernels;
 mod mapped;
 mod operations;
 mod parts;
+mod places;
 mod trace;
 mod values;
 pub(crate) mod written;
@@ -14,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::Compiler;
 use aerogel_tensor::lazy::{Session, Slot};
-use aerogel_tensor::record::{RecordError, Recorded, Recording};
+use aerogel_tensor::record::{Place, RecordError, Recorded, Recording};
 use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings, Stmt};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -134,6 +135,15 @@ pub(crate) struct NativeDim {
     dim: Dim,
 }
 
+/// Notes where the user's program is, if something has been recorded outside of programs since the last time.
+fn note() {
+    if lock(&SESSION).is_noted() {
+        return;
+    }
+    let place = Python::attach(places::here);
+    lock(&SESSION).note(place);
+}
+
 fn raised(e: RecordError) -> PyErr {
     let message = e.to_string();
     match e {
@@ -143,15 +153,30 @@ fn raised(e: RecordError) -> PyErr {
     }
 }
 
+/// Refuses what was made of one of many, once it is over.
+fn expect_there(r: &Recording, buffer: Buffer) -> PyResult<()> {
+    if !r.is_gone(buffer) {
+        return Ok(());
+    }
+    let place = r.lines.get(buffer);
+    let made = Python::attach(|py| places::named(py, place));
+    let made = made.map_or_else(String::new, |made| format!(", made in {made},"));
+    Err(PyValueError::new_err(format!(
+        "a tensor{made} stands for one of many in the function that `vmap` has called, and is used outside of it: let the \
+         function return it"
+    )))
+}
+
 /// The same with the lines where the operands were made that do not agree.
-fn raised_at(r: &Recording, e: RecordError, operands: &[Buffer]) -> PyErr {
+fn raised_at(e: RecordError, places: &[Place]) -> PyErr {
     let RecordError::Extents { shapes, sides, .. } = &e else {
         return raised(e);
     };
     let mut text = e.to_string();
-    if shapes.len() == operands.len() {
+    if shapes.len() == places.len() {
         for (_, operand, _) in &**sides {
-            if let Some(place) = r.lines.of_buffer(operands[*operand]) {
+            let place = Python::attach(|py| places::named(py, places[*operand]));
+            if let Some(place) = place {
                 text += &format!("; operand {operand} is made in {place}");
             }
         }
@@ -226,6 +251,10 @@ impl NativeTensor {
                 "a tensor of a program and one of another, or of none, do not mix: make it an `input`",
             ));
         }
+        let places = |of: &dyn Fn(Buffer) -> Place, this, others: &[Buffer]| -> Vec<Place> {
+            let all = std::iter::once(this).chain(others.iter().copied());
+            all.map(of).collect()
+        };
         match program {
             Some(recording) => {
                 let home = |t: &Self| match t.home {
@@ -234,16 +263,28 @@ impl NativeTensor {
                 };
                 let others: Vec<Buffer> = others.iter().map(|t| home(t)).collect();
                 let mut r = lock(recording);
+                for buffer in std::iter::once(home(self)).chain(others.iter().copied()) {
+                    expect_there(&r, buffer)?;
+                }
                 let out = f(&mut r, home(self), &others);
-                let out = out.map_err(|e| raised_at(&r, e, &[&[home(self)], &others[..]].concat()));
-                Ok((out?, None))
+                let out = out.map_err(|e| (e, places(&|b| r.lines.get(b), home(self), &others)));
+                drop(r);
+                out.map(|out| (out, None))
+                    .map_err(|(e, places)| raised_at(e, &places))
             }
             None => {
                 let mut session = lock(&SESSION);
                 let this = self.buffer_in(&session);
                 let others: Vec<Buffer> = others.iter().map(|t| t.buffer_in(&session)).collect();
-                let out = session.record(|r| f(r, this, &others)).map_err(raised)?;
-                Ok((out, Some(session)))
+                let out = session.record(|r| f(r, this, &others));
+                let out = out.map_err(|e| (e, places(&|b| session.place(b), this, &others)));
+                match out {
+                    Ok(out) => Ok((out, Some(session))),
+                    Err((e, places)) => {
+                        drop(session);
+                        Err(raised_at(e, &places))
+                    }
+                }
             }
         }
     }
@@ -257,6 +298,13 @@ impl NativeTensor {
         Self { home }
     }
 
+    /// Notes where an operation on this is written: in programs whoever traces them does.
+    fn noted(&self) {
+        if let Home::Lazy(_) = self.home {
+            note();
+        }
+    }
+
     /// An operation with one result, on all elements of tensors.
     fn op(
         &self,
@@ -267,7 +315,10 @@ impl NativeTensor {
             r.expect_everywhere(&[&[x], o].concat())?;
             f(r, x, o)
         })?;
-        Ok(self.made(buffer, &mut session))
+        let out = self.made(buffer, &mut session);
+        drop(session);
+        self.noted();
+        Ok(out)
     }
 
     /// An operation with one result that is done point by point: at the active cells of a field, if operands are.
@@ -281,7 +332,10 @@ impl NativeTensor {
             r.cells_of(name, &[&[x], o].concat())?;
             f(r, x, o)
         })?;
-        Ok(self.made(buffer, &mut session))
+        let out = self.made(buffer, &mut session);
+        drop(session);
+        self.noted();
+        Ok(out)
     }
 
     /// An operation with several results.
@@ -294,10 +348,11 @@ impl NativeTensor {
             r.expect_everywhere(&[&[x], o].concat())?;
             f(r, x, o)
         })?;
-        Ok(buffers
-            .into_iter()
-            .map(|b| self.made(b, &mut session))
-            .collect())
+        let out = buffers.into_iter().map(|b| self.made(b, &mut session));
+        let out = out.collect();
+        drop(session);
+        self.noted();
+        Ok(out)
     }
 }
 
@@ -317,9 +372,8 @@ fn of_nothing(
         None => {
             let mut session = lock(&SESSION);
             let buffer = session.record(f).map_err(raised)?;
-            Ok(NativeTensor {
-                home: Home::Lazy(session.hold(buffer)),
-            })
+            let home = Home::Lazy(session.hold(buffer));
+            Ok(NativeTensor { home })
         }
     }
 }

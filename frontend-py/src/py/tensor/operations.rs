@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aerogel_runtime::Buffer;
 use aerogel_tensor::algebra::{Algebra, Transform};
-use aerogel_tensor::record::{Affine, Margin, RecordError};
+use aerogel_tensor::record::{Affine, Margin, RecordError, Recorded, Recording};
 use aerogel_tensor::{Accum, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -28,6 +28,21 @@ fn accum(name: &str) -> PyResult<Option<Accum>> {
             "there is no accumulation {name:?}"
         ))),
     }
+}
+
+/// What a store is written as.
+const STORED: &str = "x[key] = value";
+
+/// Records by another name.
+fn called<R>(
+    r: &mut Recording,
+    name: Option<&'static str>,
+    f: impl FnOnce(&mut Recording) -> Recorded<R>,
+) -> Recorded<R> {
+    r.called = name;
+    let out = f(r);
+    r.called = None;
+    out
 }
 
 /// A part of an axis: its start, its step, how many, and whether the axis goes.
@@ -281,10 +296,11 @@ impl NativeTensor {
         })
     }
 
-    fn broadcast_to(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
+    #[pyo3(signature = (shape, is_stored = false))]
+    fn broadcast_to(&self, shape: Vec<Extent<'_>>, is_stored: bool) -> PyResult<Self> {
         self.op(&[], |r, x, _| {
             let to = dims(r, &shape);
-            r.broadcast_to(x, &to)
+            called(r, is_stored.then_some(STORED), |r| r.broadcast_to(x, &to))
         })
     }
 
@@ -358,17 +374,24 @@ impl NativeTensor {
         }
     }
 
+    #[pyo3(signature = (first, index, mode, from_end, name = "x[key]"))]
     fn gather(
         &self,
         first: usize,
         index: Vec<Bound<'_, Self>>,
         mode: &str,
         from_end: bool,
+        name: &str,
     ) -> PyResult<Self> {
         let mode = outside(mode)?;
-        self.point_op("gather", &handles(&index), |r, x, o| {
+        let name = match name {
+            "take" => "take",
+            "gather" => "gather",
+            _ => "x[key]",
+        };
+        self.point_op(name, &handles(&index), |r, x, o| {
             r.expect_everywhere(&[x])?;
-            r.gather(x, first, o, mode, from_end)
+            called(r, Some(name), |r| r.gather(x, first, o, mode, from_end))
         })
     }
 
@@ -377,6 +400,7 @@ impl NativeTensor {
         self.op(&[index], |r, x, o| r.take_along_axis(x, o[0], axis, mode))
     }
 
+    #[pyo3(signature = (index, values, how, mode, is_stored = false))]
     fn scatter(
         &self,
         py: Python<'_>,
@@ -384,6 +408,7 @@ impl NativeTensor {
         values: &Self,
         how: &str,
         mode: &str,
+        is_stored: bool,
     ) -> PyResult<Self> {
         let (how, mode) = (accum(how)?, outside(mode)?);
         self.run_if_full(py)?;
@@ -391,7 +416,9 @@ impl NativeTensor {
         others.push(values);
         let out = self.op(&others, |r, x, o| {
             let (values, index) = o.split_last().expect("the values are last");
-            r.scatter(x, index, *values, how, mode)
+            called(r, is_stored.then_some(STORED), |r| {
+                r.scatter(x, index, *values, how, mode)
+            })
         })?;
         self.note_store(&out);
         Ok(out)
@@ -561,10 +588,15 @@ impl NativeTensor {
         trace: Option<&NativeTrace>,
     ) -> PyResult<Self> {
         let value = number(value, scalar_type(dtype)?)?;
-        of_nothing(trace, |r| {
+        let out = of_nothing(trace, |r| {
             let shape = dims(r, &shape);
             Ok(r.full(&shape, value))
-        })
+        })?;
+        // One number is an operand of something, where it stands.
+        if !shape.is_empty() {
+            out.noted();
+        }
+        Ok(out)
     }
 
     /// The index along an axis.
@@ -577,9 +609,11 @@ impl NativeTensor {
         trace: Option<&NativeTrace>,
     ) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        of_nothing(trace, |r| {
+        let out = of_nothing(trace, |r| {
             let shape = dims(r, &shape);
             r.iota(&shape, axis, ty)
-        })
+        })?;
+        out.noted();
+        Ok(out)
     }
 }

@@ -53,6 +53,7 @@ impl NativeTrace {
     pub(super) fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
         match &tensor.home {
             Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
+                super::expect_there(&lock(recording), *buffer)?;
                 Ok(*buffer)
             }
             _ => Err(PyValueError::new_err(
@@ -358,8 +359,11 @@ impl NativeTrace {
     }
 
     /// Notes where in the user's program all was made that has come since the last note.
-    fn note(&self, place: &str) {
-        lock(self.recording()).note(place);
+    fn note(&self, py: Python<'_>) {
+        if !lock(self.recording()).is_noted() {
+            let place = super::places::here(py);
+            lock(self.recording()).note(place);
+        }
     }
 
     /// Memory of the program's own.
@@ -431,9 +435,10 @@ impl NativeTrace {
     }
 
     /// Drops what was said since a block began.
-    fn drop_block(&self) {
+    fn drop_block(&self, n_before: usize) {
         // What was wrong in it has been said.
         let _ = self.end(false);
+        lock(self.recording()).drop_since(n_before);
     }
 
     /// Begins a loop of the host: its counter.
@@ -542,7 +547,7 @@ impl NativeProgram {
         let trees = self.trees.iter().map(|store| store.memory(py));
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
         let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
-        let results = results.map_err(|e| self.traced.ended(py, &e))?;
+        let results = results.map_err(|e| self.traced.ended(py, &e, None))?;
         Ok(results.into_iter().map(leaf).collect())
     }
 

@@ -1,18 +1,27 @@
 //! Numbers: where they come from, and where they go.
 
 use aerogel_compiler::CompileError;
-use aerogel_tensor::lazy::{LazyError, Range, realise};
+use aerogel_tensor::lazy::{Ended, LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError};
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
-use super::{Home, NativeTensor, SESSION, lock, made_for};
+use super::ended::Traced;
+use super::{Home, NativeTensor, SESSION, lock, made_for, note};
 use crate::py::{error, program};
 
 fn failed(py: Python<'_>, e: LazyError) -> PyErr {
     match e {
         LazyError::Compile(e) => not_compiled(py, &e),
-        LazyError::Run(e) => stopped(&e),
+        LazyError::Run(ended) => {
+            let Ended {
+                error,
+                program,
+                lines,
+                target,
+            } = *ended;
+            Traced { program, lines }.ended(py, &error, target)
+        }
         LazyError::Mapped => PyValueError::new_err(e.to_string()),
     }
 }
@@ -43,7 +52,8 @@ impl NativeTensor {
         let Home::Lazy(slot) = self.home else {
             return Err(error::runtime(
                 py,
-                "a tensor of a program has no numbers while the program is traced",
+                "a tensor of a program has no numbers while the program is traced, so no `if`, `while`, `range` and `float` \
+                 takes it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it",
             ));
         };
         if let Some(value) = lock(&SESSION).value(slot) {
@@ -64,8 +74,14 @@ fn realise_all(py: Python<'_>, slots: &[u32]) -> PyResult<()> {
 }
 
 pub(super) fn leaf(operand: Operand) -> NativeTensor {
+    // One number is an operand of something, where it stands.
+    let is_one = operand.shape.is_empty();
+    let slot = lock(&SESSION).leaf(operand);
+    if !is_one {
+        note();
+    }
     NativeTensor {
-        home: Home::Lazy(lock(&SESSION).leaf(operand)),
+        home: Home::Lazy(slot),
     }
 }
 
