@@ -402,3 +402,10 @@ def test_texts_are_texts():
         T.tensordot(T.ones(2), T.ones(2), axes={1})
     with pytest.raises(ValueError, match="`rfftn` goes along one axis at least"):
         T.fft.rfftn(T.ones(()))
+
+
+def test_differences_taken_more_often_than_there_are_elements():
+    from aerogel import xp
+
+    assert xp.diff(T.arange(3), n=2**40).tolist() == []
+    assert xp.diff(T.asarray([1, 4, 9]), n=2).tolist() == [2]

@@ -100,7 +100,7 @@ class _Mapping:
     def drop(self) -> None:
         """Drops what was said."""
         tracing.mapped = self._around
-        if self._program is not None:
+        if self._program is not None and self._block is not None:
             self._program.drop_vmap(self._block[1])
 
     def end(self) -> None:

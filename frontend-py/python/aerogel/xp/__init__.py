@@ -189,7 +189,9 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     axis = _axis(axis, x.ndim, "diff")
     parts = [p for p in (prepend, x, append) if p is not None]
     x = concat(parts, axis=axis) if len(parts) > 1 else asarray(x)
-    for _ in range(n):
+    # What has no elements left stays so.
+    extent = x.shape[axis]
+    for _ in range(extent if isinstance(extent, int) and n > extent else n):
         after, before = [slice(None)] * x.ndim, [slice(None)] * x.ndim
         after[axis], before[axis] = slice(1, None), slice(None, -1)
         x = x[tuple(after)] - x[tuple(before)] if x.dtype is not bool else x[tuple(after)] != x[tuple(before)]
