@@ -331,7 +331,7 @@ class ComplexTensor:
         return self._each(lambda x: -x)
 
     def __pos__(self) -> ComplexTensor:
-        return self
+        return self.copy()
 
     def __abs__(self) -> Tensor:
         return _size(self)

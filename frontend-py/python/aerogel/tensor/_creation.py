@@ -195,11 +195,13 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     return tuple(out)
 
 
+@_complex.by_planes
 def tril(x: Any, /, k: int = 0) -> Tensor:
     """The elements on a diagonal of the last two axes and below it, zero above."""
     return Tensor(asarray(x)._native.triangle(k, True))
 
 
+@_complex.by_planes
 def triu(x: Any, /, k: int = 0) -> Tensor:
     """The elements on a diagonal of the last two axes and above it, zero below."""
     return Tensor(asarray(x)._native.triangle(k, False))

@@ -51,7 +51,7 @@ fract = _unary("fract", "Each element less the whole number below it.")
 degrees = _unary("degrees", "Each angle in degrees.")
 radians = _unary("radians", "Each angle in degrees in radians.")
 negative = _unary("negative", "Each element with the other sign.", "neg", to_float=False)
-positive = _documented(lambda x, /: asarray(x), "positive", "Each element.")
+positive = _documented(lambda x, /: asarray(x).copy(), "positive", "Each element.")
 abs = _unary("abs", "The size of each element.", to_float=False)  # noqa: A001
 sign = _unary("sign", "-1, 0 or 1 by the sign of each element; NaN of NaN.", to_float=False)
 square = _unary("square", "Each element by itself.", to_float=False)

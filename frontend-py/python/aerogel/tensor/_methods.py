@@ -207,8 +207,8 @@ class Methods:
         return _elementwise.round(self / scale) * scale
 
     def conj(self: Any) -> Tensor:
-        """The tensor: its numbers are real."""
-        return self
+        """The same numbers, which are real."""
+        return self.copy()
 
     @property
     def real(self: Any) -> Tensor:

@@ -29,7 +29,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
     """The elements, but none below ``min`` or above ``max``; NaN stays."""
-    x = asarray(x)
+    x = asarray(x).copy()
     for bound, name in ((min, "maximum"), (max, "minimum")):
         if bound is None:
             continue

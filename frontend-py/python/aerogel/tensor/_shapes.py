@@ -8,7 +8,7 @@ from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _types, _unknown
-from aerogel.tensor._complex import by_planes, of_lists
+from aerogel.tensor._complex import by_planes, is_complex, joined, of_lists
 from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 
 
@@ -202,17 +202,22 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return tuple(out)
 
 
-def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+def broadcast_arrays(*arrays: Any) -> list[Any]:
     """Tensors stretched to one shape."""
     made = [asarray(a) for a in arrays]
-    if not all(_unknown.all_known(a._native.shape) for a in made):
+    planes = [a.real if is_complex(a) else a for a in made]
+    shape = (
+        broadcast_shapes(*(a.shape for a in made)) if all(_unknown.all_known(a._native.shape) for a in planes) else None
+    )
+
+    def stretched(x: Tensor) -> Tensor:
+        if shape is not None:
+            return broadcast_to(x, shape)
         # A choice stretches both sides.
         yes = constant(True, u1)._native
-        return [
-            Tensor(functools.reduce(yes.select, (b._native.cast(a._native.dtype) for b in (a, *made)))) for a in made
-        ]
-    shape = broadcast_shapes(*(a.shape for a in made))
-    return [broadcast_to(a, shape) for a in made]
+        return Tensor(functools.reduce(yes.select, (b._native.cast(x._native.dtype) for b in (x, *planes))))
+
+    return [joined(stretched(a.real), stretched(a.imag)) if is_complex(a) else stretched(a) for a in made]
 
 
 @of_lists

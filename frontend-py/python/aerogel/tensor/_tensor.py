@@ -582,7 +582,7 @@ def _define() -> None:
     Tensor.__hash__ = object.__hash__
     for name, recorded in {"neg": "neg", "abs": "abs", "invert": "not"}.items():
         setattr(Tensor, f"__{name}__", unary(recorded))
-    Tensor.__pos__ = lambda self: self
+    Tensor.__pos__ = Tensor.copy
 
     def matmul(self: Tensor, other: Any) -> Any:
         if (

@@ -246,7 +246,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     out: Any = None
     while n:
         if n & 1:
-            out = x if out is None else out @ x
+            out = x.copy() if out is None else out @ x
         n >>= 1
         x = x @ x if n else x
     return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) if out is None else out
