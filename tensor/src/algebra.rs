@@ -1,12 +1,12 @@
 //! Linear algebra and Fourier transforms of whole buffers: what each takes and gives, and how a library is asked for it.
 //!
-//! Leading axes are a batch: each matrix, or each row, is done by itself. Complex numbers are two buffers.
+//! Leading axes are a batch: each matrix, or each row, is done by itself. Complex numbers are two buffers, each with its parts.
 
 use std::fmt;
 
 use aerogel_base::ScalarType;
 use aerogel_linalg::Number;
-use aerogel_linalg::decompose::{self, DenseError};
+use aerogel_linalg::decompose::{self, Complex, DenseError, Element, Planes};
 use aerogel_linalg::fourier::{self, Transformed};
 use aerogel_runtime::buffer::MemoryError;
 use bytemuck::Pod;
@@ -26,7 +26,7 @@ aerogel_base::kinds! {
         SvdFull = "svd_full",
         /// Singular values alone.
         SvdVals = "svdvals",
-        /// A lower triangle, of a symmetric matrix.
+        /// A lower triangle, of a symmetric or Hermitian matrix.
         Cholesky = "cholesky",
         /// `l, u, perm = a`: a lower and an upper triangle, and which row of `a` each row of their product is, as a float.
         Lu = "lu",
@@ -36,13 +36,13 @@ aerogel_base::kinds! {
         Inv = "inv",
         /// The determinant.
         Det = "det",
-        /// Its sign, and the logarithm of its size.
+        /// Its sign, a number of size 1, and the logarithm of its size.
         SlogDet = "slogdet",
-        /// Eigenvalues in rising order and eigenvectors of a symmetric matrix.
+        /// Eigenvalues in rising order and eigenvectors of a symmetric or Hermitian matrix.
         Eigh = "eigh",
         /// These eigenvalues alone.
         EigValsh = "eigvalsh",
-        /// Eigenvalues and eigenvectors, real and imaginary parts of both.
+        /// Complex eigenvalues and eigenvectors.
         Eig = "eig",
         /// Eigenvalues alone.
         EigVals = "eigvals",
@@ -63,22 +63,55 @@ aerogel_base::kinds! {
     }
 }
 
+/// How many planes a result of matrices has: elements are real ones, or complex ones of two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    /// As many as what it is of.
+    Given,
+    /// One, whatever it is of.
+    Real,
+    /// Two, whatever it is of.
+    Complex,
+}
+
 impl Algebra {
-    /// How many axes of each input and of each output are not the batch's.
-    pub fn axes(self) -> (&'static [usize], &'static [usize]) {
-        match self {
-            Self::Qr | Self::QrComplete => (&[2], &[2, 2]),
-            Self::Svd | Self::SvdFull => (&[2], &[2, 1, 2]),
-            Self::SvdVals | Self::EigValsh => (&[2], &[1]),
-            Self::Cholesky | Self::Inv => (&[2], &[2]),
-            Self::Lu => (&[2], &[2, 2, 1]),
-            Self::Solve => (&[2, 2], &[2]),
-            Self::Det => (&[2], &[0]),
-            Self::SlogDet => (&[2], &[0, 0]),
-            Self::Eigh => (&[2], &[1, 2]),
-            Self::Eig => (&[2], &[1, 1, 2, 2]),
-            Self::EigVals => (&[2], &[1, 1]),
-        }
+    /// How many matrices it takes.
+    pub fn takes(self) -> usize {
+        if self == Self::Solve { 2 } else { 1 }
+    }
+
+    /// Whether so many buffers are complex matrices; if they are neither these nor real ones, nothing.
+    pub fn is_complex(self, n_inputs: usize) -> Option<bool> {
+        let is_complex = n_inputs == 2 * self.takes();
+        (is_complex || n_inputs == self.takes()).then_some(is_complex)
+    }
+
+    /// How many axes of each result are not the batch's, and how many planes it has.
+    pub fn gives(self, is_complex: bool) -> impl Iterator<Item = (usize, usize)> {
+        use Parts::{Complex, Given, Real};
+        let all: &[(usize, Parts)] = match self {
+            Self::Qr | Self::QrComplete => &[(2, Given), (2, Given)],
+            Self::Svd | Self::SvdFull => &[(2, Given), (1, Real), (2, Given)],
+            Self::SvdVals | Self::EigValsh => &[(1, Real)],
+            Self::Cholesky | Self::Inv | Self::Solve => &[(2, Given)],
+            Self::Lu => &[(2, Given), (2, Given), (1, Real)],
+            Self::Det => &[(0, Given)],
+            Self::SlogDet => &[(0, Given), (0, Real)],
+            Self::Eigh => &[(1, Real), (2, Given)],
+            Self::Eig => &[(1, Complex), (2, Complex)],
+            Self::EigVals => &[(1, Complex)],
+        };
+        all.iter().map(move |&(axes, parts)| {
+            let two = parts == Complex || (parts == Given && is_complex);
+            (axes, 1 + usize::from(two))
+        })
+    }
+
+    /// How many axes of each buffer that it gives are not the batch's.
+    pub fn axes(self, is_complex: bool) -> Vec<usize> {
+        let all = self.gives(is_complex);
+        all.flat_map(|(axes, n)| std::iter::repeat_n(axes, n))
+            .collect()
     }
 
     /// Whether it takes square matrices only.
@@ -156,23 +189,19 @@ pub(crate) trait Stored: Number + Transformed + Pod {
 impl Stored for f32 {}
 impl Stored for f64 {}
 
-/// Numbers of a type that a library takes.
-macro_rules! typed {
-    ($ty:expr, $f:ident($($arg:expr),*)) => {
-        match $ty {
-            ScalarType::F32 => $f::<f32>($($arg),*),
-            _ => $f::<f64>($($arg),*),
-        }
-    };
-}
-
 pub(crate) fn algebra(
     op: Algebra,
     inputs: &[Operand],
     outputs: &[Operand],
     n_threads: usize,
 ) -> Result<(), LibraryError> {
-    typed!(inputs[0].ty, matrices(op, inputs, outputs, n_threads))
+    let is_complex = inputs.len() > op.takes();
+    match (inputs[0].ty, is_complex) {
+        (ScalarType::F32, false) => matrices::<f32>(op, inputs, outputs, n_threads),
+        (ScalarType::F32, true) => matrices::<Complex<f32>>(op, inputs, outputs, n_threads),
+        (_, false) => matrices::<f64>(op, inputs, outputs, n_threads),
+        (_, true) => matrices::<Complex<f64>>(op, inputs, outputs, n_threads),
+    }
 }
 
 pub(crate) fn transform(
@@ -180,92 +209,99 @@ pub(crate) fn transform(
     inputs: &[Operand],
     outputs: &[Operand],
 ) -> Result<(), LibraryError> {
-    typed!(inputs[0].ty, rows(op, inputs, outputs))
+    match inputs[0].ty {
+        ScalarType::F32 => rows::<f32>(op, inputs, outputs),
+        _ => rows::<f64>(op, inputs, outputs),
+    }
 }
 
-fn matrices<T: Stored>(
+fn matrices<E: Element<Real: Stored>>(
     op: Algebra,
     inputs: &[Operand],
     outputs: &[Operand],
     n_threads: usize,
 ) -> Result<(), LibraryError> {
-    let all: Vec<Vec<T>> = inputs.iter().map(T::read).collect::<Result<_, _>>()?;
-    let shape = &inputs[0].shape;
-    let (batch, own) = shape.split_at(shape.len() - 2);
-    let (n, m, n_batch) = (own[0], own[1], batch.iter().product::<usize>());
+    let n_planes = inputs.len() / op.takes();
+    let is_complex = n_planes == 2;
     let size = |operand: &Operand, axes: usize| -> usize {
         let from = operand.shape.len() - axes;
         operand.shape[from..].iter().product()
     };
-    let columns = |operand: &Operand| operand.shape.last().copied().unwrap_or(1);
-    let sizes = |operands: &[Operand], axes: &[usize]| -> Vec<usize> {
-        operands
-            .iter()
-            .zip(axes)
-            .map(|(o, &k)| size(o, k))
-            .collect()
+    let matrices = inputs.chunks(n_planes);
+    let in_sizes: Vec<usize> = matrices.clone().map(|planes| size(&planes[0], 2)).collect();
+    let read = |planes: &[Operand]| {
+        let planes: Result<_, _> = planes.iter().map(E::Real::read).collect();
+        Ok::<_, MemoryError>(E::of_planes(planes?))
     };
-    let (in_axes, out_axes) = op.axes();
-    let (in_sizes, out_sizes) = (sizes(inputs, in_axes), sizes(outputs, out_axes));
-    let zero = T::of(0.0);
-    let mut made: Vec<Vec<T>> = out_sizes.iter().map(|&n| vec![zero; n * n_batch]).collect();
+    let all: Vec<Vec<E>> = matrices.map(read).collect::<Result<_, _>>()?;
+    let shape = &inputs[0].shape;
+    let (batch, own) = shape.split_at(shape.len() - 2);
+    let (n, m, n_batch) = (own[0], own[1], batch.iter().product::<usize>());
+    // The columns of the first result.
+    let columns = outputs[0].shape.last().copied().unwrap_or(1);
+    let out_axes = op.axes(is_complex);
+    let out_sizes: Vec<usize> = outputs
+        .iter()
+        .zip(out_axes)
+        .map(|(o, axes)| size(o, axes))
+        .collect();
+    let zero = E::Real::of(0.0);
+    let mut made: Vec<Vec<E::Real>> = out_sizes.iter().map(|&n| vec![zero; n * n_batch]).collect();
     let mut perm = vec![0; n];
     for at in 0..n_batch {
         let given = |k: usize| &all[k][at * in_sizes[k]..][..in_sizes[k]];
         let mut parts = made.iter_mut().zip(&out_sizes);
-        let mut next = || {
+        let mut plane = || {
             let (all, &size) = parts.next().expect("the verifier counts operands");
             &mut all[at * size..][..size]
+        };
+        let mut results = op.gives(is_complex);
+        let mut next = || {
+            let (_, n_planes) = results.next().expect("as many as are asked for");
+            let re = plane();
+            let im = (n_planes == 2).then(&mut plane);
+            Planes { re, im }
         };
         let a = given(0);
         let done = match op {
             Algebra::Qr | Algebra::QrComplete => {
-                decompose::qr(a, [n, m, columns(&outputs[0])], next(), next(), n_threads);
+                decompose::qr(a, [n, m, columns], next(), next(), n_threads);
                 Ok(())
             }
             Algebra::Svd | Algebra::SvdFull => {
-                let (p, q) = (
-                    columns(&outputs[0]),
-                    out_sizes[2].checked_div(m).unwrap_or(0),
-                );
-                let (u, s, vh) = (next(), next(), next());
-                decompose::svd(a, [n, m, p, q], u, s, vh, n_threads)
+                let (u, s, vh) = (next(), next().re, next());
+                let q = vh.re.len().checked_div(m).unwrap_or(0);
+                decompose::svd(a, [n, m, columns, q], u, s, vh, n_threads)
             }
-            Algebra::SvdVals => decompose::singular_values(a, [n, m], next(), n_threads),
+            Algebra::SvdVals => decompose::singular_values(a, [n, m], next().re, n_threads),
             Algebra::Cholesky => decompose::cholesky(a, n, next(), n_threads),
             Algebra::Lu => {
                 decompose::lu(a, [n, m], next(), next(), &mut perm, n_threads);
-                let places = next();
-                let both = places.iter_mut().zip(&perm);
-                both.for_each(|(to, &from)| *to = T::of(from as f64));
+                let both = next().re.iter_mut().zip(&perm);
+                both.for_each(|(to, &from)| *to = E::Real::of(from as f64));
                 Ok(())
             }
-            Algebra::Solve => {
-                let columns = columns(&outputs[0]);
-                decompose::solve(a, given(1), [n, columns], next(), n_threads)
-            }
+            Algebra::Solve => decompose::solve(a, given(1), [n, columns], next(), n_threads),
             Algebra::Inv => decompose::inverse(a, n, next(), n_threads),
             Algebra::Det => {
-                next()[0] = decompose::determinant(a, n, n_threads).0;
+                next().set(0, decompose::determinant(a, n, n_threads).0);
                 Ok(())
             }
             Algebra::SlogDet => {
                 let (_, sign, log) = decompose::determinant(a, n, n_threads);
-                (next()[0], next()[0]) = (sign, log);
+                next().set(0, sign);
+                next().re[0] = log;
                 Ok(())
             }
-            Algebra::Eigh => decompose::symmetric_eigen(a, n, next(), Some(next()), n_threads),
-            Algebra::EigValsh => decompose::symmetric_eigen(a, n, next(), None, n_threads),
-            Algebra::Eig => {
-                let (values, vectors) = ([next(), next()], [next(), next()]);
-                decompose::eigen(a, n, values, Some(vectors), n_threads)
-            }
-            Algebra::EigVals => decompose::eigen(a, n, [next(), next()], None, n_threads),
+            Algebra::Eigh => decompose::symmetric_eigen(a, n, next().re, Some(next()), n_threads),
+            Algebra::EigValsh => decompose::symmetric_eigen(a, n, next().re, None, n_threads),
+            Algebra::Eig => decompose::eigen(a, n, next(), Some(next()), n_threads),
+            Algebra::EigVals => decompose::eigen(a, n, next(), None, n_threads),
         };
         done.map_err(|e| LibraryError::Dense(op, at, n_batch, e))?;
     }
     for (output, all) in outputs.iter().zip(&made) {
-        T::write(output, all)?;
+        E::Real::write(output, all)?;
     }
     Ok(())
 }

@@ -292,7 +292,10 @@ impl<'p> Check<'p> {
             Library::MatMul => (2, 1),
             Library::MatMulRows => (3, 1),
             Library::Sort { .. } => (1, 2),
-            Library::Algebra(op) => (op.axes().0.len(), op.axes().1.len()),
+            Library::Algebra(op) => match op.is_complex(call.inputs.len()) {
+                Some(is_complex) => (call.inputs.len(), op.axes(is_complex).len()),
+                None => (op.takes(), 0),
+            },
             Library::Transform(op) => op.operands(),
         };
         ensure(
@@ -319,12 +322,12 @@ impl<'p> Check<'p> {
             "a library with operands of other types".to_owned()
         })?;
         if let Library::Algebra(op) = call.library {
-            let (of_inputs, of_outputs) = op.axes();
+            let of_outputs = op.axes(n_in > op.takes());
             let batch = axes(&call.inputs[0]).checked_sub(2);
-            let inputs = call.inputs.iter().zip(of_inputs);
+            let inputs = call.inputs.iter().map(|b| (b, 2));
             let mut all = inputs.chain(call.outputs.iter().zip(of_outputs));
             return ensure(
-                all.all(|(b, &own)| axes(b).checked_sub(own) == batch),
+                all.all(|(b, own)| axes(b).checked_sub(own) == batch),
                 || "matrices with another number of axes".to_owned(),
             );
         }

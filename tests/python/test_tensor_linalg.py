@@ -148,7 +148,6 @@ MISTAKES = {
     ),
     "negative": (lambda L: L.cholesky([[1.0, 2.0], [2.0, 1.0]]).numpy(), ValueError, "not positive definite"),
     "nan": (lambda L: L.svdvals([[float("nan")]]).numpy(), ValueError, "not finite"),
-    "complex": (lambda L: L.inv([[1j]]), TypeError, "real matrices"),
     "mode": (lambda L: L.qr([[1.0]], mode="r"), ValueError, "'reduced' or 'complete'"),
 }
 

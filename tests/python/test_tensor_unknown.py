@@ -153,6 +153,13 @@ SAME = {
     "matrix_power": lambda x: t.linalg.matrix_power(x @ x.T, 3),
     "multi_dot": lambda x: t.linalg.multi_dot([x, x.T, x]),
     "lu": lambda x: t.linalg.lu(x).U,
+    "svdvals of complex": lambda x: t.linalg.svdvals(x + 1j * x[0]),
+    "pinv of complex": lambda x: t.linalg.pinv(x + 1j * x[0]).imag,
+    "matrix_norm of complex": lambda x: t.linalg.matrix_norm(1j * x + x[0], ord=1),
+    "inv of complex": lambda x: t.linalg.inv(positive(x) + 1j * (x @ x.T)).imag,
+    "solve of complex": lambda x: t.linalg.solve(positive(x) * 1j, x).imag,
+    "det of complex": lambda x: t.linalg.det(positive(x) + 1j * (x @ x.T)).imag,
+    "matrix_power of complex": lambda x: t.linalg.matrix_power(1j * (x @ x.T), 3).imag,
     # Fourier transforms.
     "fft": lambda x: t.fft.fft(x).real,
     "fft, ortho": lambda x: t.fft.fft(x, norm="ortho").imag,

@@ -26,18 +26,19 @@ impl Recording {
         self.program.dim(DimDef::Value(least))
     }
 
-    /// What a library computes of the matrices on the last two axes; leading axes of `solve`'s operands are stretched.
+    /// What a library computes of the matrices on the last two axes, each of them one buffer, or each two: real and imaginary
+    /// parts. Leading axes of `solve`'s operands are stretched.
     ///
     /// # Errors
     /// If there are fewer axes, matrices are not square where they have to be, or types or extents do not fit.
     pub fn algebra(&mut self, op: Algebra, inputs: &[Buffer]) -> Recorded<Vec<Buffer>> {
         let name = op.name();
-        if inputs.len() != op.axes().0.len() {
-            let (n, m) = (op.axes().0.len(), inputs.len());
+        let Some(is_complex) = op.is_complex(inputs.len()) else {
+            let (n, m) = (op.takes(), inputs.len());
             return Err(RecordError::Value(format!(
                 "`{name}` takes {n} tensors, not {m}"
             )));
-        }
+        };
         self.floats(name, inputs)?;
         let mut inputs = inputs.to_vec();
         for &x in &inputs {
@@ -45,6 +46,19 @@ impl Recording {
                 let shape = self.shape_text(&self.shape(x));
                 return Err(RecordError::Value(format!(
                     "`{name}` takes matrices, on the last two axes: the shape is {shape}"
+                )));
+            }
+        }
+        let n_planes = 1 + usize::from(is_complex);
+        for planes in inputs.chunks(n_planes) {
+            let [first, last] = [planes[0], planes[n_planes - 1]].map(|x| self.shape(x));
+            let message = format!("`{name}`: {{}} real parts, {{}} imaginary ones along an axis");
+            let mut both = first.iter().zip(&last);
+            let fine = both.all(|(&a, &b)| self.agree(a, b, &message));
+            if first.len() != last.len() || !fine {
+                let [a, b] = [&first, &last].map(|s| self.shape_text(s));
+                return Err(RecordError::Value(format!(
+                    "`{name}`: real parts of shape {a}, imaginary ones of shape {b}"
                 )));
             }
         }
@@ -61,7 +75,7 @@ impl Recording {
         let mut batch = batch.to_vec();
         let mut columns = m;
         if op == Algebra::Solve {
-            let right = self.shape(inputs[1]);
+            let right = self.shape(inputs[n_planes]);
             let (right_batch, right_own) = right.split_at(right.len() - 2);
             let message = "`solve`: {} equations, {} right sides";
             if !self.agree(n, right_own[0], message) {
@@ -73,9 +87,12 @@ impl Recording {
             }
             columns = right_own[1];
             batch = self.broadcast(name, &[batch, right_batch.to_vec()])?;
-            for (x, own) in inputs.iter_mut().zip([[n, m], [right_own[0], columns]]) {
+            let all = inputs.chunks_mut(n_planes);
+            for (planes, own) in all.zip([[n, m], [right_own[0], columns]]) {
                 let to = [&batch[..], &own].concat();
-                *x = self.broadcast_to(*x, &to)?;
+                for x in planes {
+                    *x = self.broadcast_to(*x, &to)?;
+                }
             }
         }
         let k = self.smaller(n, m);
@@ -92,12 +109,15 @@ impl Recording {
             Algebra::SlogDet => vec![vec![], vec![]],
             Algebra::Eigh => vec![vec![n], vec![n, n]],
             Algebra::EigValsh => vec![vec![n]],
-            Algebra::Eig => vec![vec![n], vec![n], vec![n, n], vec![n, n]],
-            Algebra::EigVals => vec![vec![n], vec![n]],
+            Algebra::Eig => vec![vec![n], vec![n, n]],
+            Algebra::EigVals => vec![vec![n]],
         };
         let ty = self.ty(inputs[0]);
-        let shapes = own.into_iter().map(|own| [&batch[..], &own].concat());
-        let outputs: Vec<Buffer> = shapes.map(|s| self.program.temporary(ty, &s)).collect();
+        let mut outputs = Vec::new();
+        for (own, (_, n_planes)) in own.into_iter().zip(op.gives(is_complex)) {
+            let shape = [&batch[..], &own].concat();
+            outputs.extend((0..n_planes).map(|_| self.program.temporary(ty, &shape)));
+        }
         self.call(Library::Algebra(op), inputs, outputs.clone());
         Ok(outputs)
     }

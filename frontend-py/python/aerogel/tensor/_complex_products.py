@@ -1,11 +1,11 @@
-"""Products of complex tensors, and equations: said of their planes."""
+"""Products of complex tensors: said of their planes."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from aerogel.tensor._complex import ComplexTensor, is_complex, joined
+from aerogel.tensor._complex import is_complex, joined
 from aerogel.tensor._tensor import asarray
 
 if TYPE_CHECKING:
@@ -55,35 +55,3 @@ def product(z: Any, axis: Any, keepdims: bool) -> Any:
         count -= half
     kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
     return z.reshape(*kept) if kept else z[..., 0]
-
-
-def _real(a: Any) -> Any:
-    """The real matrix that does to both planes what a complex one does to numbers."""
-    from aerogel.tensor import _shapes
-
-    a = asarray(a)
-    real, imag = (a.real, a.imag) if is_complex(a) else (a, a * 0)
-    rows = [_shapes.concat(row, axis=-1) for row in ([real, -imag], [imag, real])]
-    return _shapes.concat(rows, axis=-2)
-
-
-def solve(a: Any, b: Any) -> ComplexTensor:
-    """The solutions of an equation of complex matrices."""
-    from aerogel.tensor import _shapes, linalg
-
-    b = asarray(b)
-    if b.ndim == 1:
-        out = solve(a, b.reshape(-1, 1))
-        return out[..., 0]
-    real, imag = (b.real, b.imag) if is_complex(b) else (b, b * 0)
-    both = linalg.solve(_real(a), _shapes.concat([real, imag], axis=-2))
-    n = b.shape[-2]
-    return joined(both[..., :n, :], both[..., n:, :])
-
-
-def inv(a: Any) -> ComplexTensor:
-    """The inverse of a complex matrix."""
-    from aerogel.tensor import linalg
-
-    both, n = linalg.inv(_real(a)), asarray(a).shape[-1]
-    return joined(both[..., :n, :n], both[..., n:, :n])

@@ -29,6 +29,10 @@ def _numbers(op: str, tensors: list[Tensor]) -> list[Tensor]:
 def dot(x1: Any, x2: Any, /) -> Tensor:
     """As in NumPy: the product of matrices, or of numbers; for more axes the sum of products over the last axis of the
     first and the last but one of the second."""
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        from aerogel.tensor._complex_products import multilinear
+
+        return multilinear(dot, x1, x2)
     a, b = operands(x1, x2)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
@@ -155,6 +159,10 @@ def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """The product of vectors of 3 that stands upright on both."""
     from aerogel.tensor._shapes import broadcast_arrays, moveaxis, stack
 
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        from aerogel.tensor._complex_products import multilinear
+
+        return multilinear(lambda a, b: cross(a, b, axis=axis), x1, x2)
     a, b = broadcast_arrays(*operands(x1, x2))
     if not isinstance(a.shape[axis], int):
         demand(a, axis, 3)

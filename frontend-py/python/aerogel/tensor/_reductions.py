@@ -82,6 +82,8 @@ def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 def norm(x: Any, /, axis: Any = None, *, ord: float = 2, keepdims: bool = False) -> Tensor:  # noqa: A002
     """The ``ord``-norm of vectors along some axes, or of all numbers."""
+    x = asarray(x)
+    x = abs(x) if is_complex(x) else x
     return Tensor(_floats(x)._native.norm(float(ord), _axes(axis), keepdims))
 
 

@@ -6,7 +6,7 @@
 >>> round((a @ ti.tensor.linalg.inv(a))[0, 0].item(), 5)
 1.0
 
-Matrices are of ``f32`` or ``f64``; integers become the default float, ``f16`` and ``bf16`` become ``f32``.
+Matrices are of ``f32`` or ``f64``, or complex; integers become the default float, ``f16`` and ``bf16`` become ``f32``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import f32, f64, i32
-from aerogel.tensor import _complex_products, _types
+from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._products import cross, dot, einsum, matmul, outer, tensordot, trace, vecdot
 from aerogel.tensor._reductions import norm
@@ -25,20 +25,27 @@ from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._unknown import all_known, differ, least
 
 
-def _matrix(x: Any, what: str) -> Tensor:
+def _matrix(x: Any) -> Any:
     x = asarray(x)
-    if is_complex(x):
-        raise TypeError(f"`{what}` takes real matrices, not complex ones")
-    if x.dtype in (f32, f64):
+    if is_complex(x) or x.dtype in (f32, f64):
         return x
     return x.astype(f32 if x.dtype.is_float else _types.default_float())
 
 
-def _call(name: str, *tensors: Any) -> list[Tensor]:
-    first, *rest = (_matrix(t, name) for t in tensors)
-    if any(t.dtype is not first.dtype for t in rest):
-        first, *rest = (t.astype(f64) for t in (first, *rest))
-    return [Tensor(t) for t in first._native.algebra(name, [t._native for t in rest])]
+def _call(name: str, *tensors: Any) -> list[Any]:
+    given = [_matrix(t) for t in tensors]
+    planes = given
+    if any(is_complex(t) for t in given):
+        planes = [plane for t in given for plane in (t.real, t.imag)]
+    if any(t.dtype is not planes[0].dtype for t in planes):
+        planes = [t.astype(f64) for t in planes]
+    first, *rest = (t._native for t in planes)
+    made = ([Tensor(t) for t in result] for result in first.algebra(name, rest))
+    return [ComplexTensor(*result) if len(result) == 2 else result[0] for result in made]
+
+
+def _adjoint(x: Any) -> Any:
+    return x.mT.conj()
 
 
 class QR(NamedTuple):
@@ -57,7 +64,7 @@ class SVD(NamedTuple):
 
 
 class SlogDet(NamedTuple):
-    """The sign of a determinant, and the logarithm of its size."""
+    """The sign of a determinant, a number of size 1 or 0, and the logarithm of its size."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -104,9 +111,10 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The triangle whose product with its transpose a symmetric positive definite matrix is."""
-    x = _matrix(x, "cholesky")
-    return _call("cholesky", x.mT)[0].mT if upper else _call("cholesky", x)[0]
+    """The triangle ``L`` with ``x = L @ L.mT.conj()``, or ``U`` with ``x = U.mT.conj() @ U``, of a symmetric or a
+    Hermitian matrix that is positive definite; the same triangle of it counts."""
+    x = _matrix(x)
+    return _adjoint(_call("cholesky", _adjoint(x))[0]) if upper else _call("cholesky", x)[0]
 
 
 def lu(x: Any, /) -> LU:
@@ -120,8 +128,6 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     a, b = asarray(x1), asarray(x2)
     if b.ndim and a.ndim > 1 and differ(a.shape[-2], b.shape[-2 if b.ndim > 1 else -1]):
         raise ValueError(f"`solve`: matrices of shape {a.shape} for right sides of shape {b.shape}")
-    if is_complex(a) or is_complex(b):
-        return _complex_products.solve(a, b)  # type: ignore[return-value]
     if b.ndim == 1:
         return _call("solve", a, b.unsqueeze(-1))[0].squeeze(-1)
     return _call("solve", a, b)[0]
@@ -129,8 +135,6 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
 def inv(x: Any, /) -> Tensor:
     """The inverse of a matrix."""
-    if is_complex(x):
-        return _complex_products.inv(x)  # type: ignore[return-value]
     return _call("inv", x)[0]
 
 
@@ -140,36 +144,36 @@ def det(x: Any, /) -> Tensor:
 
 
 def slogdet(x: Any, /) -> SlogDet:
-    """The sign of a determinant, and the logarithm of its size."""
+    """The sign of a determinant, a number of size 1 or 0, and the logarithm of its size."""
     return SlogDet(*_call("slogdet", x))
 
 
 def eigh(x: Any, /) -> Eigh:
-    """The eigenvalues of a symmetric matrix in rising order, and eigenvectors as columns; its lower triangle counts."""
+    """The real eigenvalues of a symmetric or Hermitian matrix in rising order, and eigenvectors as columns; its lower
+    triangle counts."""
     return Eigh(*_call("eigh", x))
 
 
 def eigvalsh(x: Any, /) -> Tensor:
-    """The eigenvalues of a symmetric matrix in rising order."""
+    """The real eigenvalues of a symmetric or Hermitian matrix in rising order."""
     return _call("eigvalsh", x)[0]
 
 
 def eig(x: Any, /) -> Eig:
     """The eigenvalues of a matrix, and eigenvectors of length 1 as columns, of complex numbers."""
-    re, im, vectors_re, vectors_im = _call("eig", x)
-    return Eig(ComplexTensor(re, im), ComplexTensor(vectors_re, vectors_im))
+    return Eig(*_call("eig", x))
 
 
 def eigvals(x: Any, /) -> ComplexTensor:
     """The eigenvalues of a matrix, of complex numbers."""
-    return ComplexTensor(*_call("eigvals", x))
+    return _call("eigvals", x)[0]
 
 
 def _least(x: Tensor, rtol: Any, largest: Tensor) -> Tensor:
     if rtol is None:
-        eps = {"f32": 2.0**-23, "f64": 2.0**-52}[x.dtype._aerogel_dtype]
+        eps = 2.0**-23 if largest.dtype is f32 else 2.0**-52
         n, m = x.shape[-2:]
-        most = max(n, m) if all_known((n, m)) else (n + m - least(n, m)).astype(x.dtype)
+        most = max(n, m) if all_known((n, m)) else (n + m - least(n, m)).astype(largest.dtype)
         rtol = most * eps
     return largest * rtol
 
@@ -178,21 +182,21 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     """The pseudo-inverse: singular values of no more than ``rtol`` of the largest count as zero."""
     from aerogel.tensor._searching import where
 
-    x = _matrix(x, "pinv")
+    x = _matrix(x)
     if 0 in [n for n in x.shape[-2:] if isinstance(n, int)]:
         return x.mT
     u, s, vh = svd(x, full_matrices=False)
     rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
     counts = s > _least(x, rtol, s.max(axis=-1, keepdims=True))
     inverse = where(counts, 1.0 / where(counts, s, 1.0), 0.0)
-    return (vh.mT * inverse.unsqueeze(-2)) @ u.mT
+    return (_adjoint(vh) * inverse.unsqueeze(-2)) @ _adjoint(u)
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are more than ``rtol`` of the largest."""
     from aerogel.tensor._reductions import count_nonzero
 
-    x = _matrix(x, "matrix_rank")
+    x = _matrix(x)
     s = svdvals(x)
     if isinstance(s.shape[-1], int) and s.shape[-1] == 0:
         return s.sum(axis=-1).astype(i32)
@@ -202,12 +206,12 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002
     """The ``ord``-norm of vectors."""
-    return norm(abs(x) if is_complex(x) else x, axis=axis, ord=ord, keepdims=keepdims)
+    return norm(x, axis=axis, ord=ord, keepdims=keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002
     """A norm of matrices: ``fro``, ``nuc``, 2 and -2 (of singular values), 1, -1 and infinite ones (of sums)."""
-    x = abs(asarray(x)) if is_complex(x) and ord == "fro" else asarray(x)
+    x = asarray(x)
     if x.ndim < 2:
         raise ValueError(f"`matrix_norm` takes matrices: the shape is {x.shape}")
     if ord == "fro":

@@ -456,14 +456,19 @@ impl NativeTensor {
         })
     }
 
-    /// Linear algebra of this and other matrices, by name.
-    fn algebra(&self, name: &str, others: Vec<Bound<'_, Self>>) -> PyResult<Vec<Self>> {
+    /// Linear algebra of this and other matrices, by name: the planes of all of them, and those of each result.
+    fn algebra(&self, name: &str, others: Vec<Bound<'_, Self>>) -> PyResult<Vec<Vec<Self>>> {
         let op = Algebra::from_name(name)
             .ok_or_else(|| PyValueError::new_err(format!("there is no `{name}` of matrices")))?;
-        self.ops(&handles(&others), |r, x, o| {
+        let made = self.ops(&handles(&others), |r, x, o| {
             let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
             r.algebra(op, &all)
-        })
+        })?;
+        let mut made = made.into_iter();
+        let results = op.gives(others.len() >= op.takes());
+        Ok(results
+            .map(|(_, n)| made.by_ref().take(n).collect())
+            .collect())
     }
 
     /// A Fourier transform of the rows of this and perhaps an imaginary part, of `n` numbers each.
