@@ -261,14 +261,6 @@ def test_components_of_vectors():
     assert lengths().item() == 145
     assert list(v[3, 4]) == [1, 12]
 
-    @p.program
-    def whole():
-        i, j = p.indices(v)
-        return v[i, j]
-
-    with pytest.raises(TypeError, match=r"at the active cells of a sparse field are taken by component"):
-        whole()
-
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_vectors_at_computed_points(layout):

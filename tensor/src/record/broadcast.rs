@@ -55,10 +55,13 @@ impl Recording {
     pub fn at(&mut self, x: Buffer, point: &[Expr]) -> Expr {
         let shape = self.shape(x);
         let point = &point[point.len() - shape.len()..];
-        let index = shape.iter().zip(point);
+        // A value at cells is read at the cell, along each axis of the field.
+        let field = self.cells.at.get(&x).map(|(field, _)| *field);
+        let n = field.map_or(0, |field| self.rank(field));
+        let index = shape.iter().zip(point).enumerate();
         let index = index
-            .map(|(&dim, &e)| match self.program.const_dim(dim) {
-                Some(1) => self.program.exprs.i32(0),
+            .map(|(k, (&dim, &e))| match self.program.const_dim(dim) {
+                Some(1) if k >= n => self.program.exprs.i32(0),
                 _ => e,
             })
             .collect();
@@ -103,6 +106,7 @@ impl Recording {
         if from == shape {
             return Ok(x);
         }
+        self.stays_at_cells("broadcast_to", &[x], shape)?;
         let value = self.at_point(x, shape.len());
         Ok(self.map(shape, value))
     }

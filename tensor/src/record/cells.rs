@@ -26,7 +26,9 @@ pub(super) struct Cells {
     /// What the first index of each field is, along each axis.
     offsets: LookupMap<Buffer, Vec<i32>>,
     /// The field at whose cells a value is, and how often its cells had changed when it was made.
-    at: LookupMap<Buffer, (Buffer, u32)>,
+    pub(super) at: LookupMap<Buffer, (Buffer, u32)>,
+    /// The values at cells that one with several numbers at each is made of, row by row of the axes behind the cells'.
+    pub(super) parts: LookupMap<Buffer, Vec<Buffer>>,
     /// Which of them are the cells' indices: along which axis.
     axes: LookupMap<Buffer, usize>,
     changes: Changes,
@@ -115,6 +117,12 @@ impl Recording {
         self.cells.at.contains_key(&x)
     }
 
+    /// Whether a value is one at cells of which some may be inactive.
+    pub fn is_sparse(&self, x: Buffer) -> bool {
+        let field = self.cells.at.get(&x).map(|&(field, _)| field);
+        field.is_some_and(|field| !self.program.sparse_nodes(field).is_empty())
+    }
+
     pub(super) fn note_at_cells(&mut self, x: Buffer, field: Buffer) {
         let changes = self.changes(field, &self.cells.changes);
         self.cells.at.insert(x, (field, changes));
@@ -157,22 +165,28 @@ impl Recording {
         Ok(found)
     }
 
-    /// That operands stretched to a domain are at the cells that they are at.
+    /// That operands stretched to a domain are at the cells that they are at, with few numbers at each.
     pub(super) fn stays_at_cells(
         &mut self,
         op: &str,
         operands: &[Buffer],
         domain: &[Dim],
     ) -> Recorded<()> {
-        match self.cells_of(op, operands)? {
-            Some(field) if self.shape(field) != domain => {
+        let Some(field) = self.cells_of(op, operands)? else {
+            return Ok(());
+        };
+        let own = self.shape(field);
+        let mut at_cells = operands.iter().filter(|x| self.is_at_cells(**x));
+        let first = domain.starts_with(&own) && at_cells.all(|&x| self.rank(x) == domain.len());
+        match first && (domain == own || self.are_few(&domain[own.len()..])) {
+            true => Ok(()),
+            false => {
                 let shape = self.shape_text(domain);
                 Err(RecordError::Value(format!(
                     "`{op}`: a value at the cells of `{}` does not stretch to {shape}: take `dense` of it",
                     self.program.buffers[field].name
                 )))
             }
-            _ => Ok(()),
         }
     }
 
@@ -202,33 +216,11 @@ impl Recording {
             if let ExprDef::Load { buffer, index, .. } = &exprs[e]
                 && let Some((field, _)) = self.cells.at.get(buffer)
             {
-                over = Some((*field, index.clone()));
+                let n = self.program.buffers[*field].shape.len();
+                over = Some((*field, index[..n].to_vec()));
             }
         });
         over
-    }
-
-    /// A statement's expressions over the axes of a field, where the cell has this index in the axes that they are over.
-    pub(super) fn in_order(&mut self, index: &[Expr], all: &mut [Expr]) {
-        let axis = |r: &Self, e: Expr| match r.program.exprs[e] {
-            ExprDef::Axis(k) => k,
-            _ => unreachable!("a value at cells is read at its own points"),
-        };
-        let to: IndexMap<u32, u32> = index
-            .iter()
-            .enumerate()
-            .map(|(k, &e)| (axis(self, e), k as u32))
-            .collect();
-        let mut done = LookupMap::default();
-        for e in all {
-            *e = self
-                .program
-                .exprs
-                .replace(*e, &mut done, &mut |exprs, def| match def {
-                    ExprDef::Axis(k) => to.get(k).map(|&k| exprs.axis(k)),
-                    _ => None,
-                });
-        }
     }
 
     /// A tensor with the values of one at cells, and zero elsewhere.
@@ -254,6 +246,10 @@ impl Recording {
 
     pub(super) fn for_cells(&mut self, domain: Vec<Dim>, cells: Option<Buffer>, body: Vec<Stmt>) {
         let span = self.span;
+        let (domain, body) = match cells {
+            Some(field) => self.written_out(field, domain, body),
+            None => (domain, body),
+        };
         self.program.body.push(Stmt::For(For {
             domain,
             cells,
@@ -324,80 +320,89 @@ impl Recording {
         let outside = if own { Outside::Never } else { Outside::Zero };
         let value = self.program.load(field, at, outside);
         let axes = self.program.axes(domain.len());
-        let over = cells.map(|c| (c, axes.clone()));
+        let over = cells.map(|c| (c, axes[..self.rank(c)].to_vec()));
         Ok(self.make_over(&domain, domain.clone(), axes, value, None, over))
     }
 
-    /// Stores values to elements of a field at computed indices, or puts them to what is there, where `mask` is true: it
-    /// makes their cells active. Outside of the field nothing is stored.
+    /// Stores values to elements of fields at computed indices, a value for each field, or puts them to what is there, where
+    /// `mask` is true: it makes their cells active. Outside of the fields nothing is stored.
     ///
     /// # Errors
     /// As `store_at`.
-    pub fn store_field(
+    pub fn store_fields(
         &mut self,
-        field: Buffer,
+        fields: &[Buffer],
         index: &[Buffer],
-        value: Buffer,
+        values: &[Buffer],
         accum: Option<Accum>,
         mask: Option<Buffer>,
     ) -> Recorded<()> {
-        self.expect_indices(field, index.len())?;
         self.index_types("a store to a field", index)?;
-        if self.ty(value) != self.ty(field) {
-            return self.types_error(
-                "x[key] = value",
-                &[field, value],
-                "values of the field's type",
-            );
-        }
-        if let Some(accum) = accum.filter(|a| !a.binary().takes(self.ty(field))) {
-            let what = format!("values that `{accum}` takes");
-            return self.types_error("x[key] = value", &[field, value], &what);
-        }
-        let mut operands = index.to_vec();
-        operands.push(value);
+        let mut operands = [index, values].concat();
         operands.extend(mask);
         let cells = self.cells_of("x[key] = value", &operands)?;
-        let (domain, elements) = self.stretched("x[key] = value", &operands)?;
-        let rank = self.rank(field);
-        let (at, own) = self.field_index(field, index, cells, &elements);
-        let holder = |r: &Self, b: Buffer| r.program.holder(b);
-        let stays = own && cells.is_some_and(|c| holder(self, c) == holder(self, field));
-        let changed = match stays {
-            true => Vec::new(),
-            false => self.program.sparse_nodes(field),
-        };
+        let mut stores = Vec::new();
+        let mut changed = IndexSet::new();
+        for (&field, &value) in fields.iter().zip(values) {
+            self.expect_indices(field, index.len())?;
+            if self.ty(value) != self.ty(field) {
+                return self.types_error(
+                    "x[key] = value",
+                    &[field, value],
+                    "values of the field's type",
+                );
+            }
+            if let Some(accum) = accum.filter(|a| !a.binary().takes(self.ty(field))) {
+                let what = format!("values that `{accum}` takes");
+                return self.types_error("x[key] = value", &[field, value], &what);
+            }
+            let mut operands = index.to_vec();
+            operands.push(value);
+            operands.extend(mask);
+            let (domain, elements) = self.stretched("x[key] = value", &operands)?;
+            let rank = self.rank(field);
+            let (at, own) = self.field_index(field, index, cells, &elements);
+            let holder = |r: &Self, b: Buffer| r.program.holder(b);
+            let stays = own && cells.is_some_and(|c| holder(self, c) == holder(self, field));
+            if !stays {
+                changed.extend(self.program.sparse_nodes(field));
+            }
+            let outside = if own { Outside::Never } else { Outside::Zero };
+            let store = Store {
+                accum,
+                ..plain(field, at, elements[rank], outside)
+            };
+            stores.push((domain, store, mask.map(|_| elements[rank + 1])));
+        }
         let walked = cells.map(|c| self.program.sparse_nodes(c));
         let meets = walked.is_some_and(|walked| changed.iter().any(|node| walked.contains(node)));
         // What goes over cells makes no others of theirs active: all points are gone over then.
-        let apart = cells.filter(|_| meets);
-        let mut wanted = mask.map(|_| elements[rank + 1]);
-        if let Some(cells) = apart {
-            let is_cell = self.mask_of(cells)?;
-            let here = self.at_point(is_cell, domain.len());
-            wanted = Some(match wanted {
-                Some(wanted) => {
-                    let no = self.number(ScalarType::U1, 0.0);
-                    self.program.exprs.select(here, wanted, no)
-                }
-                None => here,
-            });
-        }
-        let store = Store {
-            accum,
-            ..plain(
-                field,
-                at,
-                elements[rank],
-                if own { Outside::Never } else { Outside::Zero },
-            )
-        };
-        let body = match wanted {
-            None => vec![Stmt::Store(store)],
-            Some(wanted) => vec![Stmt::If(wanted, vec![Stmt::Store(store)], Vec::new())],
+        let apart = match cells.filter(|_| meets) {
+            Some(cells) => Some((cells, self.mask_of(cells)?)),
+            None => None,
         };
         self.forget();
-        self.for_cells(domain, cells.filter(|_| apart.is_none()), body);
+        for (mut domain, store, mut wanted) in stores {
+            if let Some((field, is_cell)) = apart {
+                let axes = self.program.axes(self.rank(field));
+                let here = self.at(is_cell, &axes);
+                wanted = Some(match wanted {
+                    Some(wanted) => {
+                        let no = self.number(ScalarType::U1, 0.0);
+                        self.program.exprs.select(here, wanted, no)
+                    }
+                    None => here,
+                });
+            }
+            let mut body = match wanted {
+                None => vec![Stmt::Store(store)],
+                Some(wanted) => vec![Stmt::If(wanted, vec![Stmt::Store(store)], Vec::new())],
+            };
+            if let Some((field, _)) = apart {
+                (domain, body) = self.written_out(field, domain, body);
+            }
+            self.for_cells(domain, cells.filter(|_| apart.is_none()), body);
+        }
         for node in changed {
             *self.cells.changes.entry(node).or_default() += 1;
         }

@@ -91,6 +91,12 @@ impl Recording {
         let mut domain = shape[..first].to_vec();
         domain.extend(&points);
         domain.extend(&shape[first + index.len()..]);
+        if let Some(field) = self.cells_of("x[key]", index)? {
+            let n = self.rank(field);
+            if first > 0 || domain.len() > n && !self.are_few(&domain[n..]) {
+                self.expect_everywhere(index)?;
+            }
+        }
         let at = self.moved(&at, first as u32);
         let at = at.into_iter().enumerate().map(|(k, e)| {
             if from_end {

@@ -51,6 +51,15 @@ impl Recording {
             "matmul",
             &[s[..s.len() - 2].to_vec(), t[..t.len() - 2].to_vec()],
         )?;
+        if let Some(field) = self.cells_of("matmul", &[left, right])? {
+            let own = self.shape(field);
+            let mut at_cells = [left, right].into_iter().filter(|&x| self.is_at_cells(x));
+            let last = [&batch, &s[s.len() - 2..], &t[t.len() - 1..]].concat();
+            let stay = at_cells.all(|x| self.rank(x) == batch.len() + 2);
+            if !stay || !batch.starts_with(&own) || !self.are_few(&last[own.len()..]) {
+                self.expect_everywhere(&[left, right])?;
+            }
+        }
         let rows = s[s.len() - 2];
         let columns = t[t.len() - 1];
         let mut shape = batch.clone();

@@ -94,7 +94,7 @@ impl Recording {
             return self.types_error(&op, &[target, value], "values of the memory's type");
         }
         if self.program.holder(target).is_some() {
-            return self.store_field(target, index, value, accum, mask);
+            return self.store_fields(&[target], index, &[value], accum, mask);
         }
         let mut operands = index.to_vec();
         operands.push(value);

@@ -20,6 +20,7 @@ mod join;
 mod linear;
 mod lines;
 mod memory;
+mod numbers;
 mod parts;
 mod random;
 mod reduce;
@@ -217,23 +218,28 @@ impl Recording {
         accum: Option<Accum>,
         over: Option<cells::Over>,
     ) -> Buffer {
-        let (mut index, mut value, mut domain) = (index, value, domain);
-        let cells = over.as_ref().map(|(field, _)| *field);
-        if domain.is_empty() && shape.is_empty() && accum.is_none() && cells.is_none() {
+        if let Some(over) = over {
+            return self.make_at_cells(domain, shape, index, value, accum, over);
+        }
+        let mut value = value;
+        if domain.is_empty() && shape.is_empty() && accum.is_none() {
             value = self.counted(value);
         }
-        let own;
-        if let Some((field, order)) = over {
-            let mut all = std::mem::take(&mut index);
-            all.push(value);
-            self.in_order(&order, &mut all);
-            value = all.pop().expect("put there above");
-            index = all;
-            own = self.shape(field);
-            domain = &own;
-        }
+        self.make_one(domain.to_vec(), None, shape, index, value, accum)
+    }
+
+    /// The same as one statement.
+    fn make_one(
+        &mut self,
+        domain: Vec<Dim>,
+        cells: Option<Buffer>,
+        shape: Vec<Dim>,
+        index: Vec<Expr>,
+        value: Expr,
+        accum: Option<Accum>,
+    ) -> Buffer {
         let made = Made {
-            domain: domain.to_vec(),
+            domain: domain.clone(),
             cells,
             shape,
             index,
@@ -254,7 +260,7 @@ impl Recording {
             init: accum.is_some(),
             outside: Outside::Never,
         };
-        self.for_cells(domain.to_vec(), cells, vec![Stmt::Store(store)]);
+        self.for_cells(domain.clone(), cells, vec![Stmt::Store(store)]);
         if let Some(field) = cells.filter(|_| accum.is_none()) {
             self.note_at_cells(target, field);
         }

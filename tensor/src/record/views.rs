@@ -42,8 +42,7 @@ impl Recording {
         for (k, &axis) in order.iter().enumerate() {
             index[axis] = Some(self.program.exprs.axis(k as u32));
         }
-        let value = self.element(x, index.into_iter().flatten().collect());
-        Ok(self.map(&domain, value))
+        self.view(x, &domain, index.into_iter().flatten().collect())
     }
 
     /// The elements row by row in another shape.
@@ -65,8 +64,7 @@ impl Recording {
         }
         let axes = self.program.axes(to.len());
         let index = self.index_of_reshaped(&from, to, &axes);
-        let value = self.element(x, index);
-        Ok(self.map(to, value))
+        self.view(x, to, index)
     }
 
     /// The indices in `from` of the element that has these in `to`. Axes that stay are found, so that only those that
@@ -202,8 +200,7 @@ impl Recording {
             let last = self.last(shape[axis]);
             index[axis] = self.sub(last, index[axis]);
         }
-        let value = self.element(x, index);
-        Ok(self.map(&shape, value))
+        self.view(x, &shape, index)
     }
 
     /// The last index along an axis.
@@ -247,8 +244,7 @@ impl Recording {
         if domain == shape && index == self.program.axes(shape.len()) {
             return Ok(x);
         }
-        let value = self.element(x, index);
-        Ok(self.map(&domain, value))
+        self.view(x, &domain, index)
     }
 
     /// A part that Python's `start:stop:step` names, of an axis whose extent is known.

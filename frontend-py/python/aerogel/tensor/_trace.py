@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of, u1
-from aerogel.data._sparsity import SPARSE
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
 from aerogel.tensor import _items, _shapes, _types, _unknown
@@ -310,7 +309,14 @@ class Trace:
         x, keys = inside(x), key if isinstance(key, tuple) else (key,)
         mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
         index = [self.index(k)._native for k in self._from_start(x, keys)]
-        out = Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
+        parts = self.native.parts(x._native)
+        if parts and len(index) == len(parts[0].shape):
+            # Each number apart, in memory for active cells alone.
+            taken = [self.native.dense(part).gather(0, index, mode, False) for part in parts]
+            out = self._joined(taken, list(x._native.shape[len(index) :]))
+            out._outside = x._outside
+        else:
+            out = Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
         out._made.element = (x, key)
         return out
 
@@ -330,28 +336,24 @@ class Trace:
         """What is in a field at computed indices: zero where no cell is active, and outside."""
         index = self.field_index(field, key)
         if isinstance(field, MatrixField):
-            return self._joined(field, [self.native.load_field(c, index) for c in self._components(field)])
+            return self._joined([self.native.load_field(c, index) for c in self._components(field)], _last(field))
         return Tensor(self.native.load_field(self.native.field(field), index))
 
     def _components(self, field: MatrixField) -> list[Any]:
         return [self.native.field(field.get_scalar_field(k)) for k in range(field.n * field.m)]
 
-    def _joined(self, field: MatrixField, parts: list[Any]) -> Tensor:
-        """The components of vectors or matrices as the last axes of one tensor."""
-        if self.native.is_at_cells(parts[0]) and any(node._kind in SPARSE for node in field.parent().path_from_root()):
-            raise TypeError(
-                "vectors and matrices at the active cells of a sparse field are taken by component, as in "
-                "`x.get_scalar_field(0)[i]`"
-            )
-        rows = [Tensor(self.native.dense(part)) for part in parts]
-        columns = [_shapes.stack(rows[k : k + field.m], axis=-1) for k in range(0, len(rows), field.m)]
-        if field.ndim == 1:
-            return _shapes.stack(rows, axis=-1)
-        return _shapes.stack(columns, axis=-2)
+    def _joined(self, parts: list[Any], last: list[int]) -> Tensor:
+        """The numbers of vectors or matrices, row by row, as the last axes of one tensor."""
+        if self.native.is_sparse(parts[0]):
+            return Tensor(self.native.at_cells(parts, last))
+        out = [Tensor(self.native.dense(part)) for part in parts]
+        for axis, n in enumerate(reversed(last), 1):
+            out = [_shapes.stack(out[k : k + n], axis=-axis) for k in range(0, len(out), n)]
+        return out[0]
 
     def _store_components(self, field: MatrixField, key: Any, value: Any, how: str) -> None:
         """Stores to each component its part of a value: of the last axes of a tensor, or of nested lists."""
-        own = (field.n,) if field.ndim == 1 else (field.n, field.m)
+        own = tuple(_last(field))
         value = value.to_list() if isinstance(value, Matrix) else value
         if isinstance(value, Tensor) and value.ndim:
             if list(value._native.shape[-len(own) :]) != list(own):
@@ -367,8 +369,7 @@ class Trace:
         # What is stored may be made of what is there.
         natives = [_of_type(part, field.dtype)._native for part in parts]
         index = self.field_index(field, key)
-        for native, part in zip(self._components(field), natives):
-            self.native.store(native, index, part, how, "zero", self.mask())
+        self.native.store_fields(self._components(field), index, natives, how, self.mask())
         self.native.note()
 
     def store_field(self, field: Any, key: Any, value: Any, how: str = "set") -> None:
@@ -387,7 +388,7 @@ class Trace:
     def all_of(self, field: Any) -> Tensor:
         """All elements of a field, zeros where no cell is active."""
         if isinstance(field, MatrixField):
-            return self._joined(field, [self.native.read(c) for c in self._components(field)])
+            return self._joined([self.native.read(c) for c in self._components(field)], _last(field))
         return Tensor(self.native.read(self.native.field(field)))
 
     # What else is done while a program is traced.
@@ -609,6 +610,11 @@ def here() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("aerogel", "contextlib"):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _last(field: MatrixField) -> list[int]:
+    """The extents of a field's vectors or matrices."""
+    return [field.n] if field.ndim == 1 else [field.n, field.m]
 
 
 def _is_part(key: Any) -> bool:

@@ -257,7 +257,9 @@ impl NativeTensor {
 
     #[pyo3(signature = (order, axes, keepdims))]
     fn norm(&self, order: f64, axes: Option<Vec<i64>>, keepdims: bool) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.norm(x, order, axes.as_deref(), keepdims))
+        self.point_op("norm", &[], |r, x, _| {
+            r.norm(x, order, axes.as_deref(), keepdims)
+        })
     }
 
     #[pyo3(signature = (name, axis, keepdims))]
@@ -286,11 +288,11 @@ impl NativeTensor {
     }
 
     fn permute(&self, order: Vec<i64>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.permute(x, &order))
+        self.point_op("permute_dims", &[], |r, x, _| r.permute(x, &order))
     }
 
     fn reshape(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| {
+        self.point_op("reshape", &[], |r, x, _| {
             let to = dims(r, &shape);
             r.reshape(x, &to)
         })
@@ -298,22 +300,22 @@ impl NativeTensor {
 
     #[pyo3(signature = (shape, is_stored = false))]
     fn broadcast_to(&self, shape: Vec<Extent<'_>>, is_stored: bool) -> PyResult<Self> {
-        self.op(&[], |r, x, _| {
+        self.point_op("broadcast_to", &[], |r, x, _| {
             let to = dims(r, &shape);
             called(r, is_stored.then_some(STORED), |r| r.broadcast_to(x, &to))
         })
     }
 
     fn unsqueeze(&self, axes: Vec<i64>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.unsqueeze(x, &axes))
+        self.point_op("expand_dims", &[], |r, x, _| r.unsqueeze(x, &axes))
     }
 
     fn squeeze(&self, axes: Vec<i64>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.squeeze(x, &axes))
+        self.point_op("squeeze", &[], |r, x, _| r.squeeze(x, &axes))
     }
 
     fn flip(&self, axes: Vec<i64>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.flip(x, &axes))
+        self.point_op("flip", &[], |r, x, _| r.flip(x, &axes))
     }
 
     fn roll(&self, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<Self> {
@@ -340,7 +342,7 @@ impl NativeTensor {
         if let Some(out) = self.read_at_once(&given)? {
             return Ok(out);
         }
-        self.op(&[], |r, x, _| {
+        self.point_op("x[key]", &[], |r, x, _| {
             let parts = parts(r, &given);
             r.slice(x, &parts)
         })
@@ -488,7 +490,7 @@ impl NativeTensor {
     }
 
     fn matmul(&self, other: &Self) -> PyResult<Self> {
-        self.op(&[other], |r, x, o| r.matmul(x, o[0]))
+        self.point_op("matmul", &[other], |r, x, o| r.matmul(x, o[0]))
     }
 
     /// The sum of products of this and others: the labels of each one's axes, and of the result's.

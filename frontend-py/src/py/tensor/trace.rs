@@ -252,6 +252,50 @@ impl NativeTrace {
         Ok(self.tensor(made.map_err(raised)?))
     }
 
+    /// Values at cells as the numbers of one with these last extents.
+    fn at_cells(
+        &self,
+        parts: Vec<Bound<'_, NativeTensor>>,
+        last: Vec<u64>,
+    ) -> PyResult<NativeTensor> {
+        let parts = parts.iter().map(|part| self.buffer(part.get()));
+        let parts = parts.collect::<PyResult<Vec<Buffer>>>()?;
+        let mut r = lock(self.recording());
+        let last: Vec<Dim> = last.into_iter().map(|n| r.program.size(n)).collect();
+        let made = r.at_cells(&parts, &last);
+        drop(r);
+        Ok(self.tensor(made.map_err(raised)?))
+    }
+
+    /// The values at cells that one with several numbers at each is made of; none of any other.
+    fn parts(&self, x: &NativeTensor) -> PyResult<Vec<NativeTensor>> {
+        let x = self.buffer(x)?;
+        let parts = lock(self.recording()).parts_of(x);
+        Ok(parts.into_iter().map(|part| self.tensor(part)).collect())
+    }
+
+    /// Stores a value to each of several fields at computed indices, where `mask` is true.
+    #[pyo3(signature = (fields, index, values, how, mask = None))]
+    fn store_fields(
+        &self,
+        fields: Vec<Bound<'_, NativeTensor>>,
+        index: Vec<Bound<'_, NativeTensor>>,
+        values: Vec<Bound<'_, NativeTensor>>,
+        how: &str,
+        mask: Option<&NativeTensor>,
+    ) -> PyResult<()> {
+        let all = [fields, index, values].map(|all| {
+            let all = all.iter().map(|x| self.buffer(x.get()));
+            all.collect::<PyResult<Vec<Buffer>>>()
+        });
+        let [fields, index, values] = all;
+        let (fields, index, values) = (fields?, index?, values?);
+        let mask = mask.map(|m| self.buffer(m)).transpose()?;
+        let mut r = lock(self.recording());
+        r.store_fields(&fields, &index, &values, Accum::from_name(how), mask)
+            .map_err(raised)
+    }
+
     /// A value at cells with zeros elsewhere; any other as it is.
     fn dense(&self, x: &NativeTensor) -> PyResult<NativeTensor> {
         let x = self.buffer(x)?;
@@ -259,9 +303,10 @@ impl NativeTrace {
         Ok(self.tensor(made))
     }
 
-    fn is_at_cells(&self, x: &NativeTensor) -> PyResult<bool> {
+    /// Whether a value is one at cells of which some may be inactive.
+    fn is_sparse(&self, x: &NativeTensor) -> PyResult<bool> {
         let x = self.buffer(x)?;
-        Ok(lock(self.recording()).is_at_cells(x))
+        Ok(lock(self.recording()).is_sparse(x))
     }
 
     /// What comes from outside; an extent of -1 is known when the program runs, one of the program is asked to be equal.
