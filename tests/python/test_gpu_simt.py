@@ -350,3 +350,71 @@ def test_on_the_cpu_it_is_an_error():
     with pytest.raises(NotImplementedError, match=r"`ti.simt.block.sync` is not supported on the CPU") as e:
         k()
     assert "^" in str(e.value)
+
+
+def told():
+    """What lanes tell each other, of floats that have derivatives."""
+    return {
+        "reduce_add": lambda v: subgroup.reduce_add(v),
+        "inclusive_add": lambda v: subgroup.inclusive_add(v),
+        "broadcast": lambda v: subgroup.broadcast(v, ti.u32(0)),
+        "shuffle_xor": lambda v: warp.shuffle_xor(FULL, v, 1),
+        "shfl_down": lambda v: warp.shfl_down_f32(ti.u32(FULL), v, 1),
+    }
+
+
+@pytest.mark.parametrize("name", told())
+@pytest.mark.parametrize("forward", [False, True])
+def test_what_lanes_tell_each_other_has_no_derivative(name, forward):
+    x, loss = (
+        ti.field(ti.f32, 64, needs_grad=True, needs_dual=True),
+        ti.field(ti.f32, (), needs_grad=True, needs_dual=True),
+    )
+    function = ti.func(told()[name])
+
+    @ti.kernel
+    def total():
+        for i in x:
+            loss[None] += function(x[i]) ** 2
+
+    tape = ti.ad.FwdMode(loss=loss, param=x, seed=[1.0] * 64) if forward else ti.ad.Tape(loss)
+    with (
+        pytest.raises(ti.TaichiCompilationError, match="what the threads of a block tell each other has no derivative"),
+        tape,
+    ):
+        total()
+
+    @ti.kernel
+    def apart():
+        for i in x:
+            loss[None] += ti.stop_grad(function(x[i])) * x[i]
+
+    x.fill(1)
+    with ti.ad.Tape(loss):
+        apart()
+    assert (x.grad.to_numpy() != 0).all()
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_what_a_block_shares_has_no_derivative(forward):
+    x, loss = (
+        ti.field(ti.f32, 64, needs_grad=True, needs_dual=True),
+        ti.field(ti.f32, (), needs_grad=True, needs_dual=True),
+    )
+
+    @ti.kernel
+    def total():
+        ti.loop_config(block_dim=64)
+        for i in x:
+            tile = block.SharedArray((64,), ti.f32)
+            tile[i] = x[i]
+            block.sync()
+            loss[None] += tile[63 - i]
+
+    tape = ti.ad.FwdMode(loss=loss, param=x, seed=[1.0] * 64) if forward else ti.ad.Tape(loss)
+    with (
+        pytest.raises(ti.TaichiCompilationError, match="what the threads of a block share has no derivative") as raised,
+        tape,
+    ):
+        total()
+    assert "SharedArray((64,), ti.f32)" in str(raised.value)

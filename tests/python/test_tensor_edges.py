@@ -286,3 +286,13 @@ def test_close_numbers_and_nan():
     x = T.asarray([1.0, float("nan")])
     assert T.isclose(x, x).tolist() == [True, False]
     assert T.allclose(x, x, equal_nan=True)
+
+
+def test_sums_of_many_numbers_keep_their_digits():
+    for n in (3000, 20000):
+        x = T.arange(n) * 1.0
+        exact = (n * (n - 1) / 2) ** 2
+        assert abs((x[:, None] * x[None, :]).sum().item() / exact - 1) < 2e-5
+    ones = T.asarray(np.full(1 << 24, 0.1, np.float32))
+    assert abs(ones.sum().item() / (0.1 * (1 << 24)) - 1) < 2e-5
+    assert abs(ones.reshape(64, 64, 4096).mean().item() / 0.1 - 1) < 2e-5

@@ -139,6 +139,9 @@ pub fn differentiate(
     wanted: impl Into<Wanted>,
     options: Options,
 ) -> Result<Differentiated, DerivativeError> {
+    if let Some(mistake) = refused::shared(&module) {
+        return Err(DerivativeError::Mistake(mistake));
+    }
     prepare::run(&mut module, options)?;
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;

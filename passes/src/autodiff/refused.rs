@@ -1,7 +1,7 @@
 //! What has no derivative, or would have a wrong one, and so is a mistake.
 
 use aerogel_base::{Diagnostic, ErrorKind};
-use aerogel_ir::{AtomicOp, Derivative, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{AtomicOp, Derivative, Function, Inst, Module, Op, Region, Value, walk};
 
 use super::activity::{Memory, is_float};
 use super::demand::Cx;
@@ -74,6 +74,23 @@ fn of_called(cx: &Cx<'_>, inst: Inst) -> Option<Box<Diagnostic>> {
     mistake(cx, inst, "E0601", &message, note)
 }
 
+/// Memory that the threads of a block share, which no rule knows.
+pub(super) fn shared(module: &Module) -> Option<Box<Diagnostic>> {
+    let mut found = None;
+    for func in module.funcs.values() {
+        walk(func, func.body, &mut |func, inst| {
+            if found.is_none() && matches!(func[inst], Op::Shared {}) {
+                found = Some(func.insts[inst].span);
+            }
+        });
+    }
+    let message = "what the threads of a block share has no derivative";
+    let mistake = Diagnostic::new(ErrorKind::Compilation, "E0601", found?, message);
+    Some(Box::new(mistake.note(
+        "write the kernel without `ti.simt.block.SharedArray`, or leave it out of the tape",
+    )))
+}
+
 fn of_inst(cx: &Cx<'_>, func: &Function, inst: Inst) -> Option<Box<Diagnostic>> {
     let result = func.insts[inst].results.first().copied();
     let wanted = |value: Value| is_float(func, value) && cx.activity.is_useful(value);
@@ -93,6 +110,16 @@ fn of_inst(cx: &Cx<'_>, func: &Function, inst: Inst) -> Option<Box<Diagnostic>> 
             )
         }
         &Op::Bitcast { x } => of_bits(cx, inst, x),
+        Op::Threads { args, .. }
+            if result.is_some_and(wanted)
+                && args
+                    .iter()
+                    .any(|&x| is_float(func, x) && cx.activity.is_varied(x)) =>
+        {
+            let message = "what the threads of a block tell each other has no derivative";
+            let note = "sum in a loop, or say `ti.stop_grad(x)` of what they tell if no derivative is meant";
+            mistake(cx, inst, "E0601", message, note)
+        }
         Op::ParallelCells { attrs, .. } if attrs.serial && cx.kind == Derivative::Grad => {
             let message = "a loop over the cells of a field that runs in order has no gradient";
             mistake(cx, inst, "E0601", message, "loop over a range")

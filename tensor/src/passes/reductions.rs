@@ -4,8 +4,9 @@
 //! for [n, m] { s[i0] add init = v }      for [n] { x = 0; loop k in 0, m { x = add(x, v) }; s[i0] = x }
 //! for [n] { s[f(i0)] add init = v }      for [size] { s[i0] = 0 }; for [n] { s[f(i0)] add = v }
 //! ```
-//! Where few elements take many values, parts of an axis come first, `PARTS` for each element, whatever the machine:
-//! the order of a sum depends on extents alone.
+//! Where few elements take many values, parts of an axis come first, `PARTS` for each element or more, whatever the machine:
+//! the order of a sum depends on extents alone. So do the sums of rows where there are several axes: what is added to a number that
+//! is much larger is lost.
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
@@ -14,10 +15,12 @@ use aerogel_ir::BinaryOp;
 use indexmap::IndexSet;
 
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Dim, For, Program, Stmt, Store, Var};
+use crate::program::{Accum, Dim, For, Program, Stmt, Store, Var};
 
-/// Into so many parts an axis is cut.
+/// Into so many parts an axis is cut, or more: of a known extent so many that none is much longer than this.
 const PARTS: u64 = 64;
+const LONG_PART: u64 = 4096;
+const MOST_PARTS: u64 = 1 << 14;
 /// With at least so many elements, each is a point of its own, and there is enough to do at once.
 const ENOUGH: u64 = 64;
 /// With fewer values for each element, one loop is done sooner.
@@ -269,7 +272,8 @@ fn cut(program: &Program, sums: &Sums) -> Option<(u32, u64)> {
     }
     let unknown = others.clone().find(|&k| extent(k).is_none());
     let axis = unknown.or_else(|| others.max_by_key(|&k| (extent(k), std::cmp::Reverse(k))));
-    axis.map(|axis| (axis, PARTS))
+    let n_parts = |n: u64| (n / LONG_PART).next_power_of_two().clamp(PARTS, MOST_PARTS);
+    axis.map(|axis| (axis, extent(axis).map_or(PARTS, n_parts)))
 }
 
 /// Of a sum over the rows of what lies row by row: the axis of rows, and how many parts have `ROWS` of them.
@@ -358,7 +362,10 @@ fn loops(
                 _ => None,
             })
     };
+    let n_rows = rows(program, sums, &counters);
     let (mut body, mut turns, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    // Of each loop that has sums of its own, how they begin and where they go.
+    let mut nested: Vec<[Vec<Stmt>; 2]> = vec![Default::default(); n_rows];
     for ((store, first), target) in sums.stores.iter().zip(first).zip(targets) {
         let accum = store.accum.expect("all accumulate");
         let ty = program.buffers[store.target].ty;
@@ -379,9 +386,20 @@ fn loops(
         };
         body.push(Stmt::Set(var, before));
         let value = moved(program, store.value);
+        let add = |program: &mut Program, to: Var, value: Expr| {
+            let sum = program.get(to);
+            Stmt::Set(to, program.exprs.binary(accum.binary(), sum, value))
+        };
+        let mut innermost = var;
+        for [begin, end] in &mut nested {
+            let own = program.var(ty);
+            begin.push(Stmt::Set(own, program.exprs.constant(accum.neutral(ty))));
+            let sum = program.get(own);
+            end.push(add(program, innermost, sum));
+            innermost = own;
+        }
+        turns.push(add(program, innermost, value));
         let sum = program.get(var);
-        let sum_and = program.exprs.binary(accum.binary(), sum, value);
-        turns.push(Stmt::Set(var, sum_and));
         ends.push(Stmt::Store(Store {
             target: target.target,
             index,
@@ -391,7 +409,7 @@ fn loops(
             outside,
         }));
     }
-    for &(var, k) in counters.iter().rev() {
+    for (depth, &(var, k)) in counters.iter().enumerate().rev() {
         let extent = program.extent(sums.domain[k as usize]);
         let (lo, hi) = match &part {
             Some(part) if part.axis == k && part.is_exact => (program.exprs.i32(0), part.length),
@@ -413,6 +431,10 @@ fn loops(
             step: 1,
             body: turns,
         }];
+        if depth > 0 && n_rows > 0 {
+            let [begin, end] = std::mem::take(&mut nested[depth - 1]);
+            turns = [begin, turns, end].concat();
+        }
     }
     body.extend(turns);
     body.extend(ends);
@@ -422,6 +444,25 @@ fn loops(
         body,
         span,
     })
+}
+
+/// At which of nested loops sums of their own begin: inside of it are many values, of floats.
+fn rows(program: &Program, sums: &Sums, counters: &[(Var, u32)]) -> usize {
+    let is_rounded = |s: &Store| {
+        program.buffers[s.target].ty.is_float() && matches!(s.accum, Some(Accum::Add | Accum::Mul))
+    };
+    if !sums.stores.iter().any(is_rounded) {
+        return 0;
+    }
+    let mut inner = counters
+        .iter()
+        .skip(1)
+        .map(|&(_, k)| program.const_dim(sums.domain[k as usize]));
+    let n = inner.try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)));
+    match n.is_none_or(|n| n >= LONG_ROW) {
+        true => counters.len().saturating_sub(1),
+        false => 0,
+    }
 }
 
 /// Sums of parts of an axis first, then their sums.
