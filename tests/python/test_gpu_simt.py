@@ -418,3 +418,27 @@ def test_what_a_block_shares_has_no_derivative(forward):
     ):
         total()
     assert "SharedArray((64,), ti.f32)" in str(raised.value)
+
+
+@pytest.mark.parametrize("dtype", [ti.f64, ti.f32, ti.i32, ti.u64])
+def test_atomic_operations_on_what_a_block_shares(dtype):
+    out = ti.field(dtype, (3, 4))
+
+    @ti.kernel
+    def fill():
+        ti.loop_config(block_dim=128)
+        for i in range(128):
+            least, most, product = block.SharedArray(4, dtype), block.SharedArray(4, dtype), block.SharedArray(4, dtype)
+            if i < 4:
+                least[i], most[i], product[i] = 120, 3, 1
+            block.sync()
+            ti.atomic_min(least[i % 4], ti.cast(i + 5, dtype))
+            ti.atomic_max(most[i % 4], ti.cast(i, dtype))
+            if i < 8:
+                ti.atomic_mul(product[i % 4], ti.cast(i + 1, dtype))
+            block.sync()
+            if i < 4:
+                out[0, i], out[1, i], out[2, i] = least[i], most[i], product[i]
+
+    fill()
+    assert out.to_numpy().tolist() == [[5, 6, 7, 8], [124, 125, 126, 127], [5, 12, 21, 32]]

@@ -4,6 +4,8 @@ import aerogel as ti
 import numpy as np
 import pytest
 
+from aerogel.tensor import programs as p
+
 T = None
 
 
@@ -296,3 +298,26 @@ def test_sums_of_many_numbers_keep_their_digits():
     ones = T.asarray(np.full(1 << 24, 0.1, np.float32))
     assert abs(ones.sum().item() / (0.1 * (1 << 24)) - 1) < 2e-5
     assert abs(ones.reshape(64, 64, 4096).mean().item() / 0.1 - 1) < 2e-5
+
+
+def test_lists_of_large_whole_numbers_keep_them():
+    large = [2**64 - 1, 7]
+    assert T.asarray(large, dtype=ti.u64).tolist() == large
+    assert T.asarray([2**63 + 1, 2**63, 1], dtype=ti.u64).tolist() == [2**63 + 1, 2**63, 1]
+    assert T.asarray([[2**63 + 1, 1]]).dtype is ti.u64
+    x = T.asarray([1, 2], dtype=ti.u64)
+    assert (x + [2**64 - 2, 7]).tolist() == [2**64 - 1, 9]
+    x[1:] = [2**64 - 2]
+    assert x.tolist() == [1, 2**64 - 2]
+    assert T.asarray([1e20, 1.0]).dtype is ti.f32
+    with pytest.raises(OverflowError, match=f"{2**70} is no integer of 64 bits"):
+        T.asarray([2**70, 1])
+
+
+def test_a_program_takes_no_complex_numbers_for_real_ones():
+    @p.program
+    def twice():
+        return p.input([-1], ti.f32) * 2
+
+    with pytest.raises(TypeError, match="input 0 of `twice` takes elements of `f32`, not of `complex64`"):
+        twice(np.ones(3, np.complex64))

@@ -274,9 +274,9 @@ def test_mistakes():
     compiled = tf.compile(one)
     with pytest.raises(TypeError, match="`one` takes 1 tensors, 2 were given"):
         compiled(floats(2, 3), floats(2, 3))
-    with pytest.raises(ValueError, match="input 0 of `one`: axis 1 has 3 elements, not 4"):
+    with pytest.raises(ValueError, match="input 0 of `one`: axis 1 takes 3 elements, not 4"):
         compiled(floats(2, 4))
-    with pytest.raises(TypeError, match="input 0 of `one` has elements of `f32`, not `i32`"):
+    with pytest.raises(TypeError, match="input 0 of `one` takes elements of `f32`, not of `i32`"):
         compiled(np.zeros((2, 3), np.int32))
     of_another = []
 

@@ -301,7 +301,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             }
             _ => (op, operand),
         };
-        let Some(rmw) = native(op, ty) else {
+        // What LLVM makes of these for GPUs begins with a read that other threads' atomic operations race with.
+        let is_swapped =
+            self.cx.target.grid && ty.is_float() && matches!(op, AtomicOp::Min | AtomicOp::Max);
+        let Some(rmw) = native(op, ty).filter(|_| !is_swapped) else {
             return self.update_by_cas(op, place, operand);
         };
         let operand = self.b.to_stored(ty, operand);
@@ -414,7 +417,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let address = self.value(place);
         let before = self.b.current();
         let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
-        let (first, _) = self.b.load(word, address);
+        let first = self.b.load_shared(word, address);
         self.b.br(retry);
         self.b.at(retry);
         let seen = self.b.phi(word);
@@ -441,7 +444,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let address = self.value(place);
         let before = self.b.current();
         let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
-        let (first, _) = self.b.load(word, address);
+        let first = self.b.load_shared(word, address);
         self.b.br(retry);
         self.b.at(retry);
         let seen = self.b.phi(word);

@@ -407,6 +407,8 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     if array.dtype.kind == "c":
         kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
         return _complex.of_numpy(array, kind)  # type: ignore[return-value]
+    if is_plain and array.size and (array.dtype.kind == "O" or array.dtype.kind == "f" and abs(array).max() >= 2.0**63):
+        array = _whole(obj, array)
     if dtype is None and is_plain:
         dtype = _type_of_list(array)
     if array.dtype.kind == "O":
@@ -431,6 +433,19 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     # Where elements lie is looked up by rows; NumPy makes an array of one axis of a single number here.
     shape = array.shape
     return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(shape)))
+
+
+def _whole(obj: Any, array: Any) -> Any:
+    """The array of a list, of ``uint64`` if it has large whole numbers alone, of which NumPy makes floats."""
+    import numpy as np
+
+    exact = np.asarray(obj, object)
+    if not all(isinstance(x, int) for x in exact.flat):
+        return array
+    for x in exact.flat:
+        if not -(2**63) <= x < 2**64:
+            raise OverflowError(f"{x} is no integer of 64 bits")
+    return exact.astype(np.uint64) if exact.min() >= 0 else array
 
 
 def _what_is_no_number(obj: Any) -> str:

@@ -104,15 +104,17 @@ class Program:
         given = []
         for n, (value, wanted) in enumerate(zip(inputs, trace.inputs)):
             tensor = asarray(value)
-            if tensor.dtype._aerogel_dtype != wanted.dtype:
+            if getattr(tensor.dtype, "_aerogel_dtype", None) != wanted.dtype:
                 raise TypeError(
-                    f"input {n} of `{self.__name__}` has elements of `{wanted.dtype}`, not `{tensor.dtype}`"
+                    f"input {n} of `{self.__name__}` takes elements of `{wanted.dtype}`, not of `{tensor.dtype}`"
                 )
             if tensor.ndim != len(wanted.shape):
-                raise ValueError(f"input {n} of `{self.__name__}` has {len(wanted.shape)} axes, not {tensor.ndim}")
+                raise ValueError(f"input {n} of `{self.__name__}` takes {len(wanted.shape)} axes, not {tensor.ndim}")
             for axis, (extent, known) in enumerate(zip(tensor.shape, wanted.shape)):
                 if isinstance(known, int) and known != extent:
-                    raise ValueError(f"input {n} of `{self.__name__}`: axis {axis} has {known} elements, not {extent}")
+                    raise ValueError(
+                        f"input {n} of `{self.__name__}`: axis {axis} takes {known} elements, not {extent}"
+                    )
             given.append(tensor._native)
         arguments = iter(given)
         every = [next(arguments) if own is None else own for own in trace.given]
