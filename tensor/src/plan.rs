@@ -10,7 +10,7 @@ use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{TreeId, print_module};
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
-use aerogel_runtime::{SiteKind, TreeMemory};
+use aerogel_runtime::{SiteKind, TreeMemory, interrupt};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::algebra::LibraryError;
@@ -326,6 +326,8 @@ impl Plan {
         given: &[Scalar],
         trees: &[Arc<TreeMemory>],
     ) -> Result<Vec<Operand>, RunError> {
+        // Between two kernels too somebody may want it to end.
+        let _active = interrupt::Active::begin();
         let own = self.program.trees.values();
         let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
         assert!(same && self.program.n_given_trees() == trees.len());
@@ -502,6 +504,9 @@ impl Run<'_> {
                 let step = i128::from(*step);
                 let mut at = lo;
                 while if step > 0 { at < hi } else { at > hi } {
+                    if interrupt::requested() {
+                        return Err(RunError::Interrupted);
+                    }
                     self.vars[*var] = Some(Scalar::i32(at as i32));
                     if self.block(body)? == Flow::Break {
                         break;

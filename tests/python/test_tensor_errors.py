@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -428,3 +430,40 @@ def test_differences_taken_more_often_than_there_are_elements():
 
     assert xp.diff(T.arange(3), n=2**40).tolist() == []
     assert xp.diff(T.asarray([1, 4, 9]), n=2).tolist() == [2]
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import aerogel as ti
+from aerogel.tensor import programs as p
+
+ti.init(arch=ti.cpu, log_level="error")
+T = ti.tensor
+
+@p.program
+def endless():
+    a, x = p.input([-1], ti.f32), p.const(0.0)
+    with p.loop(2**31 - 1):
+        x.val = x * 0.5 + a.sum()
+    return x
+
+a = T.ones(1000)
+long = T.arange(300000) * 1.0
+for case in (lambda: endless(a).item(), lambda: T.sin(long[:, None] * long[None, :]).sum().item()):
+    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    try:
+        case()
+    except KeyboardInterrupt:
+        # A second one would come here.
+        for _ in range(100):
+            time.sleep(0.001)
+        assert time.monotonic() - begin < 30
+        print("once")
+print(T.ones(3).sum().item())
+"""
+
+
+def test_a_signal_ends_a_program_once():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["once", "once", "3.0"], done.stderr

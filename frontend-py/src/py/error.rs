@@ -67,9 +67,14 @@ pub(crate) fn warning(what: &Diagnostic, spans: &SpanTable, sources: &Sources) -
 pub(crate) fn interrupted(py: Python<'_>, kernel: &str) -> PyErr {
     // The signal's own handler raises; where it does not (another thread, a handler of the user's that returns), the
     // kernel has ended all the same.
-    py.check_signals().err().unwrap_or_else(|| {
-        PyKeyboardInterrupt::new_err(format!("kernel `{kernel}` was interrupted"))
-    })
+    let own = || PyKeyboardInterrupt::new_err(format!("kernel `{kernel}` was interrupted"));
+    py.check_signals().err().unwrap_or_else(own)
+}
+
+/// The same while a program of tensors runs.
+pub(crate) fn program_interrupted(py: Python<'_>) -> PyErr {
+    let own = || PyKeyboardInterrupt::new_err("a program of tensors was interrupted");
+    py.check_signals().err().unwrap_or_else(own)
 }
 
 /// An exception that says below its message where the kernel is whose arguments are wrong; from Python 3.11 on.

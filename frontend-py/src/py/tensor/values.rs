@@ -3,7 +3,7 @@
 use aerogel_compiler::CompileError;
 use aerogel_tensor::lazy::{Ended, LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError};
-use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use super::ended::Traced;
@@ -35,7 +35,7 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
     use aerogel_tensor::interp::Failure;
     match e {
         RunError::Memory(e) => error::memory(*e),
-        RunError::Interrupted => PyKeyboardInterrupt::new_err("interrupted"),
+        RunError::Interrupted => Python::attach(error::program_interrupted),
         RunError::NoRoom { error, .. } => error::memory(*error),
         RunError::NoCell(what) => {
             Python::attach(|py| error::exception(py, "AerogelMemoryError", what.clone()))
