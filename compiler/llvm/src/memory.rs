@@ -4,6 +4,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{Arg, AtomicOp, BinaryOp, NodeRef, Op, Region, Value};
 use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
@@ -407,6 +408,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         )
     }
 
+    /// What a compare-and-swap expects at first. A GPU tells a read that others' atomic operations may meet; elsewhere it may be any read.
+    fn seen_first(&self, word: BasicTypeEnum<'ctx>, address: Val<'ctx>) -> Val<'ctx> {
+        match self.cx.target.grid {
+            true => self.b.load_shared(word, address),
+            false => self.b.load(word, address).0,
+        }
+    }
+
     fn update_by_region(
         &mut self,
         place: Value,
@@ -417,7 +426,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let address = self.value(place);
         let before = self.b.current();
         let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
-        let first = self.b.load_shared(word, address);
+        let first = self.seen_first(word, address);
         self.b.br(retry);
         self.b.at(retry);
         let seen = self.b.phi(word);
@@ -444,7 +453,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let address = self.value(place);
         let before = self.b.current();
         let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
-        let first = self.b.load_shared(word, address);
+        let first = self.seen_first(word, address);
         self.b.br(retry);
         self.b.at(retry);
         let seen = self.b.phi(word);
