@@ -264,3 +264,31 @@ def test_equations_of_complex_matrices():
     np.testing.assert_allclose(linalg.solve(a.real, b).numpy(), np.linalg.solve(a.real, b), rtol=1e-10)
     np.testing.assert_allclose(linalg.solve(a, b.real).numpy(), np.linalg.solve(a, b.real), rtol=1e-10)
     np.testing.assert_allclose(linalg.inv(a).numpy(), np.linalg.inv(a), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_functions_of_large_and_small_numbers(dtype):
+    large = np.array([200 + 1j, -200 - 2j, 50 + 3j, 0.3 - 0.2j, 1.5j, -0.7, 0], dtype)
+    small = np.array([1e-20 + 1e-20j, 1e-5 + 1e-5j, -1e-3 + 2e-3j, 0.4 - 0.3j, 2 + 3j, -0.999 + 0j, 0], dtype)
+    tolerance = 5e-6 if dtype == np.complex64 else 1e-13
+    for name, of, wide in (
+        ("tanh", large, large),
+        ("tan", large * 1j, large * 1j),
+        ("expm1", small, small),
+        ("log1p", small, small),
+    ):
+        wide = wide.astype(np.complex128)
+        want = getattr(np, name)(wide)
+        if name == "log1p":
+            # NumPy's own has no digits of small ones.
+            x, y = (part.astype(np.longdouble) for part in (wide.real, wide.imag))
+            want.real = np.where(abs(wide) < 0.5, np.log1p(x * (x + 2) + y * y) / 2, np.log(abs(wide + 1)))
+        got = getattr(ti.tensor, name)(ti.tensor.asarray(of)).numpy()
+        for part in ("real", "imag"):
+            a, b = getattr(got, part), getattr(want, part)
+            assert np.allclose(a, b, rtol=tolerance, atol=1e-30 if name in ("expm1", "log1p") else 1e-12), (
+                name,
+                part,
+                a,
+                b,
+            )

@@ -503,6 +503,42 @@ def cosh(z: ComplexTensor) -> ComplexTensor:
     return joined(e.cosh(z.real) * e.cos(z.imag), e.sinh(z.real) * e.sin(z.imag))
 
 
+def tanh(z: ComplexTensor) -> ComplexTensor:
+    """The hyperbolic tangent of each element: of large ones too, whose sines and cosines are too large for a number."""
+    from aerogel.tensor import _elementwise as e
+
+    t, c, s = e.tanh(z.real), e.cos(z.imag), e.sin(z.imag)
+    small = 1.0 / e.cosh(z.real)
+    small = small * small
+    by = t * t + small * c * c
+    return joined(t / by, small * s * c / by)
+
+
+def tan(z: ComplexTensor) -> ComplexTensor:
+    """The tangent of each element."""
+    turned = tanh(joined(-z.imag, z.real))
+    return joined(turned.imag, -turned.real)
+
+
+def expm1(z: ComplexTensor) -> ComplexTensor:
+    """The exponential of each element less 1, with all digits near zero."""
+    from aerogel.tensor import _elementwise as e
+
+    half = e.sin(z.imag * 0.5)
+    return joined(e.expm1(z.real) * e.cos(z.imag) - 2.0 * half * half, e.exp(z.real) * e.sin(z.imag))
+
+
+def log1p(z: ComplexTensor) -> ComplexTensor:
+    """The logarithm of 1 and each element, with all digits near zero."""
+    from aerogel.tensor import _elementwise as e
+    from aerogel.tensor._searching import where
+
+    x, y, far = z.real, z.imag, log(z + 1)
+    is_near = _size(z) < 0.5
+    near = 0.5 * e.log1p(where(is_near, x * (x + 2.0) + y * y, 0.0))
+    return joined(where(is_near, near, far.real), far.imag)
+
+
 def sign(z: ComplexTensor) -> ComplexTensor:
     """Each element by its size; zero of zero."""
     from aerogel.tensor._searching import where
@@ -544,9 +580,9 @@ def _scaled(base: float) -> Any:
 #: Functions of one complex number, by the names under which operations are recorded.
 UNARY: dict[str, Any] = {
     "exp": exp, "log": log, "sqrt": sqrt, "sin": sin, "cos": cos, "sinh": sinh, "cosh": cosh, "sign": sign,
-    "tan": lambda z: sin(z) / cos(z), "tanh": lambda z: sinh(z) / cosh(z), "abs": _size, "neg": ComplexTensor.__neg__,
+    "tan": tan, "tanh": tanh, "expm1": expm1, "log1p": log1p, "abs": _size, "neg": ComplexTensor.__neg__,
     "square": lambda z: z * z, "reciprocal": lambda z: 1 / z, "log2": _scaled(2.0), "log10": _scaled(10.0),
-    "log1p": lambda z: log(z + 1), "expm1": lambda z: exp(z) - 1, "exp2": lambda z: exp(z * 0.6931471805599453),
+    "exp2": lambda z: exp(z * 0.6931471805599453),
     "isnan": _either("isnan"), "isinf": _either("isinf"), "isfinite": _either("isfinite"),
     "logical_not": lambda z: z == 0,
 }  # fmt: skip
