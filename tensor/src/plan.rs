@@ -92,6 +92,8 @@ pub struct Plan {
     stamp: u64,
     /// The numbers of the inputs that it stores to.
     changed: Vec<usize>,
+    /// How many of its trees are fields'.
+    n_given_trees: usize,
     /// How many threads libraries may use.
     n_threads: usize,
 }
@@ -281,6 +283,7 @@ impl Plan {
             .map(|(k, _)| k)
             .collect();
         Ok(Self {
+            n_given_trees: program.n_given_trees(),
             program,
             kernels,
             steps,
@@ -330,7 +333,7 @@ impl Plan {
         let _active = interrupt::Active::begin();
         let own = self.program.trees.values();
         let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
-        assert!(same && self.program.n_given_trees() == trees.len());
+        assert!(same && self.n_given_trees == trees.len());
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         interp::check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {

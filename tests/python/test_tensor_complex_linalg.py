@@ -6,19 +6,17 @@ import pytest
 from aerogel import xp
 from aerogel.tensor import programs as p
 from aerogel.tensor._complex import ComplexTensor
+from test_tensor_linalg import SHAPES as SQUARE
+from test_tensor_linalg import WIDE as OTHERS
 
-T = None
+T = ti.tensor
 
 
 @pytest.fixture(autouse=True)
 def started():
-    global T
     ti.init(arch=ti.cpu)
-    T = ti.tensor
 
 
-SQUARE = [(1, 1), (2, 2), (5, 5), (3, 4, 4), (2, 1, 3, 3), (0, 3, 3), (0, 0), (2, 0, 0)]
-OTHERS = [(2, 5), (5, 2), (3, 4, 2), (2, 2, 4), (0, 3), (3, 0), (1, 4)]
 TYPES = [np.complex64, np.complex128]
 
 

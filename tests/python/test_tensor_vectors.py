@@ -7,34 +7,15 @@ import aerogel as ti
 import numpy as np
 import pytest
 from aerogel.tensor import programs as p
+from test_tensor_fields import LAYOUTS as FIELD_LAYOUTS
+from test_tensor_fields import M, N, active
 
-N, M = 16, 12
-
-LAYOUTS = {
-    "bitmasked": lambda: ti.root.bitmasked(ti.ij, (N, M)),
-    "pointer": lambda: ti.root.pointer(ti.ij, (4, 3)).dense(ti.ij, 4),
-    "pointers": lambda: ti.root.pointer(ti.ij, (2, 3)).pointer(ti.ij, (2, 1)).bitmasked(ti.ij, 4),
-    "hash": lambda: ti.root.hash(ti.ij, (4, 3)).dense(ti.ij, 4),
-    "dynamic": lambda: ti.root.dense(ti.i, N).dynamic(ti.j, M, chunk_size=4),
-}
+LAYOUTS = [name for name in FIELD_LAYOUTS if name != "dense"]
 
 
 @pytest.fixture(autouse=True)
 def _start():
     ti.init(arch=ti.cpu, log_level="error")
-
-
-def active(field):
-    """Where cells are active."""
-    mask = ti.field(ti.i32, shape=(N, M))
-
-    @ti.kernel
-    def mark():
-        for i, j in field:
-            mask[i, j] = 1
-
-    mark()
-    return mask.to_numpy() != 0
 
 
 def fill(field, seed=0, one_in=5):
@@ -58,7 +39,7 @@ def moved(values, a, b):
 def test_vectors_are_what_they_are_in_kernels(layout, dtype):
     v, w, x = ti.Vector.field(3, dtype), ti.Vector.field(3, dtype), ti.field(dtype)
     k = ti.Vector.field(3, dtype)
-    LAYOUTS[layout]().place(v, w, x, k)
+    FIELD_LAYOUTS[layout](ti.root).place(v, w, x, k)
     fill(v)
     for i, j in np.argwhere(active(v)):
         k[i, j] = v[i, j]
@@ -101,7 +82,7 @@ def test_vectors_are_what_they_are_in_kernels(layout, dtype):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_and_means_go_over_active_cells(layout):
     v = ti.Vector.field(3, ti.f32)
-    LAYOUTS[layout]().place(v)
+    FIELD_LAYOUTS[layout](ti.root).place(v)
     values = fill(v)
     mask = active(v)
 
@@ -154,7 +135,7 @@ def test_sums_and_means_go_over_active_cells(layout):
 @pytest.mark.parametrize("layout", ["pointer", "bitmasked", "hash"])
 def test_matrices(layout):
     m, v, t = ti.Matrix.field(2, 3, ti.f32), ti.Vector.field(3, ti.f32), ti.Vector.field(2, ti.f32)
-    LAYOUTS[layout]().place(m, v, t)
+    FIELD_LAYOUTS[layout](ti.root).place(m, v, t)
     matrices, vectors = fill(m, one_in=3), fill(v, 1, one_in=3)
     mask = active(m)
 
@@ -186,7 +167,7 @@ def test_matrices(layout):
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "dynamic"])
 def test_stores_beside_cells_make_cells_active(layout):
     v = ti.Vector.field(2, ti.i32)
-    LAYOUTS[layout]().place(v)
+    FIELD_LAYOUTS[layout](ti.root).place(v)
     values = fill(v, one_in=9)
     mask = active(v)
 
@@ -209,8 +190,8 @@ def test_stores_beside_cells_make_cells_active(layout):
 def test_components_that_are_placed_apart():
     v = ti.Vector.field(2, ti.i32, name="v")
     a, b = v.get_scalar_field(0), v.get_scalar_field(1)
-    LAYOUTS["bitmasked"]().place(a)
-    LAYOUTS["pointer"]().place(b)
+    FIELD_LAYOUTS["bitmasked"](ti.root).place(a)
+    FIELD_LAYOUTS["pointer"](ti.root).place(b)
     a[3, 4], b[3, 4], a[9, 9], b[1, 1] = 1, 2, 3, 4
 
     @p.program
@@ -237,7 +218,7 @@ def test_components_that_are_placed_apart():
 
 def test_masks_memory_and_other_points():
     v, x = ti.Vector.field(2, ti.f32), ti.field(ti.f32)
-    LAYOUTS["pointer"]().place(v, x)
+    FIELD_LAYOUTS["pointer"](ti.root).place(v, x)
     count = ti.field(ti.f32, shape=N)
     values = fill(v)
     mask = active(v)
@@ -323,7 +304,7 @@ def test_an_axis_of_one_element_and_rows_of_tensors():
 
 def test_what_is_refused():
     v, x = ti.Vector.field(2, ti.f32, name="v"), ti.field(ti.f32, name="x")
-    LAYOUTS["pointer"]().place(v, x)
+    FIELD_LAYOUTS["pointer"](ti.root).place(v, x)
 
     def fails(error, message, function):
         with pytest.raises(error, match=message) as info:

@@ -63,17 +63,11 @@ pub(crate) fn warning(what: &Diagnostic, spans: &SpanTable, sources: &Sources) -
     text
 }
 
-/// Ctrl-C.
-pub(crate) fn interrupted(py: Python<'_>, kernel: &str) -> PyErr {
-    // The signal's own handler raises; where it does not (another thread, a handler of the user's that returns), the
-    // kernel has ended all the same.
-    let own = || PyKeyboardInterrupt::new_err(format!("kernel `{kernel}` was interrupted"));
-    py.check_signals().err().unwrap_or_else(own)
-}
-
-/// The same while a program of tensors runs.
-pub(crate) fn program_interrupted(py: Python<'_>) -> PyErr {
-    let own = || PyKeyboardInterrupt::new_err("a program of tensors was interrupted");
+/// Ctrl-C, while this ran.
+pub(crate) fn interrupted(py: Python<'_>, what: &str) -> PyErr {
+    // The signal's own handler raises; where it does not (another thread, a handler of the user's that returns), what ran
+    // has ended all the same.
+    let own = || PyKeyboardInterrupt::new_err(format!("{what} was interrupted"));
     py.check_signals().err().unwrap_or_else(own)
 }
 
@@ -124,7 +118,7 @@ pub(crate) fn failure(
             text.push_str(&format!("\n   = note: in kernel `{kernel}`"));
             exception(py, class, text)
         }
-        KernelFailure::Interrupted => interrupted(py, kernel),
+        KernelFailure::Interrupted => interrupted(py, &format!("kernel `{kernel}`")),
         KernelFailure::Memory(e) => memory(e),
         KernelFailure::Overlap => {
             let what = "arrays share memory";

@@ -482,7 +482,7 @@ pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
 /// The exception for a kernel that there is not, which is not the user's mistake.
 fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
     match e {
-        CompileError::Interrupted => error::interrupted(py, kernel),
+        CompileError::Interrupted => error::interrupted(py, &format!("kernel `{kernel}`")),
         other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
     }
 }

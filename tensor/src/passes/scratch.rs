@@ -210,8 +210,8 @@ fn is_mask(program: &Program, all: &For, buffer: Buffer) -> bool {
         Stmt::If(cond, _, otherwise) => otherwise.is_empty() && is_false(program, *cond, buffer),
         _ => false,
     };
-    let touched = Touched::at_points(program, all);
-    def.shape == all.domain && all.body.iter().all(idle) && !touched.writes.contains(&buffer)
+    let writes = || Touched::at_points(program, all).writes;
+    def.shape == all.domain && all.body.iter().all(idle) && !writes().contains(&buffer)
 }
 
 /// Whether a condition is false where a buffer is zero at the point.

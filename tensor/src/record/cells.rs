@@ -15,7 +15,7 @@ use aerogel_ir::TreeId;
 use aerogel_snode::{NodeId, Tree};
 use indexmap::{IndexMap, IndexSet};
 
-use super::{RecordError, Recorded, Recording};
+use super::{Made, RecordError, Recorded, Recording};
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Buffer, Dim, For, Stmt, Store};
 use crate::region::{RegionDef, Run};
@@ -93,7 +93,7 @@ impl Recording {
             let first = self.program.exprs.i32(offset[k]);
             let value = self.add(axis, first);
             let over = Some((field, axes.clone()));
-            let index = self.make_over(&shape, shape.clone(), axes.clone(), value, None, over);
+            let index = self.make_over(Made::map(shape.clone(), axes.clone(), value), over);
             self.cells.axes.insert(index, k);
             out.push(index);
         }
@@ -321,7 +321,7 @@ impl Recording {
         let value = self.program.load(field, at, outside);
         let axes = self.program.axes(domain.len());
         let over = cells.map(|c| (c, axes[..self.rank(c)].to_vec()));
-        Ok(self.make_over(&domain, domain.clone(), axes, value, None, over))
+        Ok(self.make_over(Made::map(domain, axes, value), over))
     }
 
     /// Stores values to elements of fields at computed indices, a value for each field, or puts them to what is there, where
@@ -418,7 +418,7 @@ impl Recording {
             self.program.axes(shape.len()),
         );
         let over = Some((field, axes.clone()));
-        let at_cells = self.make_over(&shape, shape.clone(), axes, yes, None, over);
+        let at_cells = self.make_over(Made::map(shape, axes, yes), over);
         self.dense(at_cells)
     }
 

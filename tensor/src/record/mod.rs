@@ -61,6 +61,20 @@ struct Made {
     accum: Option<Accum>,
 }
 
+impl Made {
+    /// A value for each point of a domain, which has these axes.
+    fn map(domain: Vec<Dim>, axes: Vec<Expr>, value: Expr) -> Self {
+        Self {
+            shape: domain.clone(),
+            domain,
+            cells: None,
+            index: axes,
+            value,
+            accum: None,
+        }
+    }
+}
+
 /// A program to which operations are appended.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -177,8 +191,8 @@ impl Recording {
 
     /// A value for each point of `domain`.
     pub fn map(&mut self, domain: &[Dim], value: Expr) -> Buffer {
-        let index = self.program.axes(domain.len());
-        self.make(domain, domain.to_vec(), index, value, None)
+        let axes = self.program.axes(domain.len());
+        self.make(Made::map(domain.to_vec(), axes, value))
     }
 
     /// What `accum` makes of the values at all points that have one index.
@@ -191,81 +205,55 @@ impl Recording {
         value: Expr,
     ) -> Buffer {
         let accum = accum.of(self.program.exprs.ty(value));
-        self.make(domain, shape, index, value, Some(accum))
-    }
-
-    fn make(
-        &mut self,
-        domain: &[Dim],
-        shape: Vec<Dim>,
-        index: Vec<Expr>,
-        value: Expr,
-        accum: Option<Accum>,
-    ) -> Buffer {
-        let mut roots = index.clone();
-        roots.push(value);
-        let over = self.over(&roots);
-        self.make_over(domain, shape, index, value, accum, over)
-    }
-
-    /// The same at the cells of a field, which has this index in the axes of `domain`.
-    fn make_over(
-        &mut self,
-        domain: &[Dim],
-        shape: Vec<Dim>,
-        index: Vec<Expr>,
-        value: Expr,
-        accum: Option<Accum>,
-        over: Option<cells::Over>,
-    ) -> Buffer {
-        if let Some(over) = over {
-            return self.make_at_cells(domain, shape, index, value, accum, over);
-        }
-        let mut value = value;
-        if domain.is_empty() && shape.is_empty() && accum.is_none() {
-            value = self.counted(value);
-        }
-        self.make_one(domain.to_vec(), None, shape, index, value, accum)
-    }
-
-    /// The same as one statement.
-    fn make_one(
-        &mut self,
-        domain: Vec<Dim>,
-        cells: Option<Buffer>,
-        shape: Vec<Dim>,
-        index: Vec<Expr>,
-        value: Expr,
-        accum: Option<Accum>,
-    ) -> Buffer {
-        let made = Made {
-            domain: domain.clone(),
-            cells,
+        self.make(Made {
+            domain: domain.to_vec(),
+            cells: None,
             shape,
             index,
             value,
-            accum,
-        };
+            accum: Some(accum),
+        })
+    }
+
+    fn make(&mut self, made: Made) -> Buffer {
+        let mut roots = made.index.clone();
+        roots.push(made.value);
+        let over = self.over(&roots);
+        self.make_over(made, over)
+    }
+
+    /// The same at the cells of a field, which has this index in the axes of the domain.
+    fn make_over(&mut self, mut made: Made, over: Option<cells::Over>) -> Buffer {
+        if let Some(over) = over {
+            return self.make_at_cells(made, over);
+        }
+        if made.domain.is_empty() && made.shape.is_empty() && made.accum.is_none() {
+            made.value = self.counted(made.value);
+        }
+        self.make_one(made)
+    }
+
+    /// The same as one statement.
+    fn make_one(&mut self, made: Made) -> Buffer {
         if let Some(&buffer) = self.made.get(&made) {
             return buffer;
         }
-        let target = self
-            .program
-            .temporary(self.program.exprs.ty(value), &made.shape);
+        let ty = self.program.exprs.ty(made.value);
+        let target = self.program.temporary(ty, &made.shape);
         let store = Store {
             target,
             index: made.index.clone(),
-            value,
-            accum,
-            init: accum.is_some(),
+            value: made.value,
+            accum: made.accum,
+            init: made.accum.is_some(),
             outside: Outside::Never,
         };
-        self.for_cells(domain.clone(), cells, vec![Stmt::Store(store)]);
-        if let Some(field) = cells.filter(|_| accum.is_none()) {
+        self.for_cells(made.domain.clone(), made.cells, vec![Stmt::Store(store)]);
+        if let Some(field) = made.cells.filter(|_| made.accum.is_none()) {
             self.note_at_cells(target, field);
         }
-        if made.shape.is_empty() && domain.is_empty() {
-            self.numbers.insert(target, value);
+        if made.shape.is_empty() && made.domain.is_empty() {
+            self.numbers.insert(target, made.value);
         }
         self.made.insert(made, target);
         target

@@ -12,10 +12,10 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
-use super::{Recorded, Recording};
+use super::{Made, Recorded, Recording};
 use crate::expr::{Expr, ExprDef};
 use crate::passes::map_exprs;
-use crate::program::{Accum, Buffer, Dim, Stmt};
+use crate::program::{Buffer, Dim, Stmt};
 
 /// At most so many numbers are at one cell.
 const MOST: u64 = 1024;
@@ -173,16 +173,20 @@ impl Recording {
         (own, out)
     }
 
-    /// What `make` makes of values at the cells of a field, which has this index in the axes of `domain`.
+    /// What `make` makes of values at the cells of a field, which has this index in the axes of the domain.
     pub(super) fn make_at_cells(
         &mut self,
-        domain: &[Dim],
-        shape: Vec<Dim>,
-        index: Vec<Expr>,
-        value: Expr,
-        accum: Option<Accum>,
+        made: Made,
         (field, order): super::cells::Over,
     ) -> Buffer {
+        let Made {
+            domain,
+            shape,
+            index,
+            value,
+            accum,
+            ..
+        } = made;
         let own = self.shape(field);
         let order = order.iter().map(|&e| match self.program.exprs[e] {
             ExprDef::Axis(k) => k,
@@ -192,7 +196,7 @@ impl Recording {
         let axes = self.program.axes(own.len());
         // Where each element is stored, and the values that are put to it at one cell.
         let mut found: IndexMap<Vec<Expr>, Vec<Expr>> = IndexMap::new();
-        for point in self.points(domain, &order) {
+        for point in self.points(&domain, &order) {
             let mut at = self.at_numbers(&point);
             let index = index.iter().map(|&e| at(e)).collect();
             let value = at(value);
@@ -221,14 +225,10 @@ impl Recording {
             let mut parts = Vec::new();
             for values in found.into_values() {
                 let value = put(self, values);
-                parts.push(self.make_one(
-                    own.clone(),
-                    Some(field),
-                    own.clone(),
-                    axes.clone(),
-                    value,
-                    None,
-                ));
+                parts.push(self.make_one(Made {
+                    cells: Some(field),
+                    ..Made::map(own.clone(), axes.clone(), value)
+                }));
             }
             return match shape.len() == own.len() {
                 true => parts[0],
@@ -247,7 +247,14 @@ impl Recording {
                     (*dim, *e) = (one, zero);
                 }
             }
-            let part = self.make_one(own.clone(), Some(field), shape, index, value, accum.ok());
+            let part = self.make_one(Made {
+                domain: own.clone(),
+                cells: Some(field),
+                shape,
+                index,
+                value,
+                accum: accum.ok(),
+            });
             parts.push((at, part));
         }
         let (_, last) = parts.pop().expect("there is an element");

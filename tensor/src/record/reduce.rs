@@ -8,7 +8,7 @@ use crate::expr::{Expr, ExprDef};
 use crate::program::{Accum, Buffer, Dim, Stmt, Store};
 
 use super::functions::bits_of;
-use super::{RecordError, Recorded, Recording};
+use super::{Made, RecordError, Recorded, Recording};
 
 /// Where the axes of an operand are in the domain of a reduction: those that stay first.
 pub(crate) struct Axes {
@@ -165,8 +165,15 @@ impl Recording {
             return self.count(at, ty);
         };
         let one = self.number(ty, 1.0);
-        let (shape, index) = (at.shape.clone(), at.at.clone());
-        let n = self.make_over(&at.domain, shape, index, one, Some(Accum::Add), Some(over));
+        let made = Made {
+            domain: at.domain.clone(),
+            cells: None,
+            shape: at.shape.clone(),
+            index: at.at.clone(),
+            value: one,
+            accum: Some(Accum::Add),
+        };
+        let n = self.make_over(made, Some(over));
         self.at_point(n, at.shape.len())
     }
 

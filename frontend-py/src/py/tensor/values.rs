@@ -35,7 +35,9 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
     use aerogel_tensor::interp::Failure;
     match e {
         RunError::Memory(e) => error::memory(*e),
-        RunError::Interrupted => Python::attach(error::program_interrupted),
+        RunError::Interrupted => {
+            Python::attach(|py| error::interrupted(py, "a program of tensors"))
+        }
         RunError::NoRoom { error, .. } => error::memory(*error),
         RunError::NoCell(what) => {
             Python::attach(|py| error::exception(py, "AerogelMemoryError", what.clone()))
