@@ -5,7 +5,7 @@
 use cudarc::driver::result::{self, DriverError as Failure};
 use cudarc::driver::sys;
 
-use super::of;
+use super::failed::of;
 use crate::driver::DriverError;
 
 /// Slots for copies of few bytes, and the bytes of each.
