@@ -351,7 +351,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         return inside(obj).astype(dtype)
     if isinstance(obj, _complex.ComplexTensor):
         if dtype is None and copy:
-            return type(obj)(obj.real._as_it_is(), obj.imag._as_it_is())  # type: ignore[return-value]
+            return obj.copy()  # type: ignore[return-value]
         return obj if dtype is None else obj.astype(dtype)  # type: ignore[return-value]
     if _complex.is_complex(obj) or (dtype is not None and _complex.complex_type(dtype) is not None):
         import numpy as np
