@@ -2,9 +2,7 @@
 
 use std::ffi::CStr;
 
-use cudarc::driver::result::DriverError as Failure;
-use cudarc::driver::sys::CUresult;
-
+use super::{CUresult, Failure};
 use crate::driver::DriverError;
 
 /// What has failed, for who asked.
