@@ -1,6 +1,7 @@
 """Every test that takes `arch` runs once in the reference interpreter and once compiled."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,11 @@ import aerogel as ti
 
 # Programs that `test_wrong_programs.py` and `test_types.py` read, not tests.
 collect_ignore_glob = ["wrong/*", "typed/*"]
+
+# A shell that starts something in the background has it ignore Ctrl-C, and so what that starts: tests that send one would wait
+# for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What is compiled in a test is compiled there.
 os.environ["AEROGEL_OFFLINE_CACHE"] = "0"
