@@ -69,6 +69,12 @@ impl Opened {
         self.driver.card().memory.min(limit)
     }
 
+    /// How much of it nobody here has taken.
+    pub(crate) fn unused_memory(&self) -> u64 {
+        let held = self.held.load(Ordering::Relaxed);
+        self.memory().saturating_sub(held)
+    }
+
     /// Memory of the card, within what may be used.
     pub(crate) fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
         let driver = self.driver()?;

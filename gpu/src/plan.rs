@@ -35,8 +35,10 @@ const STACK: u64 = GPU_STACK as u64 / 2 + (4 << 10);
 const HEAP_PART: u64 = 8;
 /// With less than this it does not begin.
 const LEAST_HEAP: u64 = 1 << 20;
-/// A tree in which a launch may make cells active gets room for this part of the card's memory more.
+/// A tree in which a launch may make cells active gets room for this part of the card's memory more,
 const ROOM_PART: u64 = 16;
+/// or of what is left of it, so that any number of trees have some.
+const ROOM_PART_OF_REST: u64 = 8;
 
 /// A kernel that is ready to launch; launches that nobody has waited for yet keep it.
 pub(crate) struct GpuKernel(Arc<Kernel>);
@@ -441,7 +443,6 @@ impl Kernel {
 
     /// The addresses of trees on the device.
     fn trees<'a>(&self, launch: &Launch<'a>) -> Result<Vec<OnDevice<'a>>, Failure> {
-        let room = self.device.memory() / ROOM_PART;
         let all = launch.roots.iter().enumerate();
         let there = all.map(|(k, tree)| {
             let bytes = tree.bytes();
@@ -453,7 +454,9 @@ impl Kernel {
                 Ok(Box::new(made.map_err(|e| self.device.memory_error(e))?))
             })?;
             if self.activates.get(k) == Some(&true) {
-                bytes.make_room(room)?;
+                let whole = self.device.memory() / ROOM_PART;
+                let rest = self.device.unused_memory() / ROOM_PART_OF_REST;
+                bytes.make_room(whole.min(rest))?;
             }
             Ok(there)
         });

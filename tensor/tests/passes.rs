@@ -150,13 +150,18 @@ fn sums_become_loops() {
         result b2
     "#,
     );
-    insta::assert_snapshot!(body(&program), @r#"
+    insta::assert_snapshot!(body(&program), @"
     for [b0:0, b0:1] {
-      x1 = f32(0.0)
-      loop x0 in i32(0), extent(b0:2), 1 {
-        x1 = add(x1, b0[i0, i1, x0])
+      x2 = f32(0.0)
+      loop x1 in i32(0), add(div(extent(b0:2), i32(512)), i32(1)), 1 {
+        x3 = f32(0.0)
+        %0 = mul(x1, i32(512))
+        loop x0 in %0, add(%0, min(sub(extent(b0:2), %0), i32(512))), 1 {
+          x3 = add(x3, b0[i0, i1, x0])
+        }
+        x2 = add(x2, x3)
       }
-      b2[i0, i1] = x1
+      b2[i0, i1] = x2
     }
     for [7] {
       b3[i0] = i32(-2147483648)
@@ -165,12 +170,12 @@ fn sums_become_loops() {
       b3[rem(i0, i32(7))] max = i0
     }
     for [7] {
-      x2 = b1[i0]
-      x2 = mul(x2, b3[i0])
-      b1[i0] = x2
+      x4 = b1[i0]
+      x4 = mul(x4, b3[i0])
+      b1[i0] = x4
     }
     result b2
-    "#);
+    ");
 }
 
 #[test]
@@ -184,25 +189,32 @@ fn few_elements_of_many_values_are_summed_in_parts() {
         result b1
     "#,
     );
-    insta::assert_snapshot!(body(&program), @r#"
+    insta::assert_snapshot!(body(&program), @"
     for [64, 3] {
-      x1 = f32(0.0)
+      x2 = f32(0.0)
       %0 = add(div(extent(b0:0), i32(64)), i32(1))
-      %1 = min(mul(i0, %0), extent(b0:0))
-      loop x0 in %1, add(%1, min(%0, sub(extent(b0:0), %1))), 1 {
-        x1 = add(x1, b0[x0, i1])
+      loop x1 in i32(0), add(div(min(%0, sub(extent(b0:0), min(mul(i0, %0), extent(b0:0)))), i32(512)), i32(1)), 1 {
+        x3 = f32(0.0)
+        %1 = add(div(extent(b0:0), i32(64)), i32(1))
+        %2 = min(mul(i0, %1), extent(b0:0))
+        %3 = mul(x1, i32(512))
+        %4 = add(%2, %3)
+        loop x0 in %4, add(%4, min(sub(min(%1, sub(extent(b0:0), %2)), %3), i32(512))), 1 {
+          x3 = add(x3, b0[x0, i1])
+        }
+        x2 = add(x2, x3)
       }
-      b2[i0, i1] = x1
+      b2[i0, i1] = x2
     }
     for [3] {
-      x3 = f32(0.0)
-      loop x2 in i32(0), i32(64), 1 {
-        x3 = add(x3, b2[x2, i0])
+      x5 = f32(0.0)
+      loop x4 in i32(0), i32(64), 1 {
+        x5 = add(x5, b2[x4, i0])
       }
-      b1[i0] = x3
+      b1[i0] = x5
     }
     result b1
-    "#);
+    ");
 }
 
 #[test]
@@ -321,7 +333,7 @@ fn short_axes_become_components() {
     let mut program = parse(text).unwrap();
     passes::run(&mut program, Options::default(), &mut |_, _| {});
     assert_eq!(n_materialised(&program), 3, "{program}");
-    insta::assert_snapshot!(body(&program), @r#"
+    insta::assert_snapshot!(body(&program), @"
     for [b0:0] {
       b6[i0] = b0[i0, i32(0)]
       b7[i0] = b0[i0, i32(1)]
@@ -330,21 +342,28 @@ fn short_axes_become_components() {
       b3[i0, i1] = f32(0.0)
     }
     for [b0:0] {
-      x1 = b3[i0, i32(0)]
-      x2 = b3[i0, i32(1)]
-      loop x0 in i32(0), extent(b0:0), 1 {
-        %0 = sub(b6[x0], b6[i0])
-        %1 = sub(b7[x0], b7[i0])
-        x1 = add(x1, mul(%0, add(f32(0.0), add(mul(%0, %0), mul(%1, %1)))))
-        %2 = sub(b7[x0], b7[i0])
-        %3 = sub(b6[x0], b6[i0])
-        x2 = add(x2, mul(%2, add(f32(0.0), add(mul(%3, %3), mul(%2, %2)))))
+      x2 = b3[i0, i32(0)]
+      x4 = b3[i0, i32(1)]
+      loop x1 in i32(0), add(div(extent(b0:0), i32(512)), i32(1)), 1 {
+        x3 = f32(0.0)
+        x5 = f32(0.0)
+        %0 = mul(x1, i32(512))
+        loop x0 in %0, add(%0, min(sub(extent(b0:0), %0), i32(512))), 1 {
+          %1 = sub(b6[x0], b6[i0])
+          %2 = sub(b7[x0], b7[i0])
+          x3 = add(x3, mul(%1, add(f32(0.0), add(mul(%1, %1), mul(%2, %2)))))
+          %3 = sub(b7[x0], b7[i0])
+          %4 = sub(b6[x0], b6[i0])
+          x5 = add(x5, mul(%3, add(f32(0.0), add(mul(%4, %4), mul(%3, %3)))))
+        }
+        x2 = add(x2, x3)
+        x4 = add(x4, x5)
       }
-      b3[i0, i32(0)] = x1
-      b3[i0, i32(1)] = x2
+      b3[i0, i32(0)] = x2
+      b3[i0, i32(1)] = x4
     }
     result b3
-    "#);
+    ");
 }
 
 #[test]

@@ -56,6 +56,8 @@ NOT_ON_GPUS = {
     "test_sparse_errors.py::test_no_memory_in_the_middle_of_a_kernel": _CELLS,
     "test_sparse_errors.py::test_what_was_made_before_memory_ran_out_can_be_given_back": _INJECTED,
     "test_sparse_errors.py::test_out_of_memory_in_the_middle_of_a_kernel": _HOST_MEMORY,
+    "test_tensor_sparse.py::test_memory_that_does_not_suffice": _INJECTED,
+    "test_tensor_sparse.py::test_fields_that_cannot_grow": _INJECTED,
     "test_sparse_hash.py::test_memory_comes_back": _LONG,
     "test_sparse_scenes.py::test_snow_over_a_sparse_grid_is_snow_over_a_dense_one": _LONG,
     "test_sparse_scenes.py::test_a_level_set_in_a_narrow_band": _LONG,

@@ -250,6 +250,35 @@ print(k())
     assert on_machine(program).splitlines() == ["interrupted", "7"]
 
 
+def test_long_loops_in_loops_can_be_interrupted():
+    # A thread that asks after some turns of the outer loop alone would do so after minutes.
+    program = """
+import os, signal, threading
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error")
+x = ti.field(ti.f32, 64)
+
+@ti.kernel
+def long(n: ti.i32):
+    for i in x:
+        s = 0.0
+        for a in range(1 << 20):
+            for b in range(n):
+                s += ti.sin(a * 0.1 * b)
+        x[i] = s
+
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    long(1 << 21)
+    ti.sync()
+except KeyboardInterrupt:
+    print("interrupted")
+x.fill(2)
+print(x[3])
+"""
+    assert on_machine(program).splitlines() == ["interrupted", "2.0"]
+
+
 def test_times_are_those_of_the_device(monkeypatch, tmp_path):
     monkeypatch.setenv("AEROGEL_CUDA", "machine")
     ti.init(arch=ti.cuda, log_level="error", kernel_profiler=True)

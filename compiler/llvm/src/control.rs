@@ -18,8 +18,11 @@ pub(crate) struct Loop<'ctx> {
     pub(crate) exit_phis: Vec<PhiValue<'ctx>>,
 }
 
-/// At each so manieth turn of its loops a thread of a GPU asks whether it shall go on; a power of two.
+/// After so many turns of its loops a thread of a GPU asks whether it shall go on.
 const TURNS: i64 = 64;
+
+/// So many turns of a loop that does not ask, as a power of two, count as one of those around it.
+const QUICK_TURNS: i64 = 10;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Lowers a region at the builder's place. Gives what it yields, or nothing if control leaves
@@ -130,6 +133,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         };
         let signed = ty.is_signed() && by_one;
         let init = self.values(init);
+        let inner = iterations_within(func, body);
+        let length = length(func, &func[inst]);
+        if inner == Some(0) && length.is_none_or(|n| n >> QUICK_TURNS > 0) {
+            self.count_turns([counter_lo, counter_hi], signed);
+        }
         let before = self.b.current();
         let [head, inside, next, exit] =
             ["for", "body", "next", "done"].map(|name| self.b.block(self.llvm, name));
@@ -155,8 +163,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
 
         self.b.at(inside);
-        let inner = iterations_within(func, body);
-        let length = length(func, &func[inst]);
         let all = length.zip(inner);
         let is_short = all.is_some_and(|(n, inner)| n.saturating_mul(inner) <= SHORT_NEST);
         let in_short_nest = std::mem::replace(&mut self.in_short_nest, is_short);
@@ -293,6 +299,48 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// As `poll`, at some turns: a thread of a GPU has little to hide what asking takes.
     fn poll_now_and_then(&mut self) {
         let ty = basic(self.b.ctx.i32_type());
+        let one = self.b.int(ty, 1);
+        let (place, next) = self.turns_and(one);
+        let [asks, on] = ["asks", "turn"].map(|name| self.b.block(self.llvm, name));
+        let is_early = self.b.icmp(IntPredicate::ULT, next, self.b.int(ty, TURNS));
+        self.b.likely_br(is_early, on, asks);
+        self.b.at(asks);
+        self.b.store(place, self.b.int(ty, 0));
+        let goes_on = self.goes_on();
+        self.leave_unless(goes_on);
+        self.b.br(on);
+        self.b.at(on);
+    }
+
+    /// Counts the turns of a loop that does not ask, so that those around it ask the sooner.
+    fn count_turns(&mut self, [lo, hi]: [Val<'ctx>; 2], signed: bool) {
+        if !self.cx.target.grid || self.origin == Origin::Device {
+            return;
+        }
+        let b = &self.b;
+        let (ty, counted_in) = (lo.get_type(), basic(b.ctx.i32_type()));
+        let bits = ty.into_int_type().get_bit_width();
+        if bits < 32 {
+            // Such a loop is over soon.
+            return;
+        }
+        let some = b.less(signed, lo, hi);
+        let turns = b.op(Opcode::Sub, hi, lo);
+        let quick = b.op(Opcode::LShr, turns, b.int(ty, QUICK_TURNS));
+        let most = b.int(ty, TURNS);
+        let few = b.icmp(IntPredicate::ULT, quick, most);
+        let counted = b.select(few, quick, most);
+        let counted = b.select(some, counted, b.int(ty, 0));
+        let counted = match bits == 32 {
+            true => counted,
+            false => b.cast(Opcode::Trunc, counted, counted_in),
+        };
+        self.turns_and(counted);
+    }
+
+    /// Where turns are counted since the thread asked last, and how many there are with some more.
+    fn turns_and(&mut self, more: Val<'ctx>) -> (Val<'ctx>, Val<'ctx>) {
+        let ty = more.get_type();
         let place = match self.turns {
             Some(place) => place,
             None => self.in_entry(|s| {
@@ -303,18 +351,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         };
         self.turns = Some(place);
         let (turn, _) = self.b.load(ty, place);
-        let next = self.b.op(Opcode::Add, turn, self.b.int(ty, 1));
+        let next = self.b.op(Opcode::Add, turn, more);
         self.b.store(place, next);
-        let [asks, on] = ["asks", "turn"].map(|name| self.b.block(self.llvm, name));
-        let part = self.b.and(next, self.b.int(ty, TURNS - 1));
-        let is_time = self.b.is_zero(part);
-        let is_not = self.b.not(is_time);
-        self.b.likely_br(is_not, on, asks);
-        self.b.at(asks);
-        let goes_on = self.goes_on();
-        self.leave_unless(goes_on);
-        self.b.br(on);
-        self.b.at(on);
+        (place, next)
     }
 
     /// Whether the launch shall go on.

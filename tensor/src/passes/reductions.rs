@@ -5,8 +5,8 @@
 //! for [n] { s[f(i0)] add init = v }      for [size] { s[i0] = 0 }; for [n] { s[f(i0)] add = v }
 //! ```
 //! Where few elements take many values, parts of an axis come first, `PARTS` for each element or more, whatever the machine:
-//! the order of a sum depends on extents alone. So do the sums of rows where there are several axes: what is added to a number that
-//! is much larger is lost.
+//! the order of a sum depends on extents alone. And a number that is rounded takes no more than `CHAIN` values one after the other:
+//! what is added to a number that is much larger is lost. (As in Higham, "The accuracy of floating point summation", 1993.)
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
@@ -21,6 +21,8 @@ use crate::program::{Accum, Dim, For, Program, Stmt, Store, Var};
 const PARTS: u64 = 64;
 const LONG_PART: u64 = 4096;
 const MOST_PARTS: u64 = 1 << 14;
+/// So many values are added up before their sum is added to another one.
+const CHAIN: u64 = 512;
 /// With at least so many elements, each is a point of its own, and there is enough to do at once.
 const ENOUGH: u64 = 64;
 /// With fewer values for each element, one loop is done sooner.
@@ -362,10 +364,11 @@ fn loops(
                 _ => None,
             })
     };
-    let n_rows = rows(program, sums, &counters);
+    let nest = nest(program, sums, &counters, part.as_ref());
     let (mut body, mut turns, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     // Of each loop that has sums of its own, how they begin and where they go.
-    let mut nested: Vec<[Vec<Stmt>; 2]> = vec![Default::default(); n_rows];
+    let n_sums = nest.iter().filter(|counted| counted.has_sums).count();
+    let mut nested: Vec<[Vec<Stmt>; 2]> = vec![Default::default(); n_sums];
     for ((store, first), target) in sums.stores.iter().zip(first).zip(targets) {
         let accum = store.accum.expect("all accumulate");
         let ty = program.buffers[store.target].ty;
@@ -409,32 +412,18 @@ fn loops(
             outside,
         }));
     }
-    for (depth, &(var, k)) in counters.iter().enumerate().rev() {
-        let extent = program.extent(sums.domain[k as usize]);
-        let (lo, hi) = match &part {
-            Some(part) if part.axis == k && part.is_exact => (program.exprs.i32(0), part.length),
-            Some(part) if part.axis == k => {
-                // Without sums or products beyond the largest number.
-                let exprs = &mut program.exprs;
-                let lo = exprs.binary(BinaryOp::Mul, part.number, part.length);
-                let lo = exprs.binary(BinaryOp::Min, lo, extent);
-                let rest = exprs.binary(BinaryOp::Sub, extent, lo);
-                let length = exprs.binary(BinaryOp::Min, part.length, rest);
-                (lo, exprs.binary(BinaryOp::Add, lo, length))
-            }
-            _ => (program.exprs.i32(0), extent),
-        };
+    for counted in nest.into_iter().rev() {
+        if counted.has_sums {
+            let [begin, end] = nested.pop().expect("one for each such loop");
+            turns = [begin, turns, end].concat();
+        }
         turns = vec![Stmt::Loop {
-            var,
-            lo,
-            hi,
+            var: counted.var,
+            lo: counted.lo,
+            hi: counted.hi,
             step: 1,
             body: turns,
         }];
-        if depth > 0 && n_rows > 0 {
-            let [begin, end] = std::mem::take(&mut nested[depth - 1]);
-            turns = [begin, turns, end].concat();
-        }
     }
     body.extend(turns);
     body.extend(ends);
@@ -446,23 +435,95 @@ fn loops(
     })
 }
 
-/// At which of nested loops sums of their own begin: inside of it are many values, of floats.
-fn rows(program: &Program, sums: &Sums, counters: &[(Var, u32)]) -> usize {
-    let is_rounded = |s: &Store| {
+/// A loop over an axis that is summed over, or over blocks of one.
+struct Counted {
+    var: Var,
+    lo: Expr,
+    hi: Expr,
+    /// What is inside of it is added to sums of each turn's own.
+    has_sums: bool,
+}
+
+/// The loops over axes, outermost first, with blocks of those that would be too long a chain.
+fn nest(
+    program: &mut Program,
+    sums: &Sums,
+    counters: &[(Var, u32)],
+    part: Option<&Part>,
+) -> Vec<Counted> {
+    let is_rounded = sums.stores.iter().any(|s| {
         program.buffers[s.target].ty.is_float() && matches!(s.accum, Some(Accum::Add | Accum::Mul))
+    });
+    let mut nest = Vec::new();
+    // How many values a sum takes inside of the loops so far.
+    let mut chain = 1_u64;
+    for &(var, k) in counters.iter().rev() {
+        let part = part.filter(|part| part.axis == k);
+        let [lo, length] = bounds(program, sums.domain[k as usize], part);
+        let n_parts = part.map_or(Some(1), |part| program.const_dim(part.n_parts));
+        let extent = program.const_dim(sums.domain[k as usize]);
+        let n = extent.zip(n_parts).map(|(n, parts)| n.div_ceil(parts));
+        let mut counted = Counted {
+            var,
+            lo,
+            hi: program.exprs.binary(BinaryOp::Add, lo, length),
+            has_sums: false,
+        };
+        if !is_rounded || n.is_some_and(|n| n.saturating_mul(chain) <= CHAIN) {
+            chain = chain.saturating_mul(n.unwrap_or(1));
+            nest.push(counted);
+            continue;
+        }
+        let block_length = CHAIN / chain;
+        if block_length <= 1 {
+            counted.has_sums = true;
+            nest.push(counted);
+            chain = n.unwrap_or(CHAIN);
+            continue;
+        }
+        let block = program.var(aerogel_base::ScalarType::I32);
+        let number = program.get(block);
+        let exprs = &mut program.exprs;
+        let [zero, one, most] = [0, 1, block_length as i32].map(|n| exprs.i32(n));
+        // Without sums or products beyond the largest number; the last block may be empty.
+        let before = exprs.binary(BinaryOp::Mul, number, most);
+        let first = exprs.binary(BinaryOp::Add, lo, before);
+        let full = exprs.binary(BinaryOp::Div, length, most);
+        let rest = exprs.binary(BinaryOp::Sub, length, before);
+        // Not a constant where all are alike: LLVM would write out all of its turns, which is slower.
+        let inside = exprs.binary(BinaryOp::Min, rest, most);
+        nest.push(Counted {
+            hi: exprs.binary(BinaryOp::Add, first, inside),
+            lo: first,
+            ..counted
+        });
+        nest.push(Counted {
+            var: block,
+            lo: zero,
+            hi: exprs.binary(BinaryOp::Add, full, one),
+            has_sums: true,
+        });
+        chain = n.map_or(CHAIN, |n| n.div_ceil(block_length));
+    }
+    nest.reverse();
+    nest
+}
+
+/// Where an axis begins, or a part of it, and how many values it has.
+fn bounds(program: &mut Program, dim: Dim, part: Option<&Part>) -> [Expr; 2] {
+    let extent = program.extent(dim);
+    let Some(part) = part else {
+        return [program.exprs.i32(0), extent];
     };
-    if !sums.stores.iter().any(is_rounded) {
-        return 0;
+    let exprs = &mut program.exprs;
+    if part.is_exact {
+        return [exprs.i32(0), part.length];
     }
-    let mut inner = counters
-        .iter()
-        .skip(1)
-        .map(|&(_, k)| program.const_dim(sums.domain[k as usize]));
-    let n = inner.try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)));
-    match n.is_none_or(|n| n >= LONG_ROW) {
-        true => counters.len().saturating_sub(1),
-        false => 0,
-    }
+    // Without sums or products beyond the largest number.
+    let lo = exprs.binary(BinaryOp::Mul, part.number, part.length);
+    let lo = exprs.binary(BinaryOp::Min, lo, extent);
+    let rest = exprs.binary(BinaryOp::Sub, extent, lo);
+    [lo, exprs.binary(BinaryOp::Min, part.length, rest)]
 }
 
 /// Sums of parts of an axis first, then their sums.
