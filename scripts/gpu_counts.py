@@ -207,6 +207,7 @@ def measure(ptxas: Path) -> list[Row]:
             "AEROGEL_CUDA": "machine",
             "AEROGEL_COUNT": str(folder / "counts"),
             "AEROGEL_KEEP_PTX": name,
+            "AEROGEL_OFFLINE_CACHE": "0",
         }
         subprocess.run([sys.executable, __file__, "--run", folder / "needed"], env=env, check=True)
         needed = json.loads((folder / "needed").read_text())

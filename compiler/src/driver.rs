@@ -22,6 +22,7 @@ use crate::cache::{Cache, Key};
 use crate::caught::caught;
 use crate::config::{Arch, Config};
 use crate::dump::{Request, Watcher};
+use crate::kept;
 use crate::room::Room;
 use crate::worker::{given_up, interruptible};
 
@@ -289,6 +290,9 @@ impl Compiler {
         let level = OptLevel(self.config.opt_level);
         let mut compiled = aerogel_llvm::compile(&done.module, &self.backend.target, level, false);
         times.push(("llvm".to_owned(), start.elapsed()));
+        if let Arch::Cuda(_) = self.config.arch {
+            kept::keep(&done.module, &compiled.code, level);
+        }
         if let Some((cache, key)) = keyed {
             device.assemble(&mut compiled.code);
             cache.store(key, &compiled.code, &device.identity());

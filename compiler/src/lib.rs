@@ -6,6 +6,7 @@ mod caught;
 mod config;
 mod driver;
 mod dump;
+mod kept;
 mod room;
 mod worker;
 

@@ -4,7 +4,6 @@
 //! and a task does nothing if an earlier one has failed. So do launches: what becomes of those that have returned stands in
 //! `queue.rs`.
 
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_runtime::abi::{GPU_STACK, offset};
@@ -168,7 +167,6 @@ impl Kernel {
             driver.set_stack(STACK)?;
         }
         for (k, object) in code.objects.iter().enumerate() {
-            keep(object);
             let assembled = code.binaries.get(k).map(|binary| driver.load(binary));
             modules.numbers.push(match assembled {
                 Some(Ok(module)) => module,
@@ -445,6 +443,7 @@ impl Kernel {
     fn trees<'a>(&self, launch: &Launch<'a>) -> Result<Vec<OnDevice<'a>>, Failure> {
         let all = launch.roots.iter().enumerate();
         let there = all.map(|(k, tree)| {
+            let failed = |error| Failure::Kernel(KernelFailure::Tree { root: k, error });
             let bytes = tree.bytes();
             let there = bytes.on_device(self.device.number(), || {
                 let made = match tree.is_sparse() {
@@ -452,17 +451,16 @@ impl Kernel {
                     false => GpuMirror::zeroed(&self.device, bytes.len(), bytes.margin()),
                 };
                 Ok(Box::new(made.map_err(|e| self.device.memory_error(e))?))
-            })?;
+            });
+            let there = there.map_err(failed)?;
             if self.activates.get(k) == Some(&true) {
                 let whole = self.device.memory() / ROOM_PART;
                 let rest = self.device.unused_memory() / ROOM_PART_OF_REST;
-                bytes.make_room(whole.min(rest))?;
+                bytes.make_room(whole.min(rest)).map_err(failed)?;
             }
             Ok(there)
         });
-        there
-            .collect::<Result<_, _>>()
-            .map_err(|e| Failure::Kernel(KernelFailure::Memory(e)))
+        there.collect()
     }
 
     /// What threads find instead of a host.
@@ -544,19 +542,6 @@ impl Kernel {
     /// Keeps the block of a launch that is over for another.
     pub(crate) fn keep(&self, block: DeviceMemory) {
         self.idle().push(block);
-    }
-}
-
-/// Writes code to the folder that `AEROGEL_KEEP_PTX` names, for an assembler to look at.
-fn keep(text: &[u8]) {
-    let Some(folder) = std::env::var_os("AEROGEL_KEEP_PTX") else {
-        return;
-    };
-    let mut hasher = std::hash::DefaultHasher::new();
-    text.hash(&mut hasher);
-    let path = std::path::Path::new(&folder).join(format!("{:016x}.ptx", hasher.finish()));
-    if let Err(e) = std::fs::write(&path, text) {
-        tracing::warn!("{} cannot be written: {e}", path.display());
     }
 }
 

@@ -152,6 +152,13 @@ pub enum KernelFailure {
     Interrupted,
     /// No memory for temporaries.
     Memory(MemoryError),
+    /// No memory for a tree on the device.
+    Tree {
+        /// Which of the launch's roots it is.
+        root: usize,
+        /// Why.
+        error: MemoryError,
+    },
     /// Array arguments share memory that the code takes to be apart (`KernelCode::apart`).
     Overlap,
     /// The arguments are not the kernel's.

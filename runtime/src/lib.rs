@@ -13,6 +13,7 @@ pub mod interrupt;
 pub mod launch;
 mod memory_error;
 pub mod residence;
+pub mod status;
 pub mod stdout;
 pub mod trace;
 pub mod tree;

@@ -595,7 +595,7 @@ impl Run<'_> {
                     _ => RunError::Check(text),
                 }
             }
-            KernelFailure::Memory(e) => RunError::Memory(e),
+            KernelFailure::Memory(e) | KernelFailure::Tree { error: e, .. } => RunError::Memory(e),
             KernelFailure::Interrupted => RunError::Interrupted,
             KernelFailure::Device(e) => RunError::Check(e),
             KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),

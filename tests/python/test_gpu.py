@@ -310,6 +310,35 @@ def test_times_are_those_of_the_device(monkeypatch, tmp_path):
     ti.reset()
 
 
+def test_a_field_for_which_a_card_has_no_memory_is_named_by_its_layout():
+    program = """
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error")
+x = ti.field(ti.f32)
+ti.root.dense(ti.ij, (4096, 8192)).place(x)
+
+@ti.kernel
+def fill():
+    for i in ti.grouped(x):
+        x[i] = 1
+
+@ti.kernel
+def three() -> int:
+    return 3
+
+try:
+    fill()
+except ti.AerogelMemoryError as e:
+    print(e)
+print(three())
+"""
+    said, three = on_machine(program, "machine:64").splitlines()
+    assert said.startswith(
+        "out of memory on the device: cannot allocate 268435456 bytes: most of it for `dense` over 4096 x 8192; "
+    )
+    assert three == "3"
+
+
 def test_how_much_memory_of_the_device_is_used(monkeypatch):
     monkeypatch.setenv("AEROGEL_CUDA", "machine")
 

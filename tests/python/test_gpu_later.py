@@ -1,5 +1,7 @@
 """Launches on a GPU return before they have ended: what comes when, and that nothing is lost."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from test_gpu import run
@@ -272,3 +274,24 @@ assert a[1] == a[2] == 1
 """
     code, _, err = run(program, AEROGEL_CUDA="machine")
     assert code == 0, err
+
+
+def test_a_program_whose_last_launch_fails_ends_with_a_status_that_says_so():
+    program = """
+import aerogel as ti
+ti.init(arch=ti.cuda, check_out_of_bound=True, log_level="error")
+x = ti.field(ti.i32, 4)
+written = open("written", "w")
+written.write("all")
+
+@ti.kernel
+def put(at: int):
+    x[at] = 1
+
+put(int(__import__("os").environ["AT"]))
+print("the end")
+"""
+    code, out, err = run(program, AEROGEL_CUDA="machine", AT="7")
+    assert code == 1 and out == "the end\n" and "index (7) is out of bounds for field `x`" in err
+    assert Path("written").read_text() == "all"
+    assert run(program, AEROGEL_CUDA="machine", AT="3") == (0, "the end\n", "")

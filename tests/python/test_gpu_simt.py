@@ -420,7 +420,7 @@ def test_what_a_block_shares_has_no_derivative(forward):
     assert "SharedArray((64,), ti.f32)" in str(raised.value)
 
 
-@pytest.mark.parametrize("dtype", [ti.f64, ti.f32, ti.i32, ti.u64])
+@pytest.mark.parametrize("dtype", [ti.f64, ti.f32, ti.f16, ti.i32, ti.u64, ti.i16, ti.u16, ti.u8])
 def test_atomic_operations_on_what_a_block_shares(dtype):
     out = ti.field(dtype, (3, 4))
 
@@ -442,3 +442,26 @@ def test_atomic_operations_on_what_a_block_shares(dtype):
 
     fill()
     assert out.to_numpy().tolist() == [[5, 6, 7, 8], [124, 125, 126, 127], [5, 12, 21, 32]]
+
+
+@pytest.mark.parametrize("dtype", [ti.f16, ti.i8, ti.u8, ti.i16])
+def test_numbers_of_a_word_are_changed_apart(dtype):
+    shared, out = ti.field(dtype, 5), ti.field(dtype, 5)
+
+    @ti.kernel
+    def add():
+        ti.loop_config(block_dim=128)
+        for i in range(128):
+            sums = block.SharedArray(8, dtype)
+            if i < 8:
+                sums[i] = 0
+            block.sync()
+            ti.atomic_add(sums[i % 5], 1)
+            ti.atomic_sub(shared[i % 5], 1)
+            block.sync()
+            if i < 5:
+                out[i] = sums[i]
+
+    add()
+    assert out.to_numpy().tolist() == [26, 26, 26, 25, 25]
+    assert (-shared.to_numpy().astype(np.int32)).astype(np.uint8).tolist() == [26, 26, 26, 25, 25]

@@ -105,6 +105,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/cpu/growing.rs",
     "runtime/src/buffer.rs",
     "runtime/src/interrupt.rs",
+    "runtime/src/status.rs",
     "runtime/src/stdout.rs",
     "runtime/src/cpu/memory.rs",
     "runtime/src/cpu/pool.rs",

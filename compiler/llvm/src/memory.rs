@@ -24,6 +24,9 @@ fn names_one_element((lo, hi): (i128, i128)) -> bool {
     lo >= i128::from(i32::MIN) - BELOW_THE_END && hi < 1 << 32
 }
 
+/// Bytes that every GPU can exchange in one step.
+const WORD: u32 = 4;
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Zeroed storage; the space is the function's, the zeros are written each time.
     pub(crate) fn local(&mut self, result: Value) -> Val<'ctx> {
@@ -303,8 +306,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             _ => (op, operand),
         };
         // What LLVM makes of these for GPUs begins with a read that other threads' atomic operations race with.
-        let is_swapped =
-            self.cx.target.grid && ty.is_float() && matches!(op, AtomicOp::Min | AtomicOp::Max);
+        let is_swapped = self.cx.target.grid
+            && (ty.is_float() && matches!(op, AtomicOp::Min | AtomicOp::Max)
+                || !ty.is_float() && ty.bytes() < WORD);
         let Some(rmw) = native(op, ty).filter(|_| !is_swapped) else {
             return self.update_by_cas(op, place, operand);
         };
@@ -434,11 +438,62 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let old = self.of_word(ty, seen.as_basic_value());
         let new = self.made_of(body, param, old);
         let new = self.to_word(ty, new);
-        let (found, stored) = self.b.cmpxchg(address, seen.as_basic_value(), new, false);
+        let (found, stored) = self.swap(address, seen.as_basic_value(), new, false);
         incoming(seen, found, self.b.current());
         self.b.cond_br(stored, done, retry);
         self.b.at(done);
         old
+    }
+
+    /// A compare-and-swap. GPUs have none of one byte, and what LLVM makes of one begins with a read that other threads' atomic
+    /// operations race with: it is one of the word that the number lies in, again and again while only its neighbours change.
+    fn swap(
+        &mut self,
+        address: Val<'ctx>,
+        expected: Val<'ctx>,
+        new: Val<'ctx>,
+        publish: bool,
+    ) -> (Val<'ctx>, Val<'ctx>) {
+        let narrow = expected.get_type();
+        let bits = narrow.into_int_type().get_bit_width();
+        if !self.cx.target.grid || bits >= 8 * WORD {
+            return self.b.cmpxchg(address, expected, new, publish);
+        }
+        let word = basic(self.b.ctx.i32_type());
+        let [retry, differs, swaps, done] =
+            ["look", "differs", "swap", "swapped"].map(|name| self.b.block(self.llvm, name));
+        let b = &self.b;
+        let number = b.cast(Opcode::PtrToInt, address, basic(b.i64_type()));
+        let inside = b.and(number, b.i64(i64::from(WORD) - 1));
+        let start = b.offset(address, b.op(Opcode::Sub, b.i64(0), inside));
+        let inside = b.cast(Opcode::Trunc, inside, word);
+        let shift = b.op(Opcode::Shl, inside, b.int(word, 3));
+        let mask = b.op(Opcode::Shl, b.int(word, (1 << bits) - 1), shift);
+        let others = b.not(mask);
+        let wide = b.cast(Opcode::ZExt, new, word);
+        let placed = b.op(Opcode::Shl, wide, shift);
+        let first = b.load_shared(word, start);
+        let before = b.current();
+        b.br(retry);
+        b.at(retry);
+        let seen = b.phi(word);
+        incoming(seen, first, before);
+        let all = seen.as_basic_value();
+        let found = b.cast(Opcode::Trunc, b.op(Opcode::LShr, all, shift), narrow);
+        let is_expected = b.icmp(IntPredicate::EQ, found, expected);
+        b.cond_br(is_expected, swaps, differs);
+        b.at(differs);
+        b.br(done);
+        b.at(swaps);
+        let next = b.or(b.and(all, others), placed);
+        let (now, stored) = b.cmpxchg(start, all, next, publish);
+        incoming(seen, now, swaps);
+        b.cond_br(stored, done, retry);
+        b.at(done);
+        let is_stored = b.phi(basic(b.ctx.bool_type()));
+        incoming(is_stored, b.bool(false), differs);
+        incoming(is_stored, b.bool(true), swaps);
+        (found, is_stored.as_basic_value())
     }
 
     fn made_of(&mut self, body: Region, param: Value, old: Val<'ctx>) -> Val<'ctx> {
@@ -459,11 +514,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let seen = self.b.phi(word);
         incoming(seen, first, before);
         let old = self.of_word(ty, seen.as_basic_value());
-        let op = op.binary().expect("an exchange is native");
-        let new = self.arith(ty).binary(op, old, operand);
+        let new = match op.binary() {
+            Some(op) => self.arith(ty).binary(op, old, operand),
+            None => operand,
+        };
         let new = self.to_word(ty, new);
-        let (found, stored) = self.b.cmpxchg(address, seen.as_basic_value(), new, false);
-        incoming(seen, found, retry);
+        // An exchange may be a lock.
+        let (found, stored) = self.swap(address, seen.as_basic_value(), new, op.binary().is_none());
+        incoming(seen, found, self.b.current());
         self.b.cond_br(stored, done, retry);
         self.b.at(done);
         old
@@ -576,7 +634,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 old
             },
             |s| {
-                let (old, _) = s.b.cmpxchg(s.value(place), expected, new, true);
+                let (old, _) = s.swap(s.value(place), expected, new, true);
                 s.of_word(ty, old)
             },
         )

@@ -119,7 +119,7 @@ pub(crate) fn failure(
             exception(py, class, text)
         }
         KernelFailure::Interrupted => interrupted(py, &format!("kernel `{kernel}`")),
-        KernelFailure::Memory(e) => memory(e),
+        KernelFailure::Memory(e) | KernelFailure::Tree { error: e, .. } => memory(e),
         KernelFailure::Overlap => {
             let what = "arrays share memory";
             runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))
@@ -164,11 +164,15 @@ pub(crate) fn memory(e: MemoryError) -> PyErr {
     PyMemoryError::new_err(e.to_string())
 }
 
-/// The same for a layout that has no memory from the beginning: which of its nodes wants most of it.
+/// The same for a layout that has no memory, of the host or of a device: which of its nodes wants most of it.
 pub(crate) fn tree_memory(e: MemoryError, tree: &Tree) -> PyErr {
     let named = tree.nodes().filter(|(_, node)| node.kind.name().is_some());
     let largest = named.max_by_key(|(_, node)| node.container_size());
-    let (MemoryError::OutOfMemory { .. }, Some((id, node))) = (&e, largest) else {
+    let is_full = matches!(
+        e,
+        MemoryError::OutOfMemory { .. } | MemoryError::DeviceFull { .. }
+    );
+    let Some((id, node)) = largest.filter(|_| is_full) else {
         return memory(e);
     };
     let shape: Vec<String> = tree.shape(id).iter().map(u64::to_string).collect();

@@ -20,6 +20,7 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString,
     PyTuple, PyType,
 };
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::error;
 use super::field::NativeField;
@@ -67,6 +68,13 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
+    /// Tells Python's collector of what is held.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.globals)?;
+        visit.call(&self.name)?;
+        visit.call(&self.function)
+    }
+
     /// Whether the name still stands for that function.
     pub(crate) fn is_same(&self, py: Python<'_>) -> bool {
         let found = self.globals.bind(py).get_item(self.name.bind(py));

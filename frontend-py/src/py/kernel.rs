@@ -15,6 +15,7 @@ use aerogel_runtime::{TaskTrace, TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::activity::NativePast;
 use super::argument::{KeyPart, Packed};
@@ -108,6 +109,31 @@ impl NativeKernel {
             state: Mutex::new(State::default()),
             compiled: Condvar::new(),
         })
+    }
+
+    /// What it holds, so that a program's module can go when it ends: files that it has left open are written then.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        self.defaults.iter().try_for_each(|d| visit.call(d))?;
+        let Ok(mut state) = self.state.try_lock() else {
+            return Ok(());
+        };
+        let State {
+            instances, last, ..
+        } = &mut *state;
+        let mut outcome = Ok(());
+        // In no order, since the collector has none.
+        instances.retain(|_, instance| {
+            let is_last = last
+                .as_ref()
+                .is_some_and(|last| Arc::ptr_eq(last, instance));
+            // What a launch holds too must stay.
+            if outcome.is_ok() && Arc::strong_count(instance) == 1 + usize::from(is_last) {
+                outcome = instance.visit(&visit);
+            }
+            true
+        });
+        outcome
     }
 
     /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
@@ -621,7 +647,12 @@ impl NativeKernel {
         earlier?;
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
-            .map_err(|failure| instance.failure(py, failure, &self.name))?;
+            .map_err(|failure| match failure {
+                launch::KernelFailure::Tree { root, error } => {
+                    error::tree_memory(error, memories[root].tree())
+                }
+                other => instance.failure(py, other, &self.name),
+            })?;
         tensors.values_mut().try_for_each(|written| written.end(py))
     }
 

@@ -58,7 +58,8 @@ fn reset(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn finish(py: Python<'_>) -> PyResult<()> {
     py.detach(aerogel_compiler::finish);
-    later::settle(py)
+    // Python shows what is raised here, and ends as if nothing had been.
+    later::settle(py).inspect_err(|_| aerogel_runtime::status::fail())
 }
 
 #[pyfunction]

@@ -14,6 +14,7 @@ use aerogel_ir::{Arg, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::argument::{KeyPart, Packed};
 use super::buffer;
@@ -90,7 +91,7 @@ pub(crate) struct Instance {
 /// What must be as it was when the instance was compiled.
 enum Guard {
     /// Kept alive, so that its address stays its own.
-    Strong(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
+    Strong(Py<PyAny>),
     /// A weak reference to an object that the key names by identity.
     Weak(Py<PyAny>),
     /// What a name of a notebook stood for: a function, which another cell may define anew.
@@ -98,6 +99,15 @@ enum Guard {
 }
 
 impl Instance {
+    /// Tells Python's collector of what is held.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.captured.iter().try_for_each(|c| visit.call(c))?;
+        self.guards.iter().try_for_each(|guard| match guard {
+            Guard::Strong(held) | Guard::Weak(held) => visit.call(held),
+            Guard::Name(watched) => watched.visit(visit),
+        })
+    }
+
     /// Whether all that the key names by identity, and every tree, is still there.
     pub(crate) fn is_current(&self, py: Python<'_>) -> bool {
         let alive = |guard: &Guard| match guard {
