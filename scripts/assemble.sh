@@ -11,12 +11,12 @@ export ptxas AEROGEL_KEEP_PTX="$folder" AEROGEL_KEEP_PTX_FOR=90 AEROGEL_CUDA=mac
 tests=0
 [ $# -gt 0 ] || set -- -n auto --maxprocesses 4 --dist loadfile tests/python
 .venv/bin/python -m pytest -q "$@" || tests=$?
-n=$(find "$folder" -name '*[0-9a-f].ptx' ! -name '*.sm_90.ptx' | wc -l)
-m=$(find "$folder" -name '*.sm_90.ptx' | wc -l)
+n=$(find "$folder" -maxdepth 1 -name '*.ptx' | wc -l)
+m=$(find "$folder/sm_90" -name '*.ptx' | wc -l)
 [ "$n" -gt 0 ] || { echo "no kernels"; exit 1; }
 echo "assembling $n kernels that were made for sm_80, and $m for sm_90"
 find "$folder" -name '*.ptx' -print0 | xargs -0 -P "$(nproc)" -I{} sh -c '
-    case "$1" in *.sm_90.ptx) sm=90 ;; *) sm=80 ;; esac
+    case "$1" in */sm_90/*) sm=90 ;; *) sm=80 ;; esac
     "$ptxas" -arch=sm_$sm -o /dev/null "$1" 2>"$1.said" || { echo "$1 for sm_$sm:"; cat "$1.said"; exit 255; }' - {}
 echo "all are accepted"
 exit "$tests"

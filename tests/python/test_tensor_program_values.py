@@ -239,3 +239,32 @@ def test_reshape_finds_an_extent_that_is_known():
         assert all(np.array_equal(g, w) for g, w in zip(got, [x.reshape(-1), x.reshape(4, -1), x.reshape(2 * n, -1)]))
     with pytest.raises(ValueError, match=r"`reshape`: 18 and 16 elements\n  --> .*:\d+:\d+\n"):
         unknown(np.zeros((3, 6), np.int32))
+
+
+def test_each_turn_of_a_loop_draws_its_own_numbers():
+    t = ti.tensor
+
+    @p.program
+    def draw():
+        out = p.buffer([3, 2, 4], ti.f32)
+        with p.loop(3) as a, p.loop(2) as b:
+            out[a, b] = t.random.rand(4)
+        return out, t.random.rand(4)
+
+    drawn, after = (r.numpy() for r in draw())
+    assert len(np.unique(drawn)) == 24 and not np.isin(after, drawn).any()
+    # A call draws what the one before drew.
+    assert (draw()[0].numpy() == drawn).all()
+
+
+def test_a_key_that_is_an_input_makes_other_numbers():
+    t = ti.tensor
+
+    @p.program
+    def draw():
+        return t.random.uniform(p.input([2], ti.u32), (5,))
+
+    keys = [t.random.default.key() for _ in range(2)]
+    first, second, again = (draw(key).numpy() for key in (*keys, keys[0]))
+    assert (first == again).all() and (first != second).all()
+    assert (first == t.random.uniform(keys[0], (5,)).numpy()).all()

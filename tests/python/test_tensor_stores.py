@@ -3,6 +3,7 @@
 import aerogel as ti
 import numpy as np
 import pytest
+from aerogel.tensor import programs as p
 
 T = None
 
@@ -127,3 +128,62 @@ def test_of_several_values_for_one_place_the_last_stays(n):
     m = T.zeros((2, 3), dtype=ti.i32)
     m[[1, 1]] = T.asarray([[1, 2, 3], [4, 5, 6]])
     assert m.tolist() == [[0, 0, 0], [4, 5, 6]]
+
+
+def test_rows_at_computed_indices():
+    t, table = ti.tensor, np.arange(12, dtype=np.float32).reshape(4, 3)
+    row = np.array([1, 2, 3], np.float32)
+
+    def stored(body, x=table):
+        @p.program
+        def program():
+            m = p.input([-1] * x.ndim, ti.f32) + 0
+            body(m)
+            return m
+
+        return program(x).numpy()
+
+    def changed(key, value, x=table):
+        out = x.copy()
+        out[key] = value
+        return out
+
+    def some(m):
+        (i,) = p.indices([4])
+        with p.if_cond(i > 1):
+            m[i] = row
+
+    def columns(m):
+        (i,) = p.indices([4])
+        with p.if_cond(i > 1):
+            m[:, i % 3] = 5
+
+    def turns(m):
+        with p.loop(3) as k:
+            m[k] = row * (k + 1)
+
+    def one(m):
+        m[p.const(1)] = row
+
+    def listed(m):
+        m[t.asarray(np.array([2, 0], np.int32))] = np.stack([row, 2 * row])
+
+    def added(m):
+        m[p.const(3)] += row
+
+    cubes = np.zeros((3, 4, 2), np.float32)
+
+    def planes(m):
+        i, j = p.indices([3, 2])
+        with p.if_cond(i + j > 1):
+            m[i, j] = np.array([7, 8], np.float32)
+
+    assert (stored(some) == changed(slice(2, 4), row)).all()
+    assert (stored(columns) == changed((slice(None), [2, 0]), 5)).all()
+    assert (stored(turns) == changed(slice(0, 3), row * np.array([[1], [2], [3]]))).all()
+    assert (stored(one) == changed(1, row)).all()
+    assert (stored(listed) == changed([2, 0], [row, 2 * row])).all()
+    assert (stored(added) == changed(3, table[3] + row)).all()
+    assert (stored(planes, cubes) == changed(([1, 2, 2], [1, 0, 1]), [7, 8], cubes)).all()
+    with pytest.raises(IndexError, match="index 7 is outside axis 0 with 4"):
+        stored(lambda m: m.__setitem__(p.const(7), row))

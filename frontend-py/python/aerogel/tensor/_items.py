@@ -177,8 +177,11 @@ def _from_start(x: Tensor, keys: list[Any]) -> list[Any]:
     return out
 
 
-def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
-    """In a program: an index for each axis of what a key with parts names, and the shape of that."""
+def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any], int]:
+    """In a program: an index for each axis of what a key with parts names, and the shape of that.
+
+    The last result is how many of its axes stand behind those of computed indices.
+    """
     parts, layout, computed = _split(x, _from_start(x, _expanded(x, keys)))
     points = max((i.ndim for i in computed.values()), default=0)
     kept = [axis for axis, part in enumerate(parts) if axis not in computed and not _drops(part)]
@@ -204,7 +207,8 @@ def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
         native = native.unsqueeze(list(range(len(native.shape), len(native.shape) + behind))) if behind else native
         index.append(native)
     shape = tracing.trace.broadcast("x[key] = value", index)
-    return index, [1] * (rank - len(shape)) + list(shape)
+    behind = rank - order.index("points") - points if "points" in order else 0
+    return index, [1] * (rank - len(shape)) + list(shape), behind
 
 
 def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:

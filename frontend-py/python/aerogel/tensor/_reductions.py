@@ -181,3 +181,33 @@ def prefix_sum(x: Any, /, axis: int = -1) -> Tensor:
     x = asarray(x)
     x = x.astype(_types.default_int()) if x.dtype is u1 else x
     return Tensor(x._native.scan("add", _types.axis(axis, x.ndim, "prefix_sum"), False))
+
+
+def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """The sum of the numbers up to each along an axis, or row by row."""
+    return asarray(x).cumsum(axis, dtype)
+
+
+def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """The product of the numbers up to each along an axis, or row by row."""
+    return asarray(x).cumprod(axis, dtype)
+
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The differences of neighbours along an axis, ``n`` times."""
+    (n,) = _types.whole_numbers([n], "diff")
+    if n < 0:
+        raise ValueError(f"`diff` is taken 0 or more times, not {n}")
+    from aerogel.tensor import _shapes
+
+    x = asarray(x)
+    axis = _types.axis(axis, x.ndim, "diff")
+    parts = [p for p in (prepend, x, append) if p is not None]
+    x = _shapes.concat(parts, axis=axis) if len(parts) > 1 else asarray(x)
+    # What has no elements left stays so.
+    extent = x.shape[axis]
+    for _ in range(extent if isinstance(extent, int) and n > extent else n):
+        after, before = [slice(None)] * x.ndim, [slice(None)] * x.ndim
+        after[axis], before[axis] = slice(1, None), slice(None, -1)
+        x = x[tuple(after)] - x[tuple(before)] if x.dtype is not u1 else x[tuple(after)] != x[tuple(before)]
+    return x

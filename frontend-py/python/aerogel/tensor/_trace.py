@@ -74,6 +74,8 @@ class _Scope:
         #: In a loop some turns of which points leave one by one: where this turn goes on.
         self.going: Any = None
         self.number = -1
+        #: What a loop counts.
+        self.turn: Tensor | None = None
 
 
 _CONSTANT = "is a constant of the program: copy it there, as by `x = outside + 0`, or make it an `input`"
@@ -181,6 +183,10 @@ class Trace:
             out = out.binary("logical_and", part)
         return out
 
+    def turns(self) -> list[Tensor]:
+        """What the loops around the statement at hand count, outermost first."""
+        return [scope.turn for scope in self.scopes if scope.turn is not None]
+
     def _in_function(self) -> list[_Scope]:
         """The blocks of the innermost function that `vmap` calls, or all."""
         first = max((k for k, scope in enumerate(self.scopes) if scope.is_map), default=0)
@@ -249,17 +255,25 @@ class Trace:
             self._store_where(target, keys[0], value, how)
             return
         _refuse_masks(keys)
-        is_row = len(keys) < target.ndim and not any(isinstance(k, Tensor) for k in keys)
+        is_row = len(keys) < target.ndim and not (
+            # TensorFrost has no rows.
+            self.divides_integers and any(isinstance(k, Tensor) for k in keys)
+        )
         if is_row or any(_is_part(k) for k in keys):
-            index, shape = _items.places(target, keys)
+            index, shape, behind = _items.places(target, keys)
             value = Tensor(value._native.broadcast_to(shape, True))
         else:
-            index = [self.index(k)._native for k in self._from_start(target, keys)]
+            index, behind = [self.index(k)._native for k in self._from_start(target, keys)], 0
         self._let_change(target)
         mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
         if not index or len(index) != target.ndim:
             raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
-        self.native.store(target._native, index, value._native, how, mode, self.mask())
+        mask = self.mask()
+        if behind and mask is not None and mask.shape:
+            # What is asked of each computed index is asked of its whole row.
+            rank = len(mask.shape)
+            mask = mask.unsqueeze(list(range(rank, rank + behind)))
+        self.native.store(target._native, index, value._native, how, mode, mask)
         self.native.note()
 
     def _store_where(self, target: Tensor, condition: Tensor, value: Tensor, how: str) -> None:
@@ -517,7 +531,7 @@ class Trace:
         var, counter = self.native.begin_loop()
         scope.going = self._truths(("turn", scope.number))
         self.scopes.append(scope)
-        at = Tensor(counter)
+        scope.turn = at = Tensor(counter)
         if per_point:
             at = lo + at * step
             scope.conditions.append(((at < hi) if step > 0 else (at > hi))._native)

@@ -8,7 +8,8 @@ from typing import Any
 from aerogel._dtypes import dtype_of
 from aerogel.tensor import _types
 from aerogel.tensor._creation import _shape
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._shapes import stack
+from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 
 class Generator:
@@ -26,12 +27,15 @@ class Generator:
         self._drawn = 0
 
     def key(self) -> Tensor:
-        """The next key: two words."""
+        """The next key: two words. In a loop of a program each turn has its own."""
         import numpy as np
 
         mixed = (self._seed * 0x9E3779B97F4A7C15 + self._drawn * 0xBF58476D1CE4E5B9) & (1 << 64) - 1
         self._drawn += 1
-        return asarray(np.array([mixed & 0xFFFFFFFF, mixed >> 32], dtype=np.uint32))
+        key = asarray(np.array([mixed & 0xFFFFFFFF, mixed >> 32], dtype=np.uint32))
+        for turn in tracing.program.turns() if tracing.program is not None else ():
+            key = bits(key + stack([turn.astype("u32"), turn.astype("u32") * 0]), 2)
+        return key
 
     def bits(self, shape: Any) -> Tensor:
         """32 random bits for each element, as ``u32``."""

@@ -123,6 +123,7 @@ from aerogel.tensor._reductions import (
     count_nonzero,
     cumulative_prod,
     cumulative_sum,
+    diff,
     max,
     mean,
     min,
@@ -168,8 +169,6 @@ from aerogel.tensor._shapes import (
     unstack,
 )
 from aerogel.tensor._tensor import asarray
-from aerogel.tensor._types import axis as _axis
-from aerogel.tensor._types import whole_numbers as _whole_numbers
 from aerogel.xp import fft, linalg
 from aerogel.xp._types import can_cast, finfo, iinfo, isdtype, result_type
 
@@ -178,24 +177,6 @@ __array_api_version__ = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
-
-
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> _make.Tensor:
-    """The differences of neighbours along an axis, ``n`` times."""
-    (n,) = _whole_numbers([n], "diff")
-    if n < 0:
-        raise ValueError(f"`diff` is taken 0 or more times, not {n}")
-    x = asarray(x)
-    axis = _axis(axis, x.ndim, "diff")
-    parts = [p for p in (prepend, x, append) if p is not None]
-    x = concat(parts, axis=axis) if len(parts) > 1 else asarray(x)
-    # What has no elements left stays so.
-    extent = x.shape[axis]
-    for _ in range(extent if isinstance(extent, int) and n > extent else n):
-        after, before = [slice(None)] * x.ndim, [slice(None)] * x.ndim
-        after[axis], before[axis] = slice(1, None), slice(None, -1)
-        x = x[tuple(after)] - x[tuple(before)] if x.dtype is not bool else x[tuple(after)] != x[tuple(before)]
-    return x
 
 
 class _Info:
