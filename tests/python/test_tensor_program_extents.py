@@ -370,3 +370,14 @@ def test_arrays_of_vectors_are_given_by_tensors_of_any_extents():
 
     with pytest.raises(ValueError, match=re.escape("has elements of shape (3,), not the last axes of")):
         p.program(known)(np.ones((4, 2), np.float32))
+
+
+def test_an_extent_of_one_that_only_the_run_knows_is_not_stretched():
+    @p.program
+    def program():
+        x = p.input([-1], ti.f32)
+        return x - x[:1]
+
+    assert program(np.ones(1, np.float32)).tolist() == [0]
+    with pytest.raises(ValueError, match=r"extents 4 and 1 along one axis: one that only the run knows .*`x\[0, None\]`"):
+        program(np.ones(4, np.float32))

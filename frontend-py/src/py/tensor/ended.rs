@@ -35,7 +35,13 @@ impl Traced {
                     return stopped(e);
                 };
                 let text = agreement.message.replacen("{}", &a.to_string(), 1);
-                let text = text.replacen("{}", &b.to_string(), 1);
+                let mut text = text.replacen("{}", &b.to_string(), 1);
+                if text.ends_with("along one axis") && (*a == 1 || *b == 1) {
+                    text.push_str(
+                        ": one that only the run knows is not stretched, also if it turns out to be 1; take a single index, and \
+                         put an axis there, as in `x[0, None]`",
+                    );
+                }
                 let text = shown(text, self.lines.of_agreement(*number));
                 match agreement.message.starts_with("index ") {
                     true => PyIndexError::new_err(text),
