@@ -379,5 +379,7 @@ def test_an_extent_of_one_that_only_the_run_knows_is_not_stretched():
         return x - x[:1]
 
     assert program(np.ones(1, np.float32)).tolist() == [0]
-    with pytest.raises(ValueError, match=r"extents 4 and 1 along one axis: one that only the run knows .*`x\[0, None\]`"):
+    with pytest.raises(
+        ValueError, match=r"extents 4 and 1 along one axis: one that only the run knows .*`x\[0, None\]`"
+    ):
         program(np.ones(4, np.float32))

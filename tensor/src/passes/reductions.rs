@@ -128,6 +128,10 @@ pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
             return None;
         };
         store.accum?;
+        if store.outside == Outside::Error && !is_inside(program, &all.domain, store) {
+            // Each point is looked at, and says so where it is outside.
+            return None;
+        }
         stores.push(store.clone());
     }
     let kept = kept(program, stores.first()?)?;

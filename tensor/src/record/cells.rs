@@ -117,6 +117,13 @@ impl Recording {
         self.cells.at.contains_key(&x)
     }
 
+    /// Whether both values are at cells, and at the same.
+    pub fn are_at_same_cells(&self, x: Buffer, y: Buffer) -> bool {
+        let [x, y] = [x, y].map(|b| self.cells.at.get(&b));
+        let both = x.zip(y);
+        both.is_some_and(|((x, _), (y, _))| self.program.holder(*x) == self.program.holder(*y))
+    }
+
     /// Whether a value is one at cells of which some may be inactive.
     pub fn is_sparse(&self, x: Buffer) -> bool {
         let field = self.cells.at.get(&x).map(|&(field, _)| field);

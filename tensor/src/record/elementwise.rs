@@ -267,7 +267,7 @@ impl Recording {
     pub fn binary(&mut self, name: &str, a: Buffer, b: Buffer) -> Recorded {
         let (domain, e) = self.stretched(name, &[a, b])?;
         let value = self.binary_expr(name, e[0], e[1])?;
-        Ok(self.map(&domain, value))
+        self.map_of(name, &[a, b], &domain, value)
     }
 
     /// The elements of one tensor where `cond` is true, else those of another one.
@@ -283,7 +283,7 @@ impl Recording {
         }
         let (domain, e) = self.stretched("where", &[cond, a, b])?;
         let value = self.program.exprs.select(e[0], e[1], e[2]);
-        Ok(self.map(&domain, value))
+        self.map_of("where", &[cond, a, b], &domain, value)
     }
 
     /// Each element converted: floats to integers towards zero, anything to a truth value by being other than zero.

@@ -90,6 +90,7 @@ impl Recording {
             )));
         }
         let op = stored_by(accum);
+        let accum = accum.map(|accum| accum.of(self.ty(target)));
         if self.ty(value) != self.ty(target) {
             return self.types_error(&op, &[target, value], "values of the memory's type");
         }

@@ -195,6 +195,17 @@ impl Recording {
         self.make(Made::map(domain.to_vec(), axes, value))
     }
 
+    /// What is made of operands at each point of `domain`: at the cells that they are at, also if it depends on none of them.
+    ///
+    /// # Errors
+    /// As `cells_of`.
+    fn map_of(&mut self, op: &str, operands: &[Buffer], domain: &[Dim], value: Expr) -> Recorded {
+        let axes = self.program.axes(domain.len());
+        let field = self.cells_of(op, operands)?;
+        let over = field.map(|field| (field, axes[..self.rank(field)].to_vec()));
+        Ok(self.make_over(Made::map(domain.to_vec(), axes, value), over))
+    }
+
     /// What `accum` makes of the values at all points that have one index.
     pub fn gather_into(
         &mut self,

@@ -1,5 +1,6 @@
 //! The same elements under other indices.
 
+use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
 
 use crate::expr::Expr;
@@ -62,6 +63,14 @@ impl Recording {
                 "`reshape`: {from} has {n} elements, {to} has {m}"
             )));
         }
+        let is_long = |&d: &Dim| self.program.const_dim(d).is_some_and(|n| n > i32::MAX as u64);
+        if to.iter().any(is_long) {
+            let to = self.shape_text(to);
+            return Err(RecordError::Value(format!(
+                "`reshape`: the shape is {to}, and indices go up to {}",
+                i32::MAX
+            )));
+        }
         let axes = self.program.axes(to.len());
         let index = self.index_of_reshaped(&from, to, &axes);
         self.view(x, to, index)
@@ -96,9 +105,20 @@ impl Recording {
             (i, j) = self
                 .group(from, to, i0, j0)
                 .unwrap_or((from.len(), to.len()));
-            let linear = self.linear(&to[j0..j], &point[j0..j]);
-            let parts = self.unravel(linear, &from[i0..i]);
-            index.extend(parts);
+            let (to, point, from) = (&to[j0..j], &point[j0..j], &from[i0..i]);
+            let n = self.product(to);
+            let is_wide = self
+                .program
+                .const_dim(n)
+                .is_some_and(|n| n > i32::MAX as u64);
+            let ty = match is_wide {
+                true => ScalarType::I64,
+                false => ScalarType::I32,
+            };
+            let linear = self.linear_in(ty, to, point);
+            let parts = self.unravel(linear, from);
+            let parts = parts.into_iter();
+            index.extend(parts.map(|e| self.program.exprs.cast(e, ScalarType::I32)));
         }
         index
     }
@@ -121,9 +141,16 @@ impl Recording {
 
     /// The number of an element, row by row.
     pub(crate) fn linear(&mut self, dims: &[Dim], index: &[Expr]) -> Expr {
+        self.linear_in(ScalarType::I32, dims, index)
+    }
+
+    /// The same in a type that holds it.
+    fn linear_in(&mut self, ty: ScalarType, dims: &[Dim], index: &[Expr]) -> Expr {
         let zero = self.program.exprs.i32(0);
+        let zero = self.program.exprs.cast(zero, ty);
         dims.iter().zip(index).fold(zero, |sum, (&dim, &e)| {
             let extent = self.program.extent(dim);
+            let [extent, e] = [extent, e].map(|e| self.program.exprs.cast(e, ty));
             let rows = self.mul(sum, extent);
             self.add(rows, e)
         })
@@ -135,6 +162,7 @@ impl Recording {
         let mut index = Vec::new();
         for (k, &dim) in dims.iter().enumerate().rev() {
             let extent = self.program.extent(dim);
+            let extent = self.program.exprs.cast(extent, self.program.exprs.ty(rest));
             if k == 0 {
                 index.push(rest);
                 break;

@@ -72,8 +72,13 @@ empty = zeros
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere, in the shape and the type of another tensor."""
+    """One number everywhere, in the shape and the type of another tensor; at the cells that it is at."""
     x = asarray(x)
+    if tracing.program is not None and tracing.program.native.is_sparse(x._native):
+        from aerogel.tensor._searching import where
+
+        number = full((), fill_value, dtype=dtype or x.dtype, device=device)
+        return where(Tensor(x._native.binary("eq", x._native)), number, number)
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
 

@@ -54,14 +54,24 @@ def _floats(x: Any) -> Tensor:
     return x if x.dtype.is_float else x.astype(_types.default_float())
 
 
+def _some(x: Any, axis: Any, name: str) -> Tensor:
+    """A tensor that has numbers along some axes, which a program may know only when it runs."""
+    x = asarray(x)
+    named = range(x.ndim) if axis is None else [a for a in _axes(axis) or () if -x.ndim <= a < x.ndim]
+    for n in (x.shape[a] for a in named):
+        if not isinstance(n, int):
+            at_least(n, 1, f"`{name}` of {{}} numbers")
+    return x
+
+
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
     """The smallest number along some axes, or of all; NaN where there is one."""
-    return Tensor(asarray(x)._native.reduce("min", _axes(axis), keepdims))
+    return Tensor(_some(x, axis, "min")._native.reduce("min", _axes(axis), keepdims))
 
 
 def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
     """The largest number along some axes, or of all; NaN where there is one."""
-    return Tensor(asarray(x)._native.reduce("max", _axes(axis), keepdims))
+    return Tensor(_some(x, axis, "max")._native.reduce("max", _axes(axis), keepdims))
 
 
 @by_planes
@@ -99,12 +109,12 @@ def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa:
 
 def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where the first of the smallest numbers is along an axis, or among all row by row."""
-    return Tensor(asarray(x)._native.arg_reduce("argmin", axis, keepdims))
+    return Tensor(_some(x, axis, "argmin")._native.arg_reduce("argmin", axis, keepdims))
 
 
 def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where the first of the largest numbers is along an axis, or among all row by row."""
-    return Tensor(asarray(x)._native.arg_reduce("argmax", axis, keepdims))
+    return Tensor(_some(x, axis, "argmax")._native.arg_reduce("argmax", axis, keepdims))
 
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:

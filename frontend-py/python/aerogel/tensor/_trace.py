@@ -97,6 +97,8 @@ class Trace:
         self.native = _native.NativeTrace()
         self.divides_integers = divides_integers
         self.facts = facts
+        #: The first index of cells, and the field whose they are.
+        self.cells: list[tuple[Any, Any]] = []
         self.learned: dict[Any, Any] = {}
         self.inputs: list[Any] = []
         #: What each input of the recording is given: a tensor that the function took from outside, or nothing yet.
@@ -527,7 +529,8 @@ class Trace:
         per_point = lo.ndim > 0 or hi.ndim > 0
         if per_point:
             count = (hi - lo + (step - (1 if step > 0 else -1))) // step
-            first, last = constant(0, ALL["i32"])._native, count.max()._native
+            # Where there are no points there are no turns.
+            first, last = constant(0, ALL["i32"])._native, count._native.reduce("max", None, False)
         var, counter = self.native.begin_loop()
         scope.going = self._truths(("turn", scope.number))
         self.scopes.append(scope)
@@ -546,8 +549,16 @@ class Trace:
         fact = self.facts.get(key)
         if fact is None:
             return None
-        memory = self.native.memory("u1", [self._known(extent) for extent in fact])
-        self.native.set(memory, constant(True, ALL["u1"])._native)
+        extents, field = fact
+        memory = self.native.memory("u1", [self._known(extent) for extent in extents])
+        true = constant(True, ALL["u1"])._native
+        if field is not None:
+            # At the field's cells alone.
+            first = self.cell_indices(field)[0]
+            true = first.binary("eq", first)
+            behind = len(extents) - len(first.shape)
+            true = true.unsqueeze(list(range(len(first.shape), len(extents)))) if behind else true
+        self.native.set(memory, true)
         return memory
 
     def _leave_if_done(self, scope: _Scope) -> None:
@@ -611,11 +622,22 @@ class Trace:
         memory = loop.going if turn_only else loop.alive
         shape = mask.shape if memory is None else self._stretched([mask, memory])
         key = ("turn" if turn_only else "loop", loop.number)
-        named = [self._named(extent) for extent in shape]
-        if self.facts.get(key) != named:
-            self.learned[key] = named
+        fact = ([self._named(extent) for extent in shape], self._field_of(mask))
+        if self.facts.get(key) != fact:
+            self.learned[key] = fact
             return
         self.native.set(memory, constant(False, ALL["u1"])._native, mask)
+
+    def cell_indices(self, field: Any) -> list[Any]:
+        """The index of each active cell of a field along each of its axes."""
+        scalar = field.get_scalar_field(0) if isinstance(field, MatrixField) else field
+        natives = self.native.cell_indices(self.native.field(scalar))
+        self.cells.append((natives[0], field))
+        return natives
+
+    def _field_of(self, native: Any) -> Any:
+        """The field of Python's at whose active cells a value is, if it is at some."""
+        return next((field for first, field in self.cells if self.native.are_at_cells_of(native, first)), None)
 
 
 def here() -> str:

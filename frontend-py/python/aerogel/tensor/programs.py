@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
-from aerogel.data.field import MatrixField
 from aerogel.errors import AerogelAssertionError
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor
@@ -170,8 +169,7 @@ def indices(shape: Any) -> Any:
     """
     trace = _trace()
     if isinstance(shape, _native.NativeField):
-        field = shape.get_scalar_field(0) if isinstance(shape, MatrixField) else shape
-        return tuple(Tensor(native) for native in trace.native.cell_indices(trace.native.field(field)))
+        return tuple(Tensor(native) for native in trace.cell_indices(shape))
     extents = trace.extents(shape)
     natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
     return tuple(Tensor(native) for native in natives)

@@ -303,6 +303,12 @@ impl NativeTrace {
         Ok(self.tensor(made))
     }
 
+    /// Whether both are values at cells, and at the same.
+    fn are_at_cells_of(&self, x: &NativeTensor, other: &NativeTensor) -> PyResult<bool> {
+        let [x, other] = [self.buffer(x)?, self.buffer(other)?];
+        Ok(lock(self.recording()).are_at_same_cells(x, other))
+    }
+
     /// Whether a value is one at cells of which some may be inactive.
     fn is_sparse(&self, x: &NativeTensor) -> PyResult<bool> {
         let x = self.buffer(x)?;
