@@ -268,3 +268,111 @@ def test_a_key_that_is_an_input_makes_other_numbers():
     first, second, again = (draw(key).numpy() for key in (*keys, keys[0]))
     assert (first == again).all() and (first != second).all()
     assert (first == t.random.uniform(keys[0], (5,)).numpy()).all()
+
+
+def test_loops_that_cells_leave_go_over_active_cells_alone():
+    b, v = ti.field(ti.i32), ti.Vector.field(2, ti.i32)
+    for f in (b, v):
+        ti.root.pointer(ti.i, 25).dense(ti.i, 4).place(f)
+    for k in (1, 6, 27, 97):
+        b[k] = k
+    v[1], v[6] = [1, 2], [6, 12]
+    cells = [b[k] for block in (0, 1, 6, 24) for k in range(4 * block, 4 * block + 4)]
+
+    @p.program
+    def left():
+        (i,) = p.indices(b)
+        n, m = p.const(0), p.const(0)
+        with p.loop(10) as k:
+            with p.if_cond(b[i] <= k):
+                p.break_loop()
+            n.val += 1
+        with p.kernel(b), p.loop(10) as k:
+            with p.if_cond(b[i] == k):
+                p.continue_loop()
+            m.val += 1
+        return n.sum(), m.sum(), n
+
+    @p.program
+    def of_vectors():
+        (i,) = p.indices(v)
+        n = p.const(0)
+        with p.loop(5) as k:
+            with p.if_cond(v[i][..., 0] <= k):
+                p.break_loop()
+            n.val += 1
+        return n.sum()
+
+    n, m, each = left()
+    assert n.item() == sum(min(x, 10) for x in cells)
+    assert m.item() == sum(10 - (x < 10) for x in cells)
+    assert each.numpy()[[0, 1, 6, 27, 50]].tolist() == [0, 1, 6, 10, 0]
+    assert of_vectors().item() == 6
+
+
+def test_what_depends_on_no_cell_is_at_the_cells_too():
+    b = ti.field(ti.i32)
+    ti.root.bitmasked(ti.i, 100).place(b)
+    for k in (1, 6, 27, 97):
+        b[k] = k
+
+    @p.program
+    def sums():
+        (i,) = p.indices(b)
+        v = b[i]
+        likes = T.ones_like(v), T.full_like(v, 3), T.where(v > 0, 2, 2), p.const(1) + T.where(v >= 0, 0, 0)
+        return [x.sum() for x in likes]
+
+    assert [x.item() for x in sums()] == [4, 12, 8, 4]
+
+
+def test_a_largest_number_of_none_is_an_error():
+    for name in ("max", "min", "argmax", "argmin"):
+
+        @p.program
+        def program(name=name):
+            return getattr(T, name)(p.input([-1, -1], ti.f32), axis=1)
+
+        assert program(np.ones((2, 3), np.float32)).shape == (2,)
+        with pytest.raises(ValueError, match=f"`{name}` of 0 numbers"):
+            program(np.ones((2, 0), np.float32))
+
+
+def test_sums_say_what_is_outside():
+    @p.program
+    def shifted():
+        x = p.input([-1], ti.i32)
+        (i,) = p.indices([8])
+        p.scatter_add(x, i + 2, 1)
+        return x
+
+    @p.program
+    def counted():
+        x = p.input([-1], ti.i32)
+        with p.loop(7) as k:
+            p.scatter_add(x, k, 1)
+        return x
+
+    for program, most in ((shifted, 10), (counted, 7)):
+        assert program(np.zeros(most, np.int32)).numpy().sum() == 8 - (program is counted)
+        with pytest.raises(IndexError, match="index 4 is outside axis 0 with 4"):
+            program(np.zeros(4, np.int32))
+
+
+def test_truth_values_are_added_by_or():
+    @p.program
+    def met():
+        i = p.input([-1], ti.i32)
+        seen = p.buffer([3], ti.u1)
+        p.scatter_add(seen, i, T.ones_like(i).astype(ti.u1))
+        return seen
+
+    assert met(np.array([0, 0, 1], np.int32)).tolist() == [True, True, False]
+
+
+def test_shapes_of_more_elements_than_32_bits_count():
+    x = T.arange(70000)[:, None] * 0 + T.arange(70000)[None, :]
+    assert x.reshape(35000, 140000)[30000, 5].item() == 5
+    assert x.reshape(35000, 2, 70000)[30000, 1, 5:8].tolist() == [5, 6, 7]
+    with pytest.raises(ValueError, match=r"`reshape`: the shape is \(4900000000,\), and indices go up to 2147483647"):
+        x.reshape(-1)

@@ -63,7 +63,11 @@ impl Recording {
                 "`reshape`: {from} has {n} elements, {to} has {m}"
             )));
         }
-        let is_long = |&d: &Dim| self.program.const_dim(d).is_some_and(|n| n > i32::MAX as u64);
+        let is_long = |&d: &Dim| {
+            self.program
+                .const_dim(d)
+                .is_some_and(|n| n > i32::MAX as u64)
+        };
         if to.iter().any(is_long) {
             let to = self.shape_text(to);
             return Err(RecordError::Value(format!(

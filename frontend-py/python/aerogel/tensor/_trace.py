@@ -97,6 +97,8 @@ class Trace:
         self.native = _native.NativeTrace()
         self.divides_integers = divides_integers
         self.facts = facts
+        #: Of memory that says which points are in a loop, truth at the cells of the field whose cells they are.
+        self.there: list[tuple[Any, Any]] = []
         #: The first index of cells, and the field whose they are.
         self.cells: list[tuple[Any, Any]] = []
         self.learned: dict[Any, Any] = {}
@@ -176,7 +178,7 @@ class Trace:
         """Where the statement at hand is done, if not everywhere."""
         parts: list[Any] = []
         for scope in self._in_function():
-            parts += [memory for memory in (scope.alive, scope.going) if memory is not None]
+            parts += [self._there(memory) for memory in (scope.alive, scope.going) if memory is not None]
             parts += scope.conditions
         if not parts:
             return None
@@ -551,21 +553,25 @@ class Trace:
             return None
         extents, field = fact
         memory = self.native.memory("u1", [self._known(extent) for extent in extents])
-        true = constant(True, ALL["u1"])._native
         if field is not None:
-            # At the field's cells alone.
             first = self.cell_indices(field)[0]
             true = first.binary("eq", first)
             behind = len(extents) - len(first.shape)
             true = true.unsqueeze(list(range(len(first.shape), len(extents)))) if behind else true
-        self.native.set(memory, true)
+            self.there.append((memory, true))
+        self.native.set(memory, constant(True, ALL["u1"])._native)
         return memory
+
+    def _there(self, memory: Any) -> Any:
+        """What is in such memory: at the cells of the field where the points are its cells."""
+        true = next((true for other, true in self.there if other is memory), None)
+        return memory if true is None else memory.binary("logical_and", true)
 
     def _leave_if_done(self, scope: _Scope) -> None:
         """Ends a loop that every point has left."""
         if scope.alive is None:
             return
-        none = scope.alive.reduce("any", None, False).unary("logical_not")
+        none = self._there(scope.alive).reduce("any", None, False).unary("logical_not")
         self.native.begin_block()
         self.native.break_()
         self.native.end_if(none)
