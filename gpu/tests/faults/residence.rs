@@ -111,7 +111,10 @@ fn a_tree_that_found_no_memory_finds_it_later() {
         let failure = launch_on(&*kernel, &small, &[&tree]).unwrap_err();
         let is_full = matches!(
             failure,
-            KernelFailure::Memory(MemoryError::DeviceFull { .. })
+            KernelFailure::Tree {
+                root: 0,
+                error: MemoryError::DeviceFull { .. }
+            }
         );
         assert!(is_full, "{failure:?}");
     }
