@@ -4,6 +4,9 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static FAILED: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     fn atexit(last: extern "C" fn()) -> c_int;
@@ -11,19 +14,26 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
-/// From now on the process ends with status 1, whatever it was going to say: everything else that ends with it still does.
-pub fn fail() {
+/// Lets `fail` be heard when the process ends. What asks later to be called then is called before.
+pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `last` may be called at the end, and calls nothing that may not.
+        // SAFETY: `last` is a function that lives as long as the process.
         unsafe { atexit(last) };
     });
 }
 
+/// The process ends with status 1, whatever it was going to say.
+pub fn fail() {
+    FAILED.store(true, Ordering::Relaxed);
+}
+
 extern "C" fn last() {
+    if !FAILED.load(Ordering::Relaxed) {
+        return;
+    }
     // SAFETY: no stream means all of them.
     unsafe { fflush(ptr::null_mut()) };
-    // SAFETY: what is registered before this one is the C library's and other packages' own, who are asked for nothing after
-    // they have been left in peace.
+    // SAFETY: ends the process; what asked to be called before `watch` is not.
     unsafe { _exit(1) }
 }

@@ -359,6 +359,31 @@ def test_sums_say_what_is_outside():
             program(np.zeros(4, np.int32))
 
 
+def test_sums_over_more_axes_say_what_is_outside_too():
+    @p.program
+    def known():
+        x = p.input([-1], ti.f32)
+        i, j = p.indices([8, 600])
+        p.scatter_add(x, i + 1, j * 1.0)
+        return x
+
+    @p.program
+    def unknown():
+        x, v = p.input([-1], ti.f32), p.input([-1], ti.f32)
+        i, j = p.indices([8, v.shape[0]])
+        p.scatter_add(x, i + 1, v[j])
+        return x
+
+    nine, eight = np.zeros(9, np.float32), np.zeros(8, np.float32)
+    assert known(nine).tolist() == [0] + [179700] * 8
+    assert unknown(nine, np.ones(700, np.float32)).tolist() == [0] + [700] * 8
+    for program, more in ((known, ()), (unknown, (np.ones(3, np.float32),))):
+        with pytest.raises(IndexError, match="index 8 is outside axis 0 with 8"):
+            program(eight, *more)
+    # Where there is nothing to add, no index counts.
+    assert unknown(eight, np.ones(0, np.float32)).tolist() == [0] * 8
+
+
 def test_truth_values_are_added_by_or():
     @p.program
     def met():
@@ -368,6 +393,15 @@ def test_truth_values_are_added_by_or():
         return seen
 
     assert met(np.array([0, 0, 1], np.int32)).tolist() == [True, True, False]
+
+    @p.program
+    def met_before():
+        i = p.input([-1], ti.i32)
+        seen = p.buffer([3], ti.u1)
+        return p.scatter_add_previous(seen, i, T.ones_like(i).astype(ti.u1)), seen
+
+    before, seen = met_before(np.array([0, 0, 1], np.int32))
+    assert before.tolist() == [False, True, False] and seen.tolist() == [True, True, False]
 
 
 def test_shapes_of_more_elements_than_32_bits_count():

@@ -242,6 +242,7 @@ pub(crate) fn init(
     }
     aerogel_compiler::set_room_aside();
     aerogel_runtime::interrupt::watch();
+    aerogel_runtime::status::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {
         arch: arch_named(arch)?,

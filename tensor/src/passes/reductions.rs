@@ -128,16 +128,21 @@ pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
             return None;
         };
         store.accum?;
-        if store.outside == Outside::Error && !is_inside(program, &all.domain, store) {
-            // Each point is looked at, and says so where it is outside.
-            return None;
-        }
         stores.push(store.clone());
     }
     let kept = kept(program, stores.first()?)?;
     let same = stores
         .iter()
         .all(|s| self::kept(program, s).as_ref() == Some(&kept));
+    // An index outside is an error where there is a value for it, which each point knows.
+    let is_told = |s: &Store| {
+        s.outside != Outside::Error
+            || is_inside(program, &all.domain, s)
+            || has_values(program, &all.domain, &kept)
+    };
+    if !stores.iter().all(is_told) {
+        return None;
+    }
     let targets: IndexSet<_> = stores.iter().map(|s| s.target).collect();
     let reads = |e: Expr| {
         let mut found = false;
@@ -235,6 +240,12 @@ fn is_inside(program: &Program, domain: &[Dim], store: &Store) -> bool {
         }
         _ => false,
     })
+}
+
+/// Whether there surely are points for all indices along the axes that are kept.
+fn has_values(program: &Program, domain: &[Dim], kept: &[u32]) -> bool {
+    let mut reduced = (0..domain.len() as u32).filter(|k| !kept.contains(k));
+    reduced.all(|k| program.const_dim(domain[k as usize]).is_some_and(|n| n > 0))
 }
 
 /// All of a store's target becomes what changes nothing.
@@ -383,13 +394,22 @@ fn loops(
             false => target.index.iter().map(|&e| moved(program, e)).collect(),
         };
         // Where there is no value, an index may be anywhere.
-        let outside = match is_inside(program, &sums.domain, store) {
+        let is_kept = is_inside(program, &sums.domain, store)
+            || has_values(program, &sums.domain, &sums.kept);
+        let outside = match is_kept {
             true => target.outside,
             false => Outside::Zero,
         };
         let before = match first {
             First::Neutral => program.exprs.constant(accum.neutral(ty)),
-            First::Target => program.load(target.target, index.clone(), outside),
+            First::Target => {
+                // It is the store that tells.
+                let read = match outside {
+                    Outside::Error => Outside::Zero,
+                    other => other,
+                };
+                program.load(target.target, index.clone(), read)
+            }
         };
         body.push(Stmt::Set(var, before));
         let value = moved(program, store.value);

@@ -136,6 +136,7 @@ impl Recording {
             // Said as for any store.
             self.store_at(target, index, value, Some(accum), outside, mask)?;
         }
+        let accum = accum.of(self.ty(target));
         let (domain, store, wanted) = self.store_of(target, &operands, Some(accum), outside)?;
         self.note_store(target, store.outside);
         let before = self.program.temporary(self.ty(target), &domain);

@@ -60,6 +60,20 @@ class _Made:
         self.element: Any = None
 
 
+class _Left:
+    """The points that have left a loop, or a turn of it."""
+
+    def __init__(self, memory: Any, cells: Any) -> None:
+        #: True where a point has.
+        self.memory = memory
+        #: Truth at the active cells of a field, if the points are these.
+        self.cells = cells
+
+    def others(self) -> Any:
+        """Where a point is still there."""
+        return self.memory.unary("logical_not") if self.cells is None else self.cells.binary("ne", self.memory)
+
+
 class _Scope:
     """A block: what is true at the points that are in it."""
 
@@ -69,10 +83,10 @@ class _Scope:
         self.is_map = is_map
         #: Conditions that are other at each point.
         self.conditions: list[Any] = []
-        #: In a loop that points leave one by one: where it goes on.
-        self.alive: Any = None
-        #: In a loop some turns of which points leave one by one: where this turn goes on.
-        self.going: Any = None
+        #: In a loop that points leave one by one.
+        self.left: _Left | None = None
+        #: In a loop some turns of which points leave one by one.
+        self.skipped: _Left | None = None
         self.number = -1
         #: What a loop counts.
         self.turn: Tensor | None = None
@@ -97,8 +111,6 @@ class Trace:
         self.native = _native.NativeTrace()
         self.divides_integers = divides_integers
         self.facts = facts
-        #: Of memory that says which points are in a loop, truth at the cells of the field whose cells they are.
-        self.there: list[tuple[Any, Any]] = []
         #: The first index of cells, and the field whose they are.
         self.cells: list[tuple[Any, Any]] = []
         self.learned: dict[Any, Any] = {}
@@ -178,7 +190,7 @@ class Trace:
         """Where the statement at hand is done, if not everywhere."""
         parts: list[Any] = []
         for scope in self._in_function():
-            parts += [self._there(memory) for memory in (scope.alive, scope.going) if memory is not None]
+            parts += [left.others() for left in (scope.left, scope.skipped) if left is not None]
             parts += scope.conditions
         if not parts:
             return None
@@ -259,10 +271,9 @@ class Trace:
             self._store_where(target, keys[0], value, how)
             return
         _refuse_masks(keys)
-        is_row = len(keys) < target.ndim and not (
-            # TensorFrost has no rows.
-            self.divides_integers and any(isinstance(k, Tensor) for k in keys)
-        )
+        # TensorFrost has no rows at computed indices.
+        has_rows = not (self.divides_integers and any(isinstance(k, Tensor) for k in keys))
+        is_row = has_rows and len(keys) < target.ndim
         if is_row or any(_is_part(k) for k in keys):
             index, shape, behind = _items.places(target, keys)
             value = Tensor(value._native.broadcast_to(shape, True))
@@ -526,7 +537,7 @@ class Trace:
             raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
         scope = _Scope(is_loop=True)
         scope.number, self._n_loops = self._n_loops, self._n_loops + 1
-        scope.alive = self._truths(("loop", scope.number))
+        scope.left = self._nobody(("loop", scope.number))
         first, last = lo._native, hi._native
         per_point = lo.ndim > 0 or hi.ndim > 0
         if per_point:
@@ -534,7 +545,7 @@ class Trace:
             # Where there are no points there are no turns.
             first, last = constant(0, ALL["i32"])._native, count._native.reduce("max", None, False)
         var, counter = self.native.begin_loop()
-        scope.going = self._truths(("turn", scope.number))
+        scope.skipped = self._nobody(("turn", scope.number))
         self.scopes.append(scope)
         scope.turn = at = Tensor(counter)
         if per_point:
@@ -546,32 +557,26 @@ class Trace:
         self.scopes.pop()
         self.native.end_loop(var, first, last, 1 if per_point else step)
 
-    def _truths(self, key: Any) -> Any:
-        """Memory in which all is true, if points are known to leave a loop or a turn of it."""
+    def _nobody(self, key: Any) -> _Left | None:
+        """That no point has left, if points are known to leave a loop or a turn of it."""
         fact = self.facts.get(key)
         if fact is None:
             return None
         extents, field = fact
-        memory = self.native.memory("u1", [self._known(extent) for extent in extents])
+        memory, cells = self.native.memory("u1", [self._known(extent) for extent in extents]), None
         if field is not None:
             first = self.cell_indices(field)[0]
-            true = first.binary("eq", first)
-            behind = len(extents) - len(first.shape)
-            true = true.unsqueeze(list(range(len(first.shape), len(extents)))) if behind else true
-            self.there.append((memory, true))
-        self.native.set(memory, constant(True, ALL["u1"])._native)
-        return memory
-
-    def _there(self, memory: Any) -> Any:
-        """What is in such memory: at the cells of the field where the points are its cells."""
-        true = next((true for other, true in self.there if other is memory), None)
-        return memory if true is None else memory.binary("logical_and", true)
+            behind = list(range(len(first.shape), len(extents)))
+            cells = first.binary("eq", first)
+            cells = cells.unsqueeze(behind) if behind else cells
+        self.native.set(memory, constant(False, ALL["u1"])._native)
+        return _Left(memory, cells)
 
     def _leave_if_done(self, scope: _Scope) -> None:
         """Ends a loop that every point has left."""
-        if scope.alive is None:
+        if scope.left is None:
             return
-        none = self._there(scope.alive).reduce("any", None, False).unary("logical_not")
+        none = scope.left.others().reduce("any", None, False).unary("logical_not")
         self.native.begin_block()
         self.native.break_()
         self.native.end_if(none)
@@ -625,14 +630,14 @@ class Trace:
         mask = self.mask()
         if mask is None:
             mask = constant(True, ALL["u1"])._native
-        memory = loop.going if turn_only else loop.alive
-        shape = mask.shape if memory is None else self._stretched([mask, memory])
+        left = loop.skipped if turn_only else loop.left
+        shape = mask.shape if left is None else self._stretched([mask, left.memory])
         key = ("turn" if turn_only else "loop", loop.number)
         fact = ([self._named(extent) for extent in shape], self._field_of(mask))
         if self.facts.get(key) != fact:
             self.learned[key] = fact
             return
-        self.native.set(memory, constant(False, ALL["u1"])._native, mask)
+        self.native.set(left.memory, constant(True, ALL["u1"])._native, mask)
 
     def cell_indices(self, field: Any) -> list[Any]:
         """The index of each active cell of a field along each of its axes."""
