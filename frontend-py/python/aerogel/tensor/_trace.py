@@ -634,7 +634,7 @@ class Trace:
         shape = mask.shape if left is None else self._stretched([mask, left.memory])
         key = ("turn" if turn_only else "loop", loop.number)
         fact = ([self._named(extent) for extent in shape], self._field_of(mask))
-        if self.facts.get(key) != fact:
+        if left is None or self.facts.get(key) != fact:
             self.learned[key] = fact
             return
         self.native.set(left.memory, constant(True, ALL["u1"])._native, mask)
