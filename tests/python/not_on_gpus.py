@@ -22,6 +22,7 @@ NOT_ON_GPUS = {
     "test_windows.py": _WINDOWS,
     "test_window_uses.py": _WINDOWS,
     "test_window_failures.py": _WINDOWS,
+    "test_window_lives.py": _WINDOWS,
     "test_wayland.py": _WINDOWS,
     "test_display_gone.py": _WINDOWS,
     "test_view.py": _WINDOWS,

@@ -144,7 +144,7 @@ def test_one_atomic_for_each_number_and_block(tmp_path):
     assert few["atomics"] == 64 * few["blocks"] and few["blocks"] > 1
     # A copy would have more to clear than each thread clears.
     assert many["atomics"] == 4096
-    texts = [path.read_text() for path in (tmp_path / "ptx").iterdir()]
+    texts = [path.read_text() for path in (tmp_path / "ptx").glob("*.ptx")]
     text = next(text for text in texts if "into_few" in text)
     cleared, added, looked = (text.index(part) for part in ("st.shared", "atom.shared.add.u32", "ld.shared"))
     first = text.index("bar.sync")
