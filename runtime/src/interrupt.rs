@@ -2,17 +2,23 @@
 //!
 //! The handler only sets a flag, if a launch is under way, and calls the handler that was there.
 //! The launcher looks at the flag between chunks, and generated code at every turn of a loop that
-//! may run long; whoever sees it goes home.
+//! may run long; whoever sees it goes home. Where the program handles Ctrl-C itself, the first one of
+//! a launch is left to it: it may want to end later, with all that it has computed.
 #![expect(unsafe_code, reason = "signals are the C library's")]
 
 use std::ffi::c_int;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Not zero when launches shall end.
 pub(crate) static STOP: AtomicU32 = AtomicU32::new(0);
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+/// Whether the program's handler is one that it has brought along.
+static IS_OWN: AtomicBool = AtomicBool::new(false);
+/// How many signals have come since the launches under way began.
+static HEARD: AtomicU32 = AtomicU32::new(0);
 
 const SIGINT: c_int = 2;
 /// The numbers of C's `SIG_DFL` and `SIG_IGN`.
@@ -23,27 +29,45 @@ unsafe extern "C" {
     fn siginterrupt(number: c_int, flag: c_int) -> c_int;
 }
 
-/// Makes SIGINT end kernels from now on, if the program has a handler for it (as Python has).
-pub fn watch() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let ours = on_interrupt as *const () as usize;
-        // SAFETY: the handler does nothing but what a handler may.
-        let previous = unsafe { signal(SIGINT, ours) };
-        if DEFAULT_AND_IGNORE.contains(&previous) {
-            // SAFETY: puts back what was there.
-            unsafe { signal(SIGINT, previous) };
-            return;
-        }
-        PREVIOUS.store(previous, Ordering::Relaxed);
-        // Reads from a terminal must go on ending with the signal.
-        // SAFETY: sets a flag of the handler.
-        unsafe { siginterrupt(SIGINT, 1) };
-    });
+/// Whether some milliseconds have gone by since this was true: time to `watch` again, since a program may give
+/// itself a handler whenever it wants, and looking takes as long as a short launch.
+pub fn is_due() -> bool {
+    static LAST: AtomicI64 = AtomicI64::new(i64::MIN);
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::MonotonicCoarse;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::Monotonic;
+    let now = clock_gettime(clock);
+    let now = now.tv_sec as i64 * 1000 + now.tv_nsec as i64 / 1_000_000;
+    now != LAST.load(Ordering::Relaxed) && LAST.swap(now, Ordering::Relaxed) != now
+}
+
+/// Makes SIGINT end kernels from now on, if the process has a handler for it (as Python has): the first one of a
+/// launch, or, if the handler `is_own` to the program, the second.
+pub fn watch(is_own: bool) {
+    IS_OWN.store(is_own, Ordering::Relaxed);
+    let ours = on_interrupt as *const () as usize;
+    // SAFETY: the handler does nothing but what a handler may.
+    let previous = unsafe { signal(SIGINT, ours) };
+    if previous == ours {
+        return;
+    }
+    if DEFAULT_AND_IGNORE.contains(&previous) {
+        // SAFETY: puts back what was there.
+        unsafe { signal(SIGINT, previous) };
+        return;
+    }
+    PREVIOUS.store(previous, Ordering::Relaxed);
+    // Reads from a terminal must go on ending with the signal.
+    // SAFETY: sets a flag of the handler.
+    unsafe { siginterrupt(SIGINT, 1) };
 }
 
 extern "C" fn on_interrupt(number: c_int) {
-    stop();
+    let is_first = HEARD.fetch_add(1, Ordering::Relaxed) == 0;
+    if !is_first || !IS_OWN.load(Ordering::Relaxed) {
+        stop();
+    }
     let previous = PREVIOUS.load(Ordering::Relaxed);
     if !DEFAULT_AND_IGNORE.contains(&previous) {
         // SAFETY: `signal` said that this is a handler.
@@ -93,6 +117,7 @@ impl Active {
     pub fn begin() -> Self {
         if ACTIVE.fetch_add(1, Ordering::SeqCst) == 0 {
             STOP.store(0, Ordering::SeqCst);
+            HEARD.store(0, Ordering::Relaxed);
         }
         Active
     }

@@ -116,7 +116,9 @@ fn reductions_scans_and_places() {
 fn gathers_and_scatters() {
     let (x, at) = (ints(&[3], &[10, 20, 30]), ints(&[4], &[2, -1, 0, 5]));
     let (mut r, b) = with(&[&x, &at]);
-    let near = r.gather(b[0], 0, &[b[1]], Outside::Clamp, false).unwrap();
+    let near = r
+        .gather(b[0], 0, &[b[1]], Outside::Clamp, false, None)
+        .unwrap();
     assert_eq!(
         result(r.clone(), near, &[&x, &at]),
         ints(&[4], &[30, 10, 10, 30])

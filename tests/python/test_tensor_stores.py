@@ -187,3 +187,88 @@ def test_rows_at_computed_indices():
     assert (stored(planes, cubes) == changed(([1, 2, 2], [1, 0, 1]), [7, 8], cubes)).all()
     with pytest.raises(IndexError, match="index 7 is outside axis 0 with 4"):
         stored(lambda m: m.__setitem__(p.const(7), row))
+
+
+def test_only_points_at_hand_ask_for_elements():
+    """An index that a condition rules out is no error, behind other stores too."""
+
+    @p.program
+    def bumped():
+        x, i = p.input([-1], ti.f32), p.input([-1], ti.i32)
+        y = T.zeros((10,))
+        with p.if_cond(i < x.shape[0]):
+            y[i] = 1.0
+            x[i] = x[i] + 1
+        return x, y
+
+    x = np.zeros(5, np.float32)
+    out, y = bumped(x, np.array([0, 2, 7, 4], np.int32))
+    assert out.tolist() == [1, 0, 1, 0, 1] and y.tolist() == [1, 0, 1, 0, 1] + [0] * 5
+    with pytest.raises(IndexError, match="index -1 is outside axis 0 with 10"):
+        bumped(x, np.array([0, -1], np.int32))[0].tolist()
+
+
+def test_rows_and_functions_ask_at_points_at_hand():
+    @p.program
+    def rows():
+        m, i = p.input([-1, 3], ti.f32), p.input([-1], ti.i32)
+        out = T.zeros((10, 3))
+        with p.if_cond(i < m.shape[0]):
+            row, taken, gathered = m[i], T.take(m, i, axis=0), T.gather(m, i)
+            along = T.take_along_axis(m, T.stack([i, i, i], axis=1), axis=0)
+            out[i] = row + 10 * taken + 100 * gathered + 1000 * along
+        return out, row
+
+    m = np.arange(6, dtype=np.float32).reshape(2, 3)
+    out, row = rows(m, np.array([0, 5, 1], np.int32))
+    assert (out.numpy()[:2] == 1111 * m).all() and not out.numpy()[2:].any()
+    assert row.tolist() == [[0, 1, 2], [0, 0, 0], [3, 4, 5]]
+
+
+def test_points_that_have_left_a_loop_ask_for_nothing():
+    @p.program
+    def summed():
+        x = p.input([-1], ti.f32)
+        (i,) = p.indices([6])
+        s = p.const(0.0)
+        with p.loop(0, 9) as k:
+            with p.if_cond(i + k >= x.shape[0]):
+                p.break_loop()
+            s.val += x[i + k]
+        return s
+
+    assert summed(np.arange(5, dtype=np.float32)).tolist() == [10, 10, 9, 7, 4, 0]
+
+
+def test_indices_of_other_axes_are_asked_where_any_point_is():
+    @p.program
+    def other():
+        x, a, i = p.input([-1], ti.f32), p.input([-1, -1], ti.f32), p.input([-1], ti.i32)
+        s = a * 0.0
+        with p.if_cond(a > 0):
+            s.val = x[i].sum() + a
+        return s
+
+    x, ones = np.arange(5, dtype=np.float32), np.ones((2, 3), np.float32)
+    assert other(x, ones, np.array([1, 3], np.int32)).tolist() == [[5] * 3] * 2
+    with pytest.raises(IndexError, match="index 9"):
+        other(x, ones, np.array([0, 9], np.int32)).tolist()
+    assert other(x, -ones, np.array([0, 9], np.int32)).tolist() == [[0] * 3] * 2
+
+
+def test_what_is_read_where_nothing_is_done_is_zero_at_cells():
+    field = ti.field(ti.i32)
+    ti.root.pointer(ti.i, 8).dense(ti.i, 4).place(field)
+    field[9], field[10] = 3, 30
+
+    @p.program
+    def looked_up():
+        table = p.input([-1], ti.i32)
+        (i,) = p.indices(field)
+        with p.if_cond(field[i] < table.shape[0]):
+            field[i] = table[field[i]]
+        return p.const(0) + 0
+
+    looked_up(np.array([5, 6, 7, 8], np.int32))
+    # The block's other cells are active too, and zero.
+    assert [field[k] for k in (8, 9, 10, 11)] == [5, 8, 30, 5]

@@ -325,9 +325,17 @@ class NativeTensor:
     def slice(self, given: list[tuple[int, int, int, bool]]) -> NativeTensor: ...
     def with_part(self, given: list[tuple[int, int, int, bool]], values: NativeTensor) -> NativeTensor: ...
     def gather(
-        self, first: int, index: list[NativeTensor], mode: str, from_end: bool, name: str = "x[key]"
+        self,
+        first: int,
+        index: list[NativeTensor],
+        mode: str,
+        from_end: bool,
+        name: str = "x[key]",
+        mask: NativeTensor | None = None,
     ) -> NativeTensor: ...
-    def take_along_axis(self, index: NativeTensor, axis: int, mode: str) -> NativeTensor: ...
+    def take_along_axis(
+        self, index: NativeTensor, axis: int, mode: str, mask: NativeTensor | None = None
+    ) -> NativeTensor: ...
     def scatter(
         self, index: list[NativeTensor], values: NativeTensor, how: str, mode: str, is_stored: bool = False
     ) -> NativeTensor: ...

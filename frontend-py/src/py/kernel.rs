@@ -24,7 +24,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
-use super::{error, later, numpy_arrays, numpy_copies, recorder};
+use super::{error, later, numpy_arrays, numpy_copies, recorder, signals};
 use crate::derived::Derived;
 
 #[derive(Default)]
@@ -619,6 +619,7 @@ impl NativeKernel {
             true => later::waiting(settings, instance, &self.name, begin, &memories),
             false => None,
         };
+        signals::heed(py)?;
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
                 args: &args,

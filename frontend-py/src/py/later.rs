@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use super::prepare::Instance;
 use super::program::{self, Settings};
-use super::{error, profile};
+use super::{error, profile, signals};
 
 /// Whether launches may have returned before they ended, since somebody waited last.
 static RETURNED: AtomicBool = AtomicBool::new(false);
@@ -82,6 +82,7 @@ pub(crate) fn waiting(
 /// Waits for all launches, prints what they printed, and raises what the first that failed raises. What the card itself
 /// says is left to who works with it.
 pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
+    signals::heed(py)?;
     let _ = wait(py);
     tell(py)
 }
@@ -89,6 +90,7 @@ pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
 /// As `settle`, for who wants to hear of the card.
 #[pyfunction]
 pub(crate) fn sync(py: Python<'_>) -> PyResult<()> {
+    signals::heed(py)?;
     let waited = wait(py);
     tell(py)?;
     match waited {

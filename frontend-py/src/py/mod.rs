@@ -28,6 +28,7 @@ mod program;
 mod recorder;
 mod recording;
 mod returned;
+mod signals;
 mod signature;
 mod snapshot;
 mod snode;

@@ -24,6 +24,7 @@ use super::host::{PyHost, Watched};
 use super::kernel::NativeKernel;
 use super::profile;
 use super::program::{self, Settings};
+use super::signals;
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use super::summary::{Given, Summary};
@@ -356,6 +357,7 @@ pub(crate) fn compile(
     let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
     // A signal that comes from here on is heard by the compiler, one that came before by Python.
+    signals::heed(py)?;
     let _active = interrupt::Active::begin();
     py.check_signals()?;
     let (mut ends, mut past, mut told_apart) = (None, Vec::new(), Vec::new());

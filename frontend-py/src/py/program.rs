@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 
 use super::error;
 use super::profile;
+use super::signals;
 
 /// The settings of the program.
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +215,7 @@ fn products_named(name: &str) -> PyResult<Products> {
     reason = "keywords of one call from Python"
 )]
 pub(crate) fn init(
+    py: Python<'_>,
     arch: &str,
     cpu: &str,
     debug: bool,
@@ -241,7 +243,7 @@ pub(crate) fn init(
         device.limit(device_memory);
     }
     aerogel_compiler::set_room_aside();
-    aerogel_runtime::interrupt::watch();
+    signals::watch(py)?;
     aerogel_runtime::status::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {

@@ -67,7 +67,8 @@ impl Recording {
     }
 
     /// `x[.., index, ..]`: for each point of the indices' domain the part of `x` that has them along its axes from `first`
-    /// on. Indices below zero count from the end if `from_end`.
+    /// on. Indices below zero count from the end if `from_end`. Of indices that have to be inside it is asked where `mask` is
+    /// true; elsewhere they read zero.
     ///
     /// # Errors
     /// If there are more indices than axes, or their extents do not agree.
@@ -78,6 +79,7 @@ impl Recording {
         index: &[Buffer],
         outside: Outside,
         from_end: bool,
+        mask: Option<Buffer>,
     ) -> Recorded {
         let shape = self.shape(x);
         if first + index.len() > shape.len() {
@@ -87,7 +89,10 @@ impl Recording {
                 shape.len()
             )));
         }
-        let (points, at) = self.indices("gather", index, &shape[first..], outside)?;
+        let (points, mut at) = self.indices("gather", index, &shape[first..], outside)?;
+        if let Some(mask) = mask.filter(|_| outside == Outside::Error) {
+            at.push(self.asked_at(mask, &points, index)?);
+        }
         let mut domain = shape[..first].to_vec();
         domain.extend(&points);
         domain.extend(&shape[first + index.len()..]);
@@ -97,7 +102,8 @@ impl Recording {
                 self.expect_everywhere(index)?;
             }
         }
-        let at = self.moved(&at, first as u32);
+        let mut at = self.moved(&at, first as u32);
+        let asked = at.split_off(index.len());
         let at = at.into_iter().enumerate().map(|(k, e)| {
             if from_end {
                 self.counted_from_end(e, shape[first + k])
@@ -111,7 +117,44 @@ impl Recording {
         all.extend(at);
         all.extend(&axes[first + points.len()..]);
         let value = self.program.load(x, all, outside);
+        let value = self.where_asked(value, asked.first().copied());
         Ok(self.map(&domain, value))
+    }
+
+    /// Whether something is asked of indices at a point of their domain: along axes that they do not have, where it is at any.
+    fn asked_at(&mut self, mask: Buffer, points: &[Dim], index: &[Buffer]) -> Recorded<Expr> {
+        let shape = self.shape(mask);
+        let mut index = index.iter();
+        let meets = !self.is_at_cells(mask) || index.any(|&x| self.is_at_cells(x));
+        let mut left = Vec::new();
+        let mut at = Vec::new();
+        for (k, &dim) in shape.iter().enumerate() {
+            let point = (points.len() + k).checked_sub(shape.len());
+            let is_one = self.program.const_dim(dim) == Some(1);
+            match point.filter(|&p| meets && self.are_equal(dim, points[p])) {
+                Some(p) if !is_one || self.is_at_cells(mask) => {
+                    at.push(self.program.exprs.axis(p as u32));
+                    continue;
+                }
+                None if !is_one => left.push(k as i64),
+                _ => {}
+            }
+            at.push(self.program.exprs.i32(0));
+        }
+        let mask = match left[..] {
+            [] => mask,
+            _ => self.reduce("any", mask, Some(&left), true)?,
+        };
+        Ok(self.element(mask, at))
+    }
+
+    fn where_asked(&mut self, value: Expr, asked: Option<Expr>) -> Expr {
+        let Some(asked) = asked else {
+            return value;
+        };
+        let zero = aerogel_base::Scalar::zero(self.program.exprs.ty(value));
+        let zero = self.program.exprs.constant(zero);
+        self.program.exprs.select(asked, value, zero)
     }
 
     /// Expressions over a domain that stands behind `by` more axes.
@@ -147,6 +190,7 @@ impl Recording {
         index: Buffer,
         axis: i64,
         outside: Outside,
+        mask: Option<Buffer>,
     ) -> Recorded {
         let shape = self.shape(x);
         let axis = self.axis_of("take_along_axis", axis, shape.len())?;
@@ -175,6 +219,11 @@ impl Recording {
             }
         }
         let value = self.program.load(x, at, outside);
+        let asked = match mask.filter(|_| outside == Outside::Error) {
+            Some(mask) => Some(self.asked_at(mask, &domain, &[index])?),
+            None => None,
+        };
+        let value = self.where_asked(value, asked);
         Ok(self.map(&domain, value))
     }
 

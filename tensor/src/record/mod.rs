@@ -189,6 +189,14 @@ impl Recording {
         true
     }
 
+    /// Whether two extents are the same, or have been asked to be.
+    fn are_equal(&self, left: Dim, right: Dim) -> bool {
+        let mut asked = self.program.agreements.iter();
+        left == right
+            || asked
+                .any(|a| (a.left, a.right) == (left, right) || (a.left, a.right) == (right, left))
+    }
+
     /// A value for each point of `domain`.
     pub fn map(&mut self, domain: &[Dim], value: Expr) -> Buffer {
         let axes = self.program.axes(domain.len());

@@ -31,8 +31,24 @@ impl Recording {
             self.element(seed, vec![at])
         });
         let axes = self.program.axes(shape.len());
-        let linear = self.linear(shape, &axes);
-        let counter = self.program.exprs.cast(linear, ScalarType::U32);
+        let n = self.product(shape);
+        let few = self.program.const_dim(n).is_some_and(|n| n <= 1 << 32);
+        let counter = match few {
+            // What goes beyond an `i32` is a `u32` with the same bits.
+            true => {
+                let linear = self.linear(shape, &axes);
+                [
+                    self.program.exprs.cast(linear, ScalarType::U32),
+                    self.word(0),
+                ]
+            }
+            false => {
+                let linear = self.linear_in(ScalarType::U64, shape, &axes);
+                let shift = self.program.exprs.int(ScalarType::U64, 32);
+                let high = self.program.exprs.binary(BinaryOp::UShr, linear, shift);
+                [linear, high].map(|e| self.program.exprs.cast(e, ScalarType::U32))
+            }
+        };
         let value = self.threefry(key, counter);
         Ok(self.map(shape, value))
     }
@@ -41,13 +57,13 @@ impl Recording {
         self.program.exprs.int(ScalarType::U32, i128::from(n))
     }
 
-    /// The first word of Threefry-2x32 of the counter `(counter, 0)`.
-    fn threefry(&mut self, key: [Expr; 2], counter: Expr) -> Expr {
+    /// The first word of Threefry-2x32 of a counter, its low word first.
+    fn threefry(&mut self, key: [Expr; 2], counter: [Expr; 2]) -> Expr {
         let parity = self.word(0x1bd1_1bda);
         let mixed = self.program.exprs.binary(BinaryOp::Xor, key[0], key[1]);
         let mixed = self.program.exprs.binary(BinaryOp::Xor, mixed, parity);
         let keys = [key[0], key[1], mixed];
-        let mut x = [self.add(counter, keys[0]), keys[1]];
+        let mut x = [0, 1].map(|k| self.add(counter[k], keys[k]));
         for round in 0..ROUNDS {
             x[0] = self.add(x[0], x[1]);
             let [left, right] = [TURNS[round % 8], 32 - TURNS[round % 8]].map(|n| self.word(n));

@@ -149,7 +149,7 @@ impl Recording {
     }
 
     /// The same in a type that holds it.
-    fn linear_in(&mut self, ty: ScalarType, dims: &[Dim], index: &[Expr]) -> Expr {
+    pub(crate) fn linear_in(&mut self, ty: ScalarType, dims: &[Dim], index: &[Expr]) -> Expr {
         let zero = self.program.exprs.i32(0);
         let zero = self.program.exprs.cast(zero, ty);
         dims.iter().zip(index).fold(zero, |sum, (&dim, &e)| {

@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import i32, u1
 from aerogel.tensor import _types
-from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, inside, is_number, operands, tracing
 from aerogel.tensor._unknown import outside_of_programs
 
 #: From, by, how many, and whether the axis goes.
@@ -246,7 +246,7 @@ def get(x: Tensor, key: Any) -> Tensor:
     else:
         order = axes + [n for n in range(x.ndim) if n not in computed]
         native, first = native.permute(order), 0
-    out = Tensor(native.gather(first, index, x._outside, True), x._outside)
+    out = Tensor(native.gather(first, index, x._outside, True, mask=at_hand()), x._outside)
     new = [k for k in keys if k is None]
     return _place_new(out, keys, computed, first, together) if new else out
 

@@ -31,6 +31,11 @@ class _Tracing(threading.local):
 tracing = _Tracing()
 
 
+def at_hand() -> Any:
+    """Where the statement of a program that is written now is done, if not everywhere."""
+    return None if tracing.program is None else tracing.program.mask()
+
+
 class Tensor(Methods):
     """Numbers of one type in rows, columns and more axes, computed when they are asked for.
 

@@ -341,11 +341,11 @@ class Trace:
         parts = self.native.parts(x._native)
         if parts and len(index) == len(parts[0].shape):
             # Each number apart, in memory for active cells alone.
-            taken = [self.native.dense(part).gather(0, index, mode, False) for part in parts]
+            taken = [self.native.dense(part).gather(0, index, mode, False, mask=self.mask()) for part in parts]
             out = self._joined(taken, list(x._native.shape[len(index) :]))
             out._outside = x._outside
         else:
-            out = Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
+            out = Tensor(self.native.dense(x._native).gather(0, index, mode, False, mask=self.mask()), x._outside)
         out._made.element = (x, key)
         return out
 

@@ -311,10 +311,19 @@ impl NativeTensor {
         others: &[&Self],
         f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
     ) -> PyResult<Self> {
-        let (buffer, mut session) = self.record(others, |r, x, o| {
+        self.made_of(others, |r, x, o| {
             r.expect_everywhere(&[&[x], o].concat())?;
             f(r, x, o)
-        })?;
+        })
+    }
+
+    /// An operation with one result, which looks itself where its operands have values.
+    fn made_of(
+        &self,
+        others: &[&Self],
+        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
+    ) -> PyResult<Self> {
+        let (buffer, mut session) = self.record(others, f)?;
         let out = self.made(buffer, &mut session);
         drop(session);
         self.noted();
@@ -328,14 +337,10 @@ impl NativeTensor {
         others: &[&Self],
         f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
     ) -> PyResult<Self> {
-        let (buffer, mut session) = self.record(others, |r, x, o| {
+        self.made_of(others, |r, x, o| {
             r.cells_of(name, &[&[x], o].concat())?;
             f(r, x, o)
-        })?;
-        let out = self.made(buffer, &mut session);
-        drop(session);
-        self.noted();
-        Ok(out)
+        })
     }
 
     /// An operation with several results.

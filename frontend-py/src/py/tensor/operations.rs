@@ -376,7 +376,7 @@ impl NativeTensor {
         }
     }
 
-    #[pyo3(signature = (first, index, mode, from_end, name = "x[key]"))]
+    #[pyo3(signature = (first, index, mode, from_end, name = "x[key]", mask = None))]
     fn gather(
         &self,
         first: usize,
@@ -384,6 +384,7 @@ impl NativeTensor {
         mode: &str,
         from_end: bool,
         name: &str,
+        mask: Option<&Self>,
     ) -> PyResult<Self> {
         let mode = outside(mode)?;
         let name = match name {
@@ -391,15 +392,34 @@ impl NativeTensor {
             "gather" => "gather",
             _ => "x[key]",
         };
-        self.point_op(name, &handles(&index), |r, x, o| {
+        let mut others = handles(&index);
+        others.extend(mask);
+        self.made_of(&others, |r, x, o| {
+            let (index, mask) = o.split_at(index.len());
             r.expect_everywhere(&[x])?;
-            called(r, Some(name), |r| r.gather(x, first, o, mode, from_end))
+            r.cells_of(name, index)?;
+            let mask = mask.first().copied();
+            called(r, Some(name), |r| {
+                r.gather(x, first, index, mode, from_end, mask)
+            })
         })
     }
 
-    fn take_along_axis(&self, index: &Self, axis: i64, mode: &str) -> PyResult<Self> {
+    #[pyo3(signature = (index, axis, mode, mask = None))]
+    fn take_along_axis(
+        &self,
+        index: &Self,
+        axis: i64,
+        mode: &str,
+        mask: Option<&Self>,
+    ) -> PyResult<Self> {
         let mode = outside(mode)?;
-        self.op(&[index], |r, x, o| r.take_along_axis(x, o[0], axis, mode))
+        let mut others = vec![index];
+        others.extend(mask);
+        self.made_of(&others, |r, x, o| {
+            r.expect_everywhere(&[x, o[0]])?;
+            r.take_along_axis(x, o[0], axis, mode, o.get(1).copied())
+        })
     }
 
     #[pyo3(signature = (index, values, how, mode, is_stored = false))]

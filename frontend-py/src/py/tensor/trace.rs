@@ -19,7 +19,7 @@ use super::{
 };
 use crate::py::field::NativeField;
 use crate::py::snode::TreeStore;
-use crate::py::{later, program, recorder};
+use crate::py::{later, program, recorder, signals};
 
 /// An extent in Python: a number, or what is known when the program runs.
 pub(super) fn extent<'py>(py: Python<'py>, r: &Recording, dim: Dim) -> PyResult<Bound<'py, PyAny>> {
@@ -597,6 +597,7 @@ impl NativeProgram {
         later::tell(py)?;
         let trees = self.trees.iter().map(|store| store.memory(py));
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
+        signals::heed(py)?;
         let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
         let results = results.map_err(|e| self.traced.ended(py, &e, None))?;
         Ok(results.into_iter().map(leaf).collect())

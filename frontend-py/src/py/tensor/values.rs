@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::ended::Traced;
 use super::{Home, NativeTensor, SESSION, lock, made_for, note};
-use crate::py::{error, program};
+use crate::py::{error, program, signals};
 
 fn failed(py: Python<'_>, e: LazyError) -> PyErr {
     match e {
@@ -71,6 +71,7 @@ fn realise_all(py: Python<'_>, slots: &[u32]) -> PyResult<()> {
     let settings = program::settings(py)?;
     let compiler = program::compiler(py, &settings)?;
     let made_for = made_for(&settings, &compiler);
+    signals::heed(py)?;
     py.detach(|| realise(&SESSION, slots, made_for))
         .map_err(|e| failed(py, e))
 }
