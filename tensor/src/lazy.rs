@@ -293,6 +293,7 @@ impl Session {
         }
         for &(old, new) in &sliced.made {
             next.recording.lines.set(new, self.place(old));
+            next.ones[new] = self.ones[old];
             moved.insert(old, new);
         }
         for (slot, old) in held {
@@ -309,7 +310,6 @@ impl Session {
             };
             next.stores[new] = self.stores[old];
             next.exposed[new] = self.exposed[old];
-            next.ones[new] = self.ones[old];
             next.slots[slot as usize] = Some(new);
             next.holds[new] += 1;
         }

@@ -55,14 +55,18 @@ def run(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("order", ["signal.signal(signal.SIGINT, own); start()", "start(); signal.signal(signal.SIGINT, own)"])
+@pytest.mark.parametrize(
+    "order", ["signal.signal(signal.SIGINT, own); start()", "start(); signal.signal(signal.SIGINT, own)"]
+)
 def test_a_handler_of_the_programs_own_lets_a_kernel_end(run, order):
     """It may want to keep what has been computed so far."""
     program = f"{order}\nn = long_enough()\npress(0.3)\nprint(turns(n) == n, HEARD == [signal.SIGINT], turns(3))"
     assert run(program) == ["True", "True", "3"]
 
 
-@pytest.mark.parametrize("order", ["signal.signal(signal.SIGINT, own); start()", "start(); signal.signal(signal.SIGINT, own)"])
+@pytest.mark.parametrize(
+    "order", ["signal.signal(signal.SIGINT, own); start()", "start(); signal.signal(signal.SIGINT, own)"]
+)
 def test_who_presses_twice_ends_it(run, order):
     program = f"""{order}
 turns(3)

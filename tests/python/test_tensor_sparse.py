@@ -353,3 +353,90 @@ def test_fields_that_cannot_grow():
         grow(np.arange(4096, dtype=np.int32))
     grow(np.arange(4096, dtype=np.int32))
     assert x[4 * 4095, 0, 0] == 7 == x[0, 0, 0]
+
+
+def test_values_that_are_set_at_cells_take_memory_for_these():
+    (x,) = fields("pointer", ti.f32)
+    x[5, 6, 7], x[16000, 3, 4] = 1, 10
+
+    @p.program
+    def counted():
+        i, j, k = p.indices(x)
+        n, last = p.const(0.0), x[i, j, k] * 2
+        with p.loop(100):
+            with p.if_cond(n > x[i, j, k]):
+                p.break_loop()
+            n.val += 1.0
+        with p.if_cond(last > 5):
+            last.val += 1.0
+        x[i, j, k] = n
+        return n.sum(), last.max()
+
+    mask, others = active(x)
+    total, last = counted()
+    # At every other cell x is 0, and the loop is left after one turn.
+    assert total == 2 + 11 + (mask.sum() + others - 2) and last == 21
+    assert x[5, 6, 7] == 2 and x[16000, 3, 4] == 11
+    assert in_trees(counted)
+
+
+def test_memory_is_everywhere_where_cells_are_not_all():
+    x = ti.field(ti.f32)
+    ti.root.pointer(ti.i, 8).bitmasked(ti.i, 4).place(x)
+    x[5], x[30] = 1, 10
+
+    @p.program
+    def spread():
+        n = p.const(1.0)
+        with p.loop(3):
+            (i,) = p.indices(x)
+            n.val += x[i]
+            x[(i + 1) % 32] = 1.0
+        return n, n.sum()
+
+    @p.program
+    def stored():
+        (i,) = p.indices(x)
+        n = p.const(1.0)
+        with p.loop(3):
+            n.val += x[i]
+            n[i] = n[i] + 1
+        n[2] = 7
+        return n
+
+    def other(n, there):
+        for _ in range(3):
+            n[there] += values[there] + 1
+        n[2] = 7
+        return n
+
+    n, total = spread()
+    expected = np.ones(32, np.float32)
+    values = np.zeros(32, np.float32)
+    values[[5, 30]] = 1, 10
+    there = values != 0
+    for _ in range(3):
+        expected[there] += values[there]
+        values[(np.flatnonzero(there) + 1) % 32] = 1
+        there |= np.roll(there, 1)
+    assert (n.numpy() == expected).all() and total == expected.sum()
+    assert (stored().numpy() == other(np.ones(32, np.float32), there)).all()
+
+
+def test_vectors_are_set_at_cells():
+    v = ti.Vector.field(2, ti.f32)
+    ti.root.pointer(ti.i, 8).bitmasked(ti.i, 4).place(v)
+    v[3], v[9] = [1, 2], [3, 4]
+
+    @p.program
+    def doubled():
+        (i,) = p.indices(v)
+        u = v[i]
+        with p.loop(2):
+            u.val = u * 2
+        with p.if_cond(ti.tensor.norm(u, axis=-1) > 10):
+            u.val += 1
+        return u, u.sum()
+
+    u, total = doubled()
+    assert total == 42 and u[3].tolist() == [4, 8] and u[9].tolist() == [13, 17] and not u[4].numpy().any()

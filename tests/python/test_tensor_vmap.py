@@ -530,3 +530,19 @@ def test_what_a_library_gave_stays_for_those_who_left_a_loop():
     program = p.program(lambda: ti.vmap(body)(p.input([-1, 2, 2], ti.f64), p.input([-1], ti.i32)))
     got = program(given, n).numpy()
     assert np.allclose(got, [np.eye(2) / 2, np.eye(2) / 12, np.zeros((2, 2))])
+
+
+def test_what_left_a_mapped_function_has_no_numbers_later_either():
+    kept = []
+
+    def leaves(x):
+        kept.append(x * 2)
+        return x + 1
+
+    assert t.vmap(leaves)(t.arange(3)).tolist() == [1, 2, 3]
+    # What nobody holds is dropped as many more are made.
+    for k in range(200):
+        more = [t.asarray(float(k)) + n for n in range(50)]
+        more[0].item()
+    with pytest.raises(ValueError, match="stands for one of many"):
+        kept[0].tolist()

@@ -130,7 +130,21 @@ impl Recording {
         field.is_some_and(|field| !self.program.sparse_nodes(field).is_empty())
     }
 
-    pub(super) fn note_at_cells(&mut self, x: Buffer, field: Buffer) {
+    /// How often cells of each sparse node may have become active.
+    pub fn activations(&self) -> Vec<u32> {
+        self.cells.changes.values().copied().collect()
+    }
+
+    /// Whether cells of a field may have become active since that was so.
+    pub fn has_activated(&self, field: Buffer, before: &[u32]) -> bool {
+        let nodes = self.cells.changes.iter().enumerate();
+        let mut changed = nodes.filter(|(k, (_, n))| before.get(*k) != Some(*n));
+        let own = self.program.sparse_nodes(field);
+        changed.any(|(_, (node, _))| own.contains(node))
+    }
+
+    /// Notes that a buffer has values at the active cells of a field alone.
+    pub fn note_at_cells(&mut self, x: Buffer, field: Buffer) {
         let changes = self.changes(field, &self.cells.changes);
         self.cells.at.insert(x, (field, changes));
     }

@@ -47,6 +47,7 @@ impl Recording {
         }
         let mut operands = vec![value];
         operands.extend(mask);
+        operands.extend(Some(target).filter(|&x| self.is_at_cells(x)));
         self.stays_at_cells("x.val = value", &operands, &shape)?;
         let cells = self.cells_of("x.val = value", &operands)?;
         let mut new = self.at_point(value, shape.len());

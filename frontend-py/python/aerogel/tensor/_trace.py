@@ -13,6 +13,7 @@ from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
 from aerogel.tensor import _items, _shapes, _types, _unknown
+from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
 
@@ -30,67 +31,8 @@ class Extent(Tensor):
         self._dim = dim
 
 
-class _Named:
-    """An extent of a trace; the same in words is the same."""
-
-    __slots__ = ("dim", "native", "text")
-
-    def __init__(self, native: Any, dim: Any) -> None:
-        self.native = native
-        self.dim = dim
-        self.text = native.dim_text(dim)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Named) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-
-class _Made:
-    """How a tensor of a program came about."""
-
-    __slots__ = ("depth", "element", "is_memory", "number")
-
-    def __init__(self, number: int, depth: int, is_memory: bool) -> None:
-        self.number = number
-        self.depth = depth
-        self.is_memory = is_memory
-        #: Of what it is the elements, and at which indices, if it is.
-        self.element: Any = None
-
-
-class _Left:
-    """The points that have left a loop, or a turn of it."""
-
-    def __init__(self, memory: Any, cells: Any) -> None:
-        #: True where a point has.
-        self.memory = memory
-        #: Truth at the active cells of a field, if the points are these.
-        self.cells = cells
-
-    def others(self) -> Any:
-        """Where a point is still there."""
-        return self.memory.unary("logical_not") if self.cells is None else self.cells.binary("ne", self.memory)
-
-
-class _Scope:
-    """A block: what is true at the points that are in it."""
-
-    def __init__(self, is_loop: bool = False, is_map: bool = False) -> None:
-        self.is_loop = is_loop
-        #: In a function of one of many, which knows nothing of what is around it.
-        self.is_map = is_map
-        #: Conditions that are other at each point.
-        self.conditions: list[Any] = []
-        #: In a loop that points leave one by one.
-        self.left: _Left | None = None
-        #: In a loop some turns of which points leave one by one.
-        self.skipped: _Left | None = None
-        self.number = -1
-        #: What a loop counts.
-        self.turn: Tensor | None = None
-
+#: In place of a field: memory has elements at all places, not at the cells of a field alone.
+_EVERYWHERE = "everywhere"
 
 _CONSTANT = "is a constant of the program: copy it there, as by `x = outside + 0`, or make it an `input`"
 
@@ -114,12 +56,14 @@ class Trace:
         #: The first index of cells, and the field whose they are.
         self.cells: list[tuple[Any, Any]] = []
         self.learned: dict[Any, Any] = {}
+        #: How often cells had become active when what is learned to be memory was made.
+        self._set_at: dict[int, Any] = {}
         self.inputs: list[Any] = []
         #: What each input of the recording is given: a tensor that the function took from outside, or nothing yet.
         self.given: list[Any] = []
         self._constants: dict[int, Any] = {}
         self.input_shapes: dict[Any, tuple[int, int]] = {}
-        self.scopes: list[_Scope] = []
+        self.scopes: list[Scope] = []
         #: The extents and the points of the kernel at hand.
         self.kernel: Any = None
         #: Which results are complex.
@@ -134,14 +78,18 @@ class Trace:
     def made(self, tensor: Tensor) -> None:
         """Notes a tensor; it becomes memory if it is known to change in a block."""
         number, self._count = self._count, self._count + 1
-        tensor._made = _Made(number, len(self.scopes), number in self.facts)
+        tensor._made = Made(number, len(self.scopes), self.native.activations())
         if number in self.facts:
-            self._to_memory(tensor, [self._known(extent) for extent in self.facts[number]])
+            extents, field = self.learned[number] = self.facts[number]
+            self._set_at[number] = tensor._made.activations
+            field = None if field is _EVERYWHERE else field
+            self._to_memory(tensor, [self._known(extent) for extent in extents], field)
         self.native.note()
 
-    def _to_memory(self, tensor: Tensor, shape: list[Any]) -> None:
-        memory = self.native.memory(tensor._native.dtype, shape)
-        self.native.set(memory, self.native.dense(tensor._native))
+    def _to_memory(self, tensor: Tensor, shape: list[Any], field: Any = None) -> None:
+        """Makes memory of a tensor: at the active cells of a field, if it is set there alone."""
+        memory = self.native.memory(tensor._native.dtype, shape, None if field is None else self._scalar(field))
+        self.native.set(memory, self.native.dense(tensor._native) if field is None else tensor._native)
         tensor._native = memory
         tensor._made.is_memory = True
         self.native.note()
@@ -161,7 +109,7 @@ class Trace:
 
     def _named(self, extent: Any) -> Any:
         """An extent that another trace understands."""
-        return extent if isinstance(extent, int) else _Named(self.native, extent)
+        return extent if isinstance(extent, int) else Named(self.native, extent)
 
     def shape(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Extents for the program that is traced."""
@@ -203,7 +151,7 @@ class Trace:
         """What the loops around the statement at hand count, outermost first."""
         return [scope.turn for scope in self.scopes if scope.turn is not None]
 
-    def _in_function(self) -> list[_Scope]:
+    def _in_function(self) -> list[Scope]:
         """The blocks of the innermost function that `vmap` calls, or all."""
         first = max((k for k, scope in enumerate(self.scopes) if scope.is_map), default=0)
         return self.scopes[first:]
@@ -217,7 +165,7 @@ class Trace:
 
     def begin_vmap(self) -> tuple[Any, int]:
         """Begins what a function says of one of many: what ends it takes this."""
-        self.scopes.append(_Scope(is_map=True))
+        self.scopes.append(Scope(is_map=True))
         return self.native, self.native.begin_vmap()
 
     def drop_vmap(self, n_before: int) -> None:
@@ -230,11 +178,17 @@ class Trace:
         self._own(target)
         new = _kept(value, target.dtype)._native
         mask = self.mask()
+        if mask is not None and self._field_of(mask) is not None:
+            rank = len(mask.shape)
+            whole = max(target._native.shape, new.shape, key=len)
+            if len(whole) > rank and whole[:rank] == mask.shape:
+                # What is asked of a cell is asked of all its numbers.
+                mask = mask.unsqueeze(list(range(rank, len(whole))))
         shape = self._stretched([target._native, new, *([] if mask is None else [mask])])
         made = target._made
         if not made.is_memory or shape != target._native.shape:
             if made.depth < len(self.scopes):
-                self.learned[made.number] = [self._named(extent) for extent in shape]
+                self._learn(target, shape, None if mask is None else self._field_of(mask), self._field_of(new))
             elif mask is None:
                 # Another value at the same place of the program.
                 target._native = self.native.read(new) if made.is_memory else new
@@ -242,6 +196,30 @@ class Trace:
             self._to_memory(target, list(shape))
         self.native.set(target._native, new, mask)
         self.native.note()
+
+    def _learn(self, target: Tensor, shape: tuple[Any, ...], *fields: Any) -> None:
+        """Notes that a tensor is memory from the first on: at the cells where it is set, if it is stretched to them."""
+        number, native = target._made.number, target._native
+        own = self._field_of(native)
+        fields = (own,) if own is not None else fields if len(native.shape) < len(shape) else ()
+        field = next((f for f in fields if f is not None), None)
+        if number in self.facts and self.facts[number][1] not in (None, field):
+            field = _EVERYWHERE
+        self.learned[number] = ([self._named(extent) for extent in shape], field)
+        self._set_at[number] = target._made.activations
+
+    def lessons(self) -> dict[Any, Any]:
+        """What the next time a function is traced has to know besides what is known."""
+        for number, activations in self._set_at.items():
+            extents, field = self.learned[number]
+            if field is None or field is _EVERYWHERE:
+                continue
+            first = [first for first, own in self.cells if own is field][:1]
+            sparse = all(map(self.native.is_sparse, first))
+            # Once a store makes cells active, they are not those that there were at first.
+            if not sparse or self.native.has_activated(self._scalar(field), activations):
+                self.learned[number] = (extents, _EVERYWHERE)
+        return {k: v for k, v in self.learned.items() if self.facts.get(k) != v}
 
     def _stretched(self, natives: list[Any]) -> tuple[Any, ...]:
         out: list[Any] = []
@@ -257,7 +235,12 @@ class Trace:
         made = target._made
         if not made.is_memory:
             if made.depth < len(self.scopes):
-                self.learned[made.number] = [self._named(extent) for extent in target._native.shape]
+                self._learn(target, target._native.shape)
+            self._to_memory(target, list(target._native.shape))
+        elif self._field_of(target._native) is not None:
+            # It is stored to at other indices than those of cells.
+            self.learned[made.number] = ([self._named(extent) for extent in target._native.shape], _EVERYWHERE)
+            self._set_at.pop(made.number, None)
             self._to_memory(target, list(target._native.shape))
 
     def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
@@ -535,7 +518,7 @@ class Trace:
             raise TypeError(f"the bounds of a loop are integers, not {lo.dtype} and {hi.dtype}: round them by `astype`")
         if not isinstance(step, int) or step == 0:
             raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
-        scope = _Scope(is_loop=True)
+        scope = Scope(is_loop=True)
         scope.number, self._n_loops = self._n_loops, self._n_loops + 1
         scope.left = self._nobody(("loop", scope.number))
         first, last = lo._native, hi._native
@@ -557,7 +540,7 @@ class Trace:
         self.scopes.pop()
         self.native.end_loop(var, first, last, 1 if per_point else step)
 
-    def _nobody(self, key: Any) -> _Left | None:
+    def _nobody(self, key: Any) -> Left | None:
         """That no point has left, if points are known to leave a loop or a turn of it."""
         fact = self.facts.get(key)
         if fact is None:
@@ -570,9 +553,9 @@ class Trace:
             cells = first.binary("eq", first)
             cells = cells.unsqueeze(behind) if behind else cells
         self.native.set(memory, constant(False, ALL["u1"])._native)
-        return _Left(memory, cells)
+        return Left(memory, cells)
 
-    def _leave_if_done(self, scope: _Scope) -> None:
+    def _leave_if_done(self, scope: Scope) -> None:
         """Ends a loop that every point has left."""
         if scope.left is None:
             return
@@ -588,7 +571,7 @@ class Trace:
             condition = condition.astype("u1")
         # Memory that the block changes decides no more.
         held = self.native.read(condition._native) if condition._made.is_memory else condition._native
-        scope = _Scope()
+        scope = Scope()
         if condition.ndim == 0 and self.mask() is None:
             self.native.begin_block()
             self.scopes.append(scope)
@@ -604,7 +587,7 @@ class Trace:
         self.scopes.pop()
 
     @contextlib.contextmanager
-    def _whole(self, scope: _Scope) -> Iterator[None]:
+    def _whole(self, scope: Scope) -> Iterator[None]:
         """A block whose statements are all known: not those of one that an exception leaves."""
         try:
             yield
@@ -641,10 +624,13 @@ class Trace:
 
     def cell_indices(self, field: Any) -> list[Any]:
         """The index of each active cell of a field along each of its axes."""
-        scalar = field.get_scalar_field(0) if isinstance(field, MatrixField) else field
-        natives = self.native.cell_indices(self.native.field(scalar))
+        natives = self.native.cell_indices(self._scalar(field))
         self.cells.append((natives[0], field))
         return natives
+
+    def _scalar(self, field: Any) -> Any:
+        """A field of one number for each cell of a field's."""
+        return self.native.field(field.get_scalar_field(0) if isinstance(field, MatrixField) else field)
 
     def _field_of(self, native: Any) -> Any:
         """The field of Python's at whose active cells a value is, if it is at some."""

@@ -63,6 +63,13 @@ class Program:
                 trace.is_complex = [isinstance(r, ComplexTensor) for r in given]
                 planes = [p for r in given for p in ((r.real, r.imag) if isinstance(r, ComplexTensor) else (r,))]
                 natives = [trace.native.read(trace.native.dense(p._native)) for p in planes]
+            except Exception:
+                # What it means may depend on what it has taught.
+                new = trace.lessons()
+                if not new:
+                    raise
+                facts.update(new)
+                continue
             finally:
                 _native.set_recorder(outer)
                 tracing.trace = tracing.program = None
@@ -71,7 +78,7 @@ class Program:
                     "an exception left a block of the program (a loop, a branch) and was caught outside of it: what "
                     "the block does is not known then. Catch it inside"
                 )
-            new = {k: v for k, v in trace.learned.items() if facts.get(k) != v}
+            new = trace.lessons()
             if not new:
                 return trace, trace.native.finish(natives), many, results is None
             facts.update(new)

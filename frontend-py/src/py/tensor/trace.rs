@@ -315,6 +315,17 @@ impl NativeTrace {
         Ok(lock(self.recording()).is_sparse(x))
     }
 
+    /// How often stores may have made cells active so far.
+    fn activations(&self) -> Vec<u32> {
+        lock(self.recording()).activations()
+    }
+
+    /// Whether they may have made cells of a field active since then.
+    fn has_activated(&self, field: &NativeTensor, before: Vec<u32>) -> PyResult<bool> {
+        let field = self.buffer(field)?;
+        Ok(lock(self.recording()).has_activated(field, &before))
+    }
+
     /// What comes from outside; an extent of -1 is known when the program runs, one of the program is asked to be equal.
     fn input(
         &self,
@@ -418,11 +429,21 @@ impl NativeTrace {
     }
 
     /// Memory of the program's own.
-    fn memory(&self, dtype: &str, shape: Vec<Extent<'_>>) -> PyResult<NativeTensor> {
+    #[pyo3(signature = (dtype, shape, field = None))]
+    fn memory(
+        &self,
+        dtype: &str,
+        shape: Vec<Extent<'_>>,
+        field: Option<&NativeTensor>,
+    ) -> PyResult<NativeTensor> {
         let ty = scalar_type(dtype)?;
+        let field = field.map(|field| self.buffer(field)).transpose()?;
         let mut r = lock(self.recording());
         let shape = dims(&mut r, &shape);
         let buffer = r.program.temporary(ty, &shape);
+        if let Some(field) = field {
+            r.note_at_cells(buffer, field);
+        }
         drop(r);
         Ok(self.tensor(buffer))
     }

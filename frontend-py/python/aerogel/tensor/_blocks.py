@@ -1,0 +1,72 @@
+"""Blocks of a program while it is traced, and what is noted of its tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aerogel.tensor._tensor import Tensor
+
+
+class Named:
+    """An extent of a trace; the same in words is the same."""
+
+    __slots__ = ("dim", "native", "text")
+
+    def __init__(self, native: Any, dim: Any) -> None:
+        self.native = native
+        self.dim = dim
+        self.text = native.dim_text(dim)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class Made:
+    """How a tensor of a program came about."""
+
+    __slots__ = ("activations", "depth", "element", "is_memory", "number")
+
+    def __init__(self, number: int, depth: int, activations: Any) -> None:
+        self.number = number
+        self.depth = depth
+        self.is_memory = False
+        #: How often stores may have made cells active by then.
+        self.activations = activations
+        #: Of what it is the elements, and at which indices, if it is.
+        self.element: Any = None
+
+
+class Left:
+    """The points that have left a loop, or a turn of it."""
+
+    def __init__(self, memory: Any, cells: Any) -> None:
+        #: True where a point has.
+        self.memory = memory
+        #: Truth at the active cells of a field, if the points are these.
+        self.cells = cells
+
+    def others(self) -> Any:
+        """Where a point is still there."""
+        return self.memory.unary("logical_not") if self.cells is None else self.cells.binary("ne", self.memory)
+
+
+class Scope:
+    """A block: what is true at the points that are in it."""
+
+    def __init__(self, is_loop: bool = False, is_map: bool = False) -> None:
+        self.is_loop = is_loop
+        #: In a function of one of many, which knows nothing of what is around it.
+        self.is_map = is_map
+        #: Conditions that are other at each point.
+        self.conditions: list[Any] = []
+        #: In a loop that points leave one by one.
+        self.left: Left | None = None
+        #: In a loop some turns of which points leave one by one.
+        self.skipped: Left | None = None
+        self.number = -1
+        #: What a loop counts.
+        self.turn: Tensor | None = None
