@@ -273,6 +273,21 @@ fn what_a_point_has_stored_it_reads_from_a_variable() {
 }
 
 #[test]
+fn what_a_branch_keeps_inside_stays_in_it() {
+    let text = r#"
+        in b0 "x": f32[8]
+        in b1 "y": f32[4]
+        for [8] {
+          if lt(i0, i32(4)) {
+            loop x0 in i32(0), i32(9), 1 { b1[i0] = add(b1[i0], b0[i0]) }
+          }
+          b0[i0] = f32(0)
+        }
+    "#;
+    insta::assert_snapshot!(body(&after("registers", text)), @"");
+}
+
+#[test]
 fn what_nobody_asks_for_is_left_out() {
     let text = r#"
         in b0 "x": f32[4]

@@ -11,7 +11,7 @@ use indexmap::IndexSet;
 use super::fuse::{is_own, touches};
 use super::uses::{Touched, map_exprs};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, For, Program, Stmt, Store, Var};
+use crate::program::{Buffer, Dim, For, Program, Stmt, Store, Var};
 
 /// Moves places into variables.
 pub(super) fn run(program: &mut Program) {
@@ -50,14 +50,28 @@ fn places(program: &mut Program, all: &mut For) {
             continue;
         };
         let fixed = is_fixed(&program.exprs, &index) && is_own(program, &index, &all.domain);
+        // Where it is touched in branches alone, these may be what keeps it inside.
+        let is_stored = |stmt: &Stmt| matches!(stmt, Stmt::Store(s) if s.target == buffer);
+        let is_inside =
+            all.body.iter().any(is_stored) || is_within(program, &index, buffer, &all.domain);
         if plain
             && fixed
+            && is_inside
             && plain_stores(&all.body, buffer)
             && n_accesses(program, &all.body, buffer) > 1
         {
             keep(program, all, buffer, index);
         }
     }
+}
+
+/// Whether indices are axes as long as a buffer's.
+fn is_within(program: &Program, index: &[Expr], buffer: Buffer, domain: &[Dim]) -> bool {
+    let mut axes = index.iter().zip(&program.buffers[buffer].shape);
+    axes.all(|(&e, &dim)| match program.exprs[e] {
+        ExprDef::Axis(k) => domain[k as usize] == dim,
+        _ => false,
+    })
 }
 
 /// Whether indices are the same as long as a point runs.

@@ -59,6 +59,13 @@ impl Recording {
                 return self.types_error("concat", parts, "tensors of one type");
             }
         }
+        let known = parts
+            .iter()
+            .map(|&part| self.program.const_dim(self.shape(part)[axis]));
+        if let Some(n) = known.sum::<Option<u64>>() {
+            let whole = self.program.size(n);
+            self.expect_counted("`concat`", &[whole])?;
+        }
         // Where each part begins, and the end.
         let mut starts = vec![self.program.exprs.i32(0)];
         for (k, &part) in parts.iter().enumerate() {

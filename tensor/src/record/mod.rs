@@ -189,6 +189,25 @@ impl Recording {
         true
     }
 
+    /// Refuses extents that indices do not count; those that only the run knows are looked at there.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn expect_counted(&self, op: &str, shape: &[Dim]) -> Recorded<()> {
+        let is_long = |&d: &Dim| {
+            let n = self.program.const_dim(d);
+            n.is_some_and(|n| i32::try_from(n).is_err())
+        };
+        if !shape.iter().any(is_long) {
+            return Ok(());
+        }
+        let (op, shape) = (self.name_of(op), self.shape_text(shape));
+        let most = i32::MAX;
+        Err(RecordError::Value(format!(
+            "{op}: the shape is {shape}, and indices go up to {most}"
+        )))
+    }
+
     /// Whether two extents are the same, or have been asked to be.
     fn are_equal(&self, left: Dim, right: Dim) -> bool {
         let mut asked = self.program.agreements.iter();

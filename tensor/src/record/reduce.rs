@@ -153,8 +153,20 @@ impl Recording {
 
     /// How many numbers one is made of, as a float.
     fn count(&mut self, at: &Axes, ty: ScalarType) -> Expr {
-        let n = self.product(&at.domain[at.n_kept..]);
-        let n = self.program.extent(n);
+        let dims = &at.domain[at.n_kept..];
+        let n = self.product(dims);
+        let known = self.program.const_dim(n);
+        if known.is_some_and(|n| i32::try_from(n).is_ok()) {
+            let n = self.program.extent(n);
+            return self.program.exprs.cast(n, ty);
+        }
+        // Several axes may have more elements than an index counts.
+        let one = self.number(ScalarType::F64, 1.0);
+        let n = dims.iter().fold(one, |n, &dim| {
+            let extent = self.program.extent(dim);
+            let extent = self.program.exprs.cast(extent, ScalarType::F64);
+            self.mul(n, extent)
+        });
         self.program.exprs.cast(n, ty)
     }
 
@@ -244,6 +256,18 @@ impl Recording {
     /// If there is no such axis.
     pub fn count_nonzero(&mut self, x: Buffer, axes: Option<&[i64]>, keepdims: bool) -> Recorded {
         let at = self.reduced("count_nonzero", x, axes, keepdims)?;
+        let n = self.product(&at.domain[at.n_kept..]);
+        if self
+            .program
+            .const_dim(n)
+            .is_some_and(|n| i32::try_from(n).is_err())
+        {
+            return Err(RecordError::Value(format!(
+                "`count_nonzero`: there may be more than {} of them, which its type counts to: take the sum of `x != 0` in \
+                 another one",
+                i32::MAX
+            )));
+        }
         let element = self.element(x, at.index.clone());
         let truth = self.truth(element);
         let one = self.program.exprs.cast(truth, ScalarType::I32);

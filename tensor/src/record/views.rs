@@ -63,18 +63,7 @@ impl Recording {
                 "`reshape`: {from} has {n} elements, {to} has {m}"
             )));
         }
-        let is_long = |&d: &Dim| {
-            self.program
-                .const_dim(d)
-                .is_some_and(|n| n > i32::MAX as u64)
-        };
-        if to.iter().any(is_long) {
-            let to = self.shape_text(to);
-            return Err(RecordError::Value(format!(
-                "`reshape`: the shape is {to}, and indices go up to {}",
-                i32::MAX
-            )));
-        }
+        self.expect_counted("`reshape`", to)?;
         let axes = self.program.axes(to.len());
         let index = self.index_of_reshaped(&from, to, &axes);
         self.view(x, to, index)

@@ -323,7 +323,11 @@ impl NativeTensor {
         others: &[&Self],
         f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
     ) -> PyResult<Self> {
-        let (buffer, mut session) = self.record(others, f)?;
+        let (buffer, mut session) = self.record(others, |r, x, o| {
+            let out = f(r, x, o)?;
+            r.expect_counted("a tensor", &r.shape(out))?;
+            Ok(out)
+        })?;
         let out = self.made(buffer, &mut session);
         drop(session);
         self.noted();
