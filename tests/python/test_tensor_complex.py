@@ -292,3 +292,105 @@ def test_functions_of_large_and_small_numbers(dtype):
                 a,
                 b,
             )
+
+
+INVERSES = {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh,
+}  # fmt: skip
+
+
+def _of_all_sizes(n, most=30, least=-30):
+    """Numbers with parts of all sizes and signs, and numbers close to where roots and logarithms have their branches."""
+    rng = np.random.default_rng(n)
+    re, im = 10 ** rng.uniform(least, most, (2, n)) * rng.choice([-1, 1], (2, n))
+    near = rng.choice([1, -1, 1j, -1j], n) * (
+        1 + 10 ** rng.uniform(-16, 0, n) * np.exp(2j * np.pi * rng.uniform(size=n))
+    )
+    return np.concatenate([re + 1j * im, near, re + 0j, 1j * im])
+
+
+@pytest.mark.parametrize("fast_math", [True, False])
+@pytest.mark.parametrize("name", INVERSES)
+def test_inverse_functions_have_all_digits(name, fast_math):
+    ti.init(arch=ti.cpu, fast_math=fast_math)
+    z = _of_all_sizes(1000)
+    got, want = getattr(xp, name)(xp.asarray(z)).numpy(), INVERSES[name](z)
+    assert (abs(got - want) <= 8 * np.finfo(float).eps * abs(want)).all()
+    # As those in double precision, rounded.
+    z = z.astype(np.complex64)
+    got, want = getattr(T, name)(T.asarray(z)).numpy(), INVERSES[name](z.astype(complex))
+    assert got.dtype == np.complex64
+    assert (abs(got - want) <= np.finfo(np.float32).eps * abs(want)).all()
+    z = _of_all_sizes(1000, 307, -300)
+    got, want = getattr(T, name)(T.asarray(z)).numpy(), INVERSES[name](z)
+    assert (abs(got - want) <= 8 * np.finfo(float).eps * abs(want)).all()
+
+
+@pytest.mark.parametrize("fast_math", [True, False])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", INVERSES)
+def test_branches_of_inverse_functions(name, dtype, fast_math):
+    ti.init(arch=ti.cpu, fast_math=fast_math)
+    values = [0.0, 0.5, 1.0, 2.0, 1e30, np.inf, np.nan]
+    values = np.array(values + [-v for v in values])
+    z = np.empty((len(values),) * 2, dtype)
+    z.real, z.imag = values[:, None], values
+    got = getattr(T, name)(T.asarray(z)).numpy()
+    with np.errstate(all="ignore"):
+        want = INVERSES[name](z.astype(complex)).astype(dtype)
+    for a, b in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(abs(a), abs(b), rtol=4 * np.finfo(dtype).eps)
+        # C does not say which sign a part beside NaN has.
+        known = ~np.isnan(z.real) & ~np.isnan(z.imag)
+        assert np.array_equal(np.signbit(a)[known], np.signbit(b)[known])
+
+
+def test_inverse_functions_of_one_of_many_and_in_programs():
+    z = numbers(3, 4)
+
+    @p.program
+    def angles():
+        x = p.input([-1, 4], ti.f64)
+        return T.asin(T.fft.fft(x))
+
+    close(ti.vmap(T.acosh)(T.asarray(z)), np.arccosh(z))
+    close(angles(z.real.copy()), np.arcsin(np.fft.fft(z.real)))
+
+
+SOME = np.array([
+    [1 + 2j, complex(-0.0, 2), 1j, 1 + 2j, complex(-0.0, -0.0), 0, complex(np.nan, 1)],
+    [complex(1, np.nan), complex(np.nan, np.nan), complex(np.nan, 1), 1 - 2j, complex(0, np.nan), np.inf, -np.inf],
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("of", [SOME, SOME[:, :0], SOME[0, 0], SOME[:, 4:6]], ids=["all", "none", "one", "zeros"])
+def test_truth_and_order(of, dtype):
+    z = of.astype(dtype)
+    t = T.asarray(z)
+    for name in ("any", "all", "count_nonzero"):
+        assert np.array_equal(getattr(T, name)(t).numpy(), getattr(np, name)(z))
+        if z.ndim:
+            got, want = (getattr(m, name)(v, axis=1, keepdims=True) for m, v in ((T, t), (np, z)))
+            assert np.array_equal(got.numpy(), want)
+    if z.ndim:
+        for places in (xp.nonzero(t), t.nonzero()):
+            assert [i.tolist() for i in places] == [i.tolist() for i in np.nonzero(z)]
+        assert np.array_equal(T.argwhere(t).numpy(), np.argwhere(z))
+    all_, want = xp.unique_all(t), np.unique_all(z)
+    assert np.array_equal(all_.values.numpy(), want.values, equal_nan=True)
+    for field in ("indices", "inverse_indices", "counts"):
+        assert np.array_equal(getattr(all_, field).numpy(), getattr(want, field)), field
+    assert all_.values.dtype is t.dtype
+    assert np.array_equal(xp.unique_values(t).numpy(), want.values, equal_nan=True)
+    assert np.array_equal(xp.unique_counts(t).counts.numpy(), want.counts)
+    assert np.array_equal(xp.unique_inverse(t).inverse_indices.numpy(), want.inverse_indices)
+
+
+def test_rounding():
+    z = np.array([0.5 - 1.5j, 2.5 + 3.5j, complex(-0.2, -0.0), complex(np.nan, np.inf), 12.345 - 6.789j])
+    got = xp.round(xp.asarray(z)).numpy()
+    assert np.array_equal(got, np.round(z), equal_nan=True)
+    assert np.array_equal(np.signbit(got.real), np.signbit(np.round(z).real))
+    close(T.asarray(z).round(1), np.round(z, 1))

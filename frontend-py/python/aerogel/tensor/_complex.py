@@ -317,6 +317,14 @@ class ComplexTensor:
         """Whether every number is other than zero."""
         return (self != 0).all(axis, keepdims=keepdims)
 
+    def nonzero(self) -> tuple[Tensor, ...]:
+        """The indices of the numbers other than zero, axis by axis."""
+        return (self != 0).nonzero()
+
+    def round(self, decimals: int = 0) -> ComplexTensor:
+        """Both parts rounded to the nearest, halves to the even one; ``decimals`` behind the point."""
+        return self._each(lambda x: x.round(decimals))
+
     def __getitem__(self, key: Any) -> ComplexTensor:
         return self._each(lambda x: x[key])
 
@@ -571,6 +579,15 @@ def _either(name: str) -> Any:
     return question
 
 
+def _inverse(name: str) -> Any:
+    def function(z: ComplexTensor) -> ComplexTensor:
+        from aerogel.tensor import _complex_inverses
+
+        return getattr(_complex_inverses, name)(z)
+
+    return function
+
+
 def _scaled(base: float) -> Any:
     import math
 
@@ -584,7 +601,8 @@ UNARY: dict[str, Any] = {
     "square": lambda z: z * z, "reciprocal": lambda z: 1 / z, "log2": _scaled(2.0), "log10": _scaled(10.0),
     "exp2": lambda z: exp(z * 0.6931471805599453),
     "isnan": _either("isnan"), "isinf": _either("isinf"), "isfinite": _either("isfinite"),
-    "logical_not": lambda z: z == 0,
+    "logical_not": lambda z: z == 0, "rint": lambda z: z.round(),
+    **{name: _inverse(name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
 }  # fmt: skip
 
 #: Functions of two, of which one at least is complex.

@@ -97,14 +97,20 @@ def norm(x: Any, /, axis: Any = None, *, ord: float = 2, keepdims: bool = False)
     return Tensor(_floats(x)._native.norm(float(ord), _axes(axis), keepdims))
 
 
+def _truths(x: Any) -> Tensor:
+    """Numbers that are zero where those of a tensor are: complex ones by being other than zero."""
+    x = asarray(x)
+    return x != 0 if is_complex(x) else x
+
+
 def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Whether some number is other than zero along some axes, or at all."""
-    return Tensor(asarray(x)._native.reduce("any", _axes(axis), keepdims))
+    return Tensor(_truths(x)._native.reduce("any", _axes(axis), keepdims))
 
 
 def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Whether every number is other than zero along some axes, or at all."""
-    return Tensor(asarray(x)._native.reduce("all", _axes(axis), keepdims))
+    return Tensor(_truths(x)._native.reduce("all", _axes(axis), keepdims))
 
 
 def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -119,7 +125,7 @@ def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many numbers are other than zero."""
-    return Tensor(asarray(x)._native.reduce("count_nonzero", _axes(axis), keepdims))
+    return Tensor(_truths(x)._native.reduce("count_nonzero", _axes(axis), keepdims))
 
 
 def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:

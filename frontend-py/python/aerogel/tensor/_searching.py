@@ -93,6 +93,7 @@ def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The indices of the numbers other than zero, axis by axis; computed at once: their count is their shape."""
     x = asarray(x)
+    x = x != 0 if _complex.is_complex(x) else x
     outside_of_programs("nonzero", "how many numbers there are is its shape; count them, or choose by `where`")
     count, *indices = x._native.nonzero()
     n = int(count.item())
@@ -207,7 +208,11 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """The different numbers in order, with all that is known of them. They are computed at once."""
+    """The different numbers in order, with all that is known of them. They are computed at once.
+
+    Complex numbers are in the order of their real parts, and those of equal ones in that of their imaginary parts;
+    numbers with NaN in them are behind all.
+    """
     from aerogel.tensor._creation import zeros
     from aerogel.tensor._reductions import prefix_sum
     from aerogel.tensor._shapes import concat
@@ -220,7 +225,11 @@ def unique_all(x: Any, /) -> UniqueAll:
     if n == 0:
         none = zeros((0,), dtype=index)
         return UniqueAll(flat, none, none.reshape(x.shape), none)
-    values, places = (Tensor(t) for t in flat._native.sort(0, False))
+    if _complex.is_complex(flat):
+        places = _order(flat)
+        values = take(flat, places)
+    else:
+        values, places = (Tensor(t) for t in flat._native.sort(0, False))
     # NaN is another number than any, itself too.
     new = concat([constant(True, u1).reshape(1), values[1:] != values[:-1]])
     group = prefix_sum(new.astype(index)) - 1
@@ -230,6 +239,18 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(
         take(values, starts), take(places, starts), inverse.reshape(x.shape), (ends - starts).astype(index)
     )
+
+
+def _order(z: Any) -> Tensor:
+    """Where each of the complex numbers in order is, as NumPy has it."""
+    from aerogel.tensor._elementwise import isnan
+
+    # By the last key first; zeros of both signs are equal.
+    places = None
+    for key in (z.imag, z.real, isnan(z.imag).astype("i32") + isnan(z.real).astype("i32") * 2):
+        key = where(key == 0, 0, key)
+        places = argsort(key) if places is None else take(places, argsort(take(key, places)))
+    return places
 
 
 def unique_values(x: Any, /) -> Tensor:
