@@ -400,13 +400,37 @@ def test_a_function_gives_another_tensor(function, of):
 
 def test_functions_of_real_numbers_refuse_complex_ones_by_name():
     z = T.ones((2, 3)) * 1j
-    for name in ("sort", "argsort", "argmax", "max", "nonzero", "unique_values", "count_nonzero", "cummax"):
+    for name in ("sort", "argsort", "argmax", "max", "median", "std", "var", "cummax"):
         for x in (z, 1 + 2j):
             with pytest.raises(TypeError, match="takes real numbers, not `complex64`"):
                 getattr(T, name)(x)
     with pytest.raises(TypeError, match="`sort` takes real numbers"):
         T.sort(z)
     assert T.expand_dims(1 + 2j).tolist() == [1 + 2j]
+
+
+@pytest.mark.parametrize("name", ["std", "var", "median"])
+def test_reductions_say_their_own_names(name):
+    reduce = getattr(T, name)
+    x = T.ones((2, 3))
+    with pytest.raises(IndexError, match=f"`{name}`: there is no axis 2"):
+        reduce(x, axis=2)
+    with pytest.raises(TypeError, match=f"`{name}` takes real numbers, not `complex64`"):
+        reduce(x * 1j)
+    if name == "median":
+        return
+    for given in (x, T.asarray(1.0)):
+        with pytest.raises(IndexError) as caught:
+            reduce(given, axis=-3)
+        with pytest.raises(IndexError) as other:
+            T.mean(given, axis=-3)
+        assert str(caught.value) == str(other.value).replace("mean", name)
+    with pytest.raises(ValueError, match=f"`{name}`: axis -1 is named twice"):
+        reduce(x, axis=(1, -1))
+    with pytest.raises(IndexError, match=f"`{name}`: there is no axis 7"):
+        getattr(x, name)(axis=(0, 7))
+    with pytest.raises(TypeError, match=f"`{name}`: the correction is a number, not 'one'"):
+        reduce(x, correction="one")
 
 
 def test_texts_are_texts():

@@ -1,5 +1,7 @@
 """Fields as operands of programs of tensors: statements over active cells, against NumPy with masks."""
 
+import warnings
+
 import aerogel as ti
 import numpy as np
 import pytest
@@ -87,6 +89,84 @@ def test_sums_go_over_active_cells(layout):
     at = np.argwhere(mask)
     assert places == (at[:, 0] * M + at[:, 1]).sum()
     assert " over the cells of " in sums.explain()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [ti.f32, ti.f64, ti.f16, ti.i32])
+def test_variances_go_over_active_cells(layout, dtype):
+    x = ti.field(dtype)
+    placed(layout, x)
+    fill(x, one_in=3)
+    # Numbers far from zero lose their digits where squares are subtracted.
+    away = 1000 if dtype == ti.f16 else 10000
+
+    @p.program
+    def spread():
+        i, j = p.indices(x)
+        v = x[i, j] + away
+        T = ti.tensor
+        return (
+            T.var(v), T.std(v), T.var(v, axis=0), T.std(v, axis=-1, keepdims=True), T.var(v, correction=1.5),
+            T.std(v, axis=(0, 1), keepdims=True), v.var(axis=1, ddof=1), T.std(v * 0 + 3),
+        )  # fmt: skip
+
+    mask = active(x)
+    values = np.where(mask, x.to_numpy().astype(float) + away, np.nan)
+    n, rows = mask.sum(), mask.sum(axis=1)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        squares = np.nanvar(values, axis=1) * rows
+        want = (
+            np.nanvar(values), np.nanstd(values), np.nanvar(values, axis=0),
+            np.nanstd(values, axis=-1, keepdims=True), np.nanvar(values) * n / (n - 1.5),
+            np.nanstd(values, keepdims=True), squares / (rows - 1), 0.0,
+        )  # fmt: skip
+    for got, expected in zip(spread(), want, strict=True):
+        assert got.dtype is (dtype if dtype != ti.i32 else ti.f32) and got.shape == np.shape(expected)
+        rtol, atol = (4e-3, 0.02) if dtype == ti.f16 else (2e-4, 1e-4)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=rtol, atol=atol)
+    assert " over the cells of " in spread.explain()
+
+
+def test_what_counts_elements_in_a_row_says_what_to_write_at_active_cells():
+    x = ti.field(ti.f32)
+    placed("pointer", x)
+    fill(x)
+    T, inf = ti.tensor, ti.tensor.inf
+
+    def refused(function, text):
+        @p.program
+        def program():
+            return function(x[p.indices(x)])
+
+        with pytest.raises(ValueError, match=text):
+            program()
+
+    refused(
+        lambda v: T.argmax(v), r"`argmax` of a value `v` at the active cells.*`min\(where\(v == max\(v\), k, most\)\)`"
+    )
+    refused(lambda v: v.argmin(0), r"`argmin` of a value.*v == min\(v\)")
+    for name in ("sort", "argsort", "median"):
+        refused(getattr(T, name), f"`{name}` of a value `v` at the active cells.*inactive cells are zeros")
+    refused(lambda v: T.topk(v, 2).values, "`topk` of a value `v` at the active cells")
+
+    @p.program
+    def as_said():
+        i, j = p.indices(x)
+        v = x[i, j]
+        k = i * M + j
+        inside = p.dense(T.ones_like(v)) != 0
+        n = T.sum(T.ones_like(v, dtype=ti.i32))
+        rows = T.sort(T.where(inside, p.dense(v), inf).reshape(-1))
+        middle = (rows[(n - 1) // 2] + rows[n // 2]) / 2
+        return T.min(T.where(v == T.max(v), k, N * M)), T.min(T.where(v == T.min(v), k, N * M)), rows, middle
+
+    values = np.where(active(x), x.to_numpy(), np.nan)
+    most, least, rows, middle = as_said()
+    assert (most.item(), least.item()) == (np.nanargmax(values), np.nanargmin(values))
+    n = active(x).sum()
+    assert (rows.numpy()[:n] == np.sort(values[active(x)])).all()
+    assert middle.item() == np.nanmedian(values)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -106,6 +106,10 @@ def test_sums_and_means_go_over_active_cells(layout):
             ti.tensor.norm(u),
             (u > 2).any(axis=-1),
             ti.tensor.count_nonzero(u, axis=(0, 1)),
+            ti.tensor.var(u),
+            ti.tensor.std(u, axis=(0, 1), correction=1),
+            ti.tensor.std(u, axis=-1),
+            p.dense(u).argmax(axis=-1),
         )
 
     got = [r.numpy() for r in sums()]
@@ -126,10 +130,14 @@ def test_sums_and_means_go_over_active_cells(layout):
         np.sqrt((values**2).sum()),
         (values > 2).any(-1),
         (cells != 0).sum(0),
+        cells.var(),
+        cells.std(0, ddof=1),
+        values.std(-1),
+        values.argmax(-1),
     ]
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-6)
+        np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["pointer", "bitmasked", "hash"])

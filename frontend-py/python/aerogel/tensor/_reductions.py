@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import ALL, dtype_of, u1
+from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, u1
 from aerogel.tensor import _types
+from aerogel.tensor._cells import are_at, refuse_order
 from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._unknown import at_least
@@ -49,8 +50,10 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
     return Tensor(x._native.reduce("prod", _axes(axis), keepdims))
 
 
-def _floats(x: Any) -> Tensor:
+def _floats(x: Any, name: str) -> Tensor:
     x = asarray(x)
+    if is_complex(x):
+        raise TypeError(f"`{name}` takes real numbers, not `{x.dtype}`")
     return x if x.dtype.is_float else x.astype(_types.default_float())
 
 
@@ -77,24 +80,43 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # no
 @by_planes
 def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The mean along some axes, or of all."""
-    return Tensor(_floats(x)._native.reduce("mean", _axes(axis), keepdims))
+    return Tensor(_floats(x, "mean")._native.reduce("mean", _axes(axis), keepdims))
+
+
+def _variance(x: Any, axis: Any, correction: Any, keepdims: bool, name: str) -> Tensor:
+    x = _floats(x, name)
+    axes = _types.axes(_axes(axis), x.ndim, name)
+    if not hasattr(correction, "__float__"):
+        raise TypeError(f"`{name}`: the correction is a number, not {correction!r}")
+    root = name == "std"
+    if not are_at(x):
+        return Tensor(x._native.variance(axes, float(correction), root, keepdims))
+    from aerogel.tensor._creation import ones_like
+    from aerogel.tensor._elementwise import maximum, sqrt
+
+    dtype = x.dtype
+    x = x.astype(f32) if dtype in (f16, bf16) else x
+    off = x - mean(x, axes, keepdims=True)
+    count = sum(ones_like(x), axes, keepdims=keepdims)
+    out = sum(off * off, axes, keepdims=keepdims) / maximum(count - float(correction), 0.0)
+    return (sqrt(out) if root else out).astype(dtype)
 
 
 def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance along some axes, or of all, divided by the count less ``correction``."""
-    return Tensor(_floats(x)._native.variance(_axes(axis), float(correction), False, keepdims))
+    return _variance(x, axis, correction, keepdims, "var")
 
 
 def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The root of the variance."""
-    return Tensor(_floats(x)._native.variance(_axes(axis), float(correction), True, keepdims))
+    return _variance(x, axis, correction, keepdims, "std")
 
 
 def norm(x: Any, /, axis: Any = None, *, ord: float = 2, keepdims: bool = False) -> Tensor:  # noqa: A002
     """The ``ord``-norm of vectors along some axes, or of all numbers."""
     x = asarray(x)
     x = abs(x) if is_complex(x) else x
-    return Tensor(_floats(x)._native.norm(float(ord), _axes(axis), keepdims))
+    return Tensor(_floats(x, "norm")._native.norm(float(ord), _axes(axis), keepdims))
 
 
 def _truths(x: Any) -> Tensor:
@@ -115,12 +137,16 @@ def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa:
 
 def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where the first of the smallest numbers is along an axis, or among all row by row."""
-    return Tensor(_some(x, axis, "argmin")._native.arg_reduce("argmin", axis, keepdims))
+    x = _some(x, axis, "argmin")
+    refuse_order(x, axis, "argmin")
+    return Tensor(x._native.arg_reduce("argmin", axis, keepdims))
 
 
 def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where the first of the largest numbers is along an axis, or among all row by row."""
-    return Tensor(_some(x, axis, "argmax")._native.arg_reduce("argmax", axis, keepdims))
+    x = _some(x, axis, "argmax")
+    refuse_order(x, axis, "argmax")
+    return Tensor(x._native.arg_reduce("argmax", axis, keepdims))
 
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -130,8 +156,10 @@ def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor
 
 def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The number in the middle of the sorted ones, or the mean of both."""
-    x = _floats(x)
+    x = _floats(x, "median")
     rank = x.ndim
+    axis = None if axis is None else _types.axis(axis, rank, "median")
+    refuse_order(x, axis, "median")
     if axis is None:
         x, axis = x.reshape(-1), 0
     n = x.shape[axis]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
+from aerogel.tensor._cells import refuse_order
 from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, is_number, operands
 from aerogel.tensor._unknown import at_least, outside_of_programs
 
@@ -61,12 +62,16 @@ def _bound(value: Any, dtype: Any, whole: Any) -> Any:
 
 def sort(x: Any, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The numbers along an axis in order; NaN behind all."""
-    return Tensor(asarray(x)._native.sort(axis, descending)[0])
+    x = asarray(x)
+    refuse_order(x, axis, "sort")
+    return Tensor(x._native.sort(axis, descending)[0])
 
 
 def argsort(x: Any, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where each of the numbers in order is; equal ones in the order in which they come."""
-    return Tensor(asarray(x)._native.sort(axis, descending)[1])
+    x = asarray(x)
+    refuse_order(x, axis, "argsort")
+    return Tensor(x._native.sort(axis, descending)[1])
 
 
 class TopK(NamedTuple):
@@ -79,6 +84,8 @@ class TopK(NamedTuple):
 def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
     """The ``k`` largest (or smallest) numbers along an axis in order, and where they are."""
     x = asarray(x)
+    _types.axis(axis, x.ndim, "topk")
+    refuse_order(x, axis, "topk")
     n = x.shape[axis]
     if not isinstance(n, int):
         at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are asked for")

@@ -112,6 +112,26 @@ def axis(n: Any, rank: int, what: str) -> int:
     return at % rank
 
 
+def axes(given: list[int] | None, rank: int, what: str) -> list[int] | None:
+    """Axes counted from the front, in the order in which they are given; none are all.
+
+    Raises:
+        IndexError: If there is no such axis.
+        ValueError: If one is named twice.
+    """
+    if given is None:
+        return None
+    out: list[int] = []
+    for n in given:
+        if not -rank <= n < rank:
+            has = f"has axes 0 to {rank - 1}" if rank else "is a single number"
+            raise IndexError(f"`{what}`: there is no axis {n}: the tensor {has}")
+        if n % rank in out:
+            raise ValueError(f"`{what}`: axis {n} is named twice")
+        out.append(n % rank)
+    return out
+
+
 def kept(value: Any, dtype: DataType, what: str) -> None:
     """Refuses what a type would lose the fraction of: a number of Python's, or the type of a tensor."""
     if dtype.is_float:
