@@ -6,6 +6,7 @@ import re
 import aerogel as ti
 import numpy as np
 import pytest
+from aerogel import xp
 from aerogel.tensor import programs as p
 
 T = ti.tensor
@@ -383,3 +384,64 @@ def test_an_extent_of_one_that_only_the_run_knows_is_not_stretched():
         ValueError, match=r"extents 4 and 1 along one axis: one that only the run knows .*`x\[0, None\]`"
     ):
         program(np.ones(4, np.float32))
+
+
+# What is made for so many elements.
+
+MADE = {
+    "linspace": lambda m, n: m.linspace(0, 1, n),
+    "linspace without its end": lambda m, n: m.linspace(-2.5, 1, n, endpoint=False),
+    "linspace of whole numbers": lambda m, n: m.linspace(0, 10, n, dtype=m.int32),
+    "linspace in double precision": lambda m, n: m.linspace(5, 0.1, n + 1, dtype=m.float64),
+    "linspace to an extent": lambda m, n: m.linspace(-n, n, n // 2),
+    "linspace of a known number": lambda m, n: m.linspace(1, n, 7),
+    "arange": lambda m, n: m.arange(n),
+    "arange of floats": lambda m, n: m.arange(0.0, n),
+    "arange back": lambda m, n: m.arange(n, 0, -2.0),
+    "arange of a type": lambda m, n: m.arange(1, n + 1, dtype=m.float32),
+    "full": lambda m, n: m.full((n,), 2.5),
+    "full of an extent": lambda m, n: m.full((n, 3), n),
+    "full of truth": lambda m, n: m.full((2, n), True),
+    "full of complex numbers": lambda m, n: m.full((n,), 1 + 2j),
+    "eye": lambda m, n: m.eye(n),
+    "eye beside": lambda m, n: m.eye(n, 3, k=-1),
+    "eye of a diagonal": lambda m, n: m.eye(3, k=n - 2),
+    "tril": lambda m, n: m.tril(m.ones((n, n)), k=n - 3),
+    "tril of many": lambda m, n: m.tril(m.ones((2, n, n)), k=1),
+    "tril of complex numbers": lambda m, n: m.tril(m.full((n, n), 1 + 2j), k=n - 1),
+    "triu": lambda m, n: m.triu(m.full((n, n + 1), 7), k=2 - n),
+    "triu of truth": lambda m, n: m.triu(m.full((n, n), True), k=-n),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_for_so_many_elements(name):
+    make = MADE[name]
+    program = p.program(lambda: make(xp, p.input([-1], ti.i32).shape[0]))
+    for n in (0, 1, 2, 5, 40):
+        got, want = program(ints(n)).numpy(), make(np, n)
+        assert got.shape == want.shape and got.dtype.kind == want.dtype.kind
+        np.testing.assert_allclose(got, want, rtol=1e-14 if got.dtype == np.float64 else 1e-6)
+        assert got.dtype == make(xp, n).numpy().dtype
+
+
+def test_numbers_that_count_are_of_the_default_type():
+    ti.init(arch=ti.cpu, log_level="error", default_ip=ti.i64)
+    counted = p.program(lambda: T.arange(p.input([-1], ti.i32).shape[0]))(ints(3))
+    assert counted.dtype is ti.i64 and counted.tolist() == [0, 1, 2]
+
+
+def test_what_cannot_be_made_for_so_many_elements():
+    def few():
+        return T.linspace(0, 1, p.input([-1], ti.i32).shape[0] - 3)
+
+    with pytest.raises(ValueError, match=r"an extent, \(input 0.shape\[0\] - 3\), is -1, below zero"):
+        p.program(few)(ints(2))
+    for wrong, kind, text in (
+        (lambda x: T.linspace(0, 1, x.sum()), ValueError, "an extent has to follow from the extents of inputs"),
+        (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace` of -1 numbers"),
+        (lambda x: T.arange(0.5, x.shape[0]), TypeError, "`arange`: in a program the ends are whole numbers"),
+        (lambda x: T.tril(x, x.shape[0]), ValueError, "`tril` takes a tensor of two axes at least"),
+    ):
+        with pytest.raises(kind, match=text):
+            p.program(lambda: wrong(p.input([-1], ti.i32)))(ints(2))  # noqa: B023

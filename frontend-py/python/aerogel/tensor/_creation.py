@@ -133,43 +133,63 @@ def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     """Whole numbers whose ends only the run of the program knows."""
     from aerogel.tensor._elementwise import maximum
 
+    given = [v for v in (start, stop, step) if isinstance(v, float)]
+    start, stop, step = (int(v) if isinstance(v, float) and v.is_integer() else v for v in (start, stop, step))
     if isinstance(step, Tensor) or not isinstance(step, int) or step == 0:
         raise ValueError("`arange`: in a program the step is a whole number other than zero")
     if any(isinstance(v, float) or isinstance(v, Tensor) and v.dtype.is_float for v in (start, stop)):
         raise TypeError("`arange`: in a program the ends are whole numbers")
     n = (stop - start + (step - 1 if step > 0 else step + 1)) // step
-    kind = dtype_of(dtype) if dtype is not None else _types.index_type()
+    usual = _types.default_float() if given else _types.default_int()
+    kind = dtype_of(dtype) if dtype is not None else usual
     return (iota((maximum(n, 0),), 0, dtype="i32" if kind.is_float else kind) * step + start).astype(kind)
 
 
+def _double(value: Any) -> Any:
+    """A number in double precision; in a program one that the run knows may be."""
+    return value.astype("f64") if isinstance(value, Tensor) and tracing.program is not None else float(value)
+
+
 def linspace(
-    start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+    start: Any, stop: Any, /, num: Any, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """So many numbers equally far apart from ``start`` to ``stop``, with it if ``endpoint``."""
+    """So many numbers equally far apart from ``start`` to ``stop``, with it if ``endpoint``.
+
+    In a program all three may be numbers that only the run knows; ``num`` has to follow from extents.
+
+    Raises:
+        ValueError: If ``num`` is below zero; in a program, when it runs.
+    """
+    from aerogel.tensor._elementwise import floor, maximum
+    from aerogel.tensor._searching import where
+
     _device(device)
-    (num,) = _types.whole_numbers([num], "linspace")
-    if num < 0:
-        raise ValueError(f"`linspace` of {num} numbers")
+    start, stop = _double(start), _double(stop)
+    is_known = not (isinstance(num, Tensor) and tracing.program is not None)
+    if is_known:
+        (num,) = _types.whole_numbers([num], "linspace")
+        if num < 0:
+            raise ValueError(f"`linspace` of {num} numbers")
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     n = num - 1 if endpoint else num
     k = iota((num,), 0, dtype="f64")
-    out = k * ((stop - start) / n if n > 0 else 0.0) + float(start)
-    if endpoint and num > 1:
-        from aerogel.tensor._searching import where
-
-        out = where(k == num - 1, float(stop), out)
+    if is_known:
+        out = k * ((stop - start) / n if n > 0 else 0.0) + start
+    else:
+        out = k * ((stop - start) / maximum(n, 1).astype("f64")) + start
+    if endpoint and not (is_known and num < 2):
+        # The last of several: a single one is the first.
+        out = where((k == n) & (k > 0), stop, out)
     if not kind.is_float:
-        from aerogel.tensor._elementwise import floor
-
         out = floor(out)
     return out.astype(kind)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on a diagonal, zeros elsewhere."""
     _device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    if all(isinstance(n, int) for n in shape):
+    if all(isinstance(n, int) for n in (*shape, k)):
         k = max(min(k, shape[1]), -shape[0])
     from aerogel.tensor._elementwise import equal
 
@@ -200,16 +220,29 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     return tuple(out)
 
 
+def _triangle(x: Any, k: Any, lower: bool, name: str) -> Tensor:
+    x = asarray(x)
+    if not isinstance(k, Tensor) or tracing.program is None:
+        return Tensor(x._native.triangle(k, lower))
+    from aerogel.tensor._searching import where
+
+    if x.ndim < 2 or k.ndim or k.dtype.is_float:
+        raise ValueError(f"`{name}` takes a tensor of two axes at least, and a whole number for the diagonal")
+    shape = x.shape[-2:]
+    row, column = iota(shape, 0), iota(shape, 1)
+    return where(column - row <= k if lower else column - row >= k, x, zeros((), dtype=x.dtype))
+
+
 @_complex.by_planes
-def tril(x: Any, /, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: Any = 0) -> Tensor:
     """The elements on a diagonal of the last two axes and below it, zero above."""
-    return Tensor(asarray(x)._native.triangle(k, True))
+    return _triangle(x, k, True, "tril")
 
 
 @_complex.by_planes
-def triu(x: Any, /, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: Any = 0) -> Tensor:
     """The elements on a diagonal of the last two axes and above it, zero below."""
-    return Tensor(asarray(x)._native.triangle(k, False))
+    return _triangle(x, k, False, "triu")
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
