@@ -445,3 +445,34 @@ def test_what_cannot_be_made_for_so_many_elements():
     ):
         with pytest.raises(kind, match=text):
             p.program(lambda: wrong(p.input([-1], ti.i32)))(ints(2))  # noqa: B023
+
+
+#: How many numbers each takes at least.
+TRANSFORMS = {"fft": 1, "ifft": 1, "rfft": 1, "ihfft": 1, "irfft": 2, "hfft": 2}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_there_are_no_transforms_of_no_numbers(name):
+    function, n = getattr(T.fft, name), TRANSFORMS[name]
+    transform = p.program(lambda: function(p.input([-1, 3], ti.f64), axis=0))
+    x = np.ones((n, 3))
+    np.testing.assert_allclose(transform(x).numpy(), getattr(np.fft, name)(x, axis=0), atol=1e-12)
+    for call in (transform, lambda x: function(x, axis=0)):
+        with pytest.raises(ValueError, match=f"`{name}` of 0 numbers"):
+            call(x[1:])
+        with pytest.raises(ValueError, match="`hfft` of -2 numbers|`irfft` of -2|is -2, below zero|of 0 numbers"):
+            call(x[:0])
+
+
+def test_transforms_along_several_axes_go_along_none_without_numbers():
+    transform = p.program(lambda: T.fft.fftn(p.input([-1, -1], ti.f32)))
+    with pytest.raises(ValueError, match="`fft` of 0 numbers"):
+        transform(np.ones((0, 3), np.float32))
+
+
+def test_transforms_of_no_rows_are_no_rows():
+    rows = p.program(lambda: T.fft.rfft(p.input([-1, 4], ti.f32)))
+    assert rows(np.ones((0, 4), np.float32)).shape == (0, 3)
+    frequencies = p.program(lambda: T.fft.fftfreq(p.input([-1], ti.i32).shape[0]))
+    with pytest.raises(ValueError, match="`fftfreq` of 0 numbers"):
+        frequencies(ints(0))

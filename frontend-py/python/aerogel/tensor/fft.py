@@ -17,6 +17,7 @@ from aerogel.tensor._complex import ComplexTensor, joined
 from aerogel.tensor._creation import arange, zeros_like
 from aerogel.tensor._shapes import moveaxis, pad, roll
 from aerogel.tensor._tensor import Tensor, asarray, tracing
+from aerogel.tensor._unknown import at_least
 
 
 def _floats(x: Tensor) -> Tensor:
@@ -52,7 +53,9 @@ def _sized(x: Tensor, n: Any) -> Tensor:
 
 
 def _length(n: Any, what: str) -> Any:
+    """How many numbers are transformed: one at least, which a program may know only when it runs."""
     if isinstance(n, Tensor) and tracing.program is not None:
+        at_least(n, 1, f"`{what}` of {{}} numbers")
         return n
     (n,) = _types.whole_numbers([n], what)
     if n < 1:
@@ -98,6 +101,9 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
         n: How many of them along the axis: the first, or with zeros behind.
         axis: The axis.
         norm: Which direction is divided by ``n``: ``backward``, ``forward``, or both by its root (``ortho``).
+
+    Raises:
+        ValueError: Of no numbers; where only the run of a program knows how many there are, when it runs.
     """
     return _complex_to_complex(x, n, axis, norm, False, "fft")
 
@@ -107,14 +113,18 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _complex_to_complex(x, n, axis, norm, True, "ifft")
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
-    """The first ``n // 2 + 1`` transforms of real numbers, of which the others are the conjugates."""
-    x = _real(x, "rfft")
-    axis = _types.axis(axis, x.ndim, "rfft")
-    size, n = n, _length(x.shape[axis] if n is None else n, "rfft")
+def _from_real(x: Any, n: int | None, axis: int, norm: str, what: str) -> ComplexTensor:
+    x = _real(x, what)
+    axis = _types.axis(axis, x.ndim, what)
+    size, n = n, _length(x.shape[axis] if n is None else n, what)
     planes = _sized(moveaxis(x, axis, -1), size)._native.transform("fft_of_real", [], _extent(n))
     out = _scaled(ComplexTensor(*map(Tensor, planes)), _scale(n, norm, False))
     return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
+
+
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+    """The first ``n // 2 + 1`` transforms of real numbers, of which the others are the conjugates."""
+    return _from_real(x, n, axis, norm, "rfft")
 
 
 def _to_real(x: Any, n: int | None, axis: int, what: str) -> tuple[Tensor, Any, int]:
@@ -143,7 +153,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
     """The inverse of ``hfft``."""
     opposite = {"backward": "forward", "forward": "backward"}.get(norm, norm)
-    return rfft(_real(x, "ihfft"), n=n, axis=axis, norm=opposite).conj()
+    return _from_real(x, n, axis, opposite, "ihfft").conj()
 
 
 def _axes(x: Any, s: Any, axes: Any, what: str) -> list[tuple[int, int | None]]:
