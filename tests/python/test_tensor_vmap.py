@@ -7,6 +7,8 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
+import functools
+
 import aerogel as ti
 from aerogel import _native
 from aerogel.tensor import programs as p
@@ -317,6 +319,35 @@ def test_axes_that_are_not_there():
         ti.vmap(lambda x: x, out_axes=3)(X)
     with pytest.raises(ValueError, match=r"the result\[1\] is other for each of the many"):
         ti.vmap(lambda x: (x, x + 1), out_axes=(0, None))(X)
+
+
+def test_programs_are_not_mapped():
+    @p.program
+    def double():
+        return p.input([-1], ti.f32) * 2
+
+    x = np.ones((2, 3), np.float32)
+    text = "`double`.* cannot be mapped: call `vmap` in the program, on a function of one"
+    with pytest.raises(TypeError, match="`vmap` takes a function, and " + text):
+        ti.vmap(double)
+    for function in (lambda row: double(row + 1), functools.partial(double)):
+        with pytest.raises(TypeError, match="`vmap`: the function calls the program " + text):
+            ti.vmap(function)(x)
+    # What is not one of many may be given to a program.
+    assert ti.vmap(lambda row: row + double(x[0]))(x).tolist() == [[3, 3, 3]] * 2
+
+    @p.program
+    def outer():
+        return ti.vmap(lambda row: double(row))(p.input([-1, 3], ti.f32))
+
+    with pytest.raises(RuntimeError, match="a program is not traced inside another one: call the function"):
+        outer(x)
+
+    @p.program
+    def inner():
+        return ti.vmap(lambda row: row * 2)(p.input([-1, 3], ti.f32))
+
+    assert inner(x).tolist() == [[2, 2, 2]] * 2
 
 
 def test_numbers_of_one_of_many():

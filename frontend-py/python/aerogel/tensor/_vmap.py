@@ -33,6 +33,13 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         out_axes: The axes along which the results are to lie, likewise.
     """
 
+    from aerogel.tensor.programs import Program
+
+    if isinstance(function, Program):
+        raise TypeError(
+            f"`vmap` takes a function, and `{function.__name__}` is a program, which cannot be mapped: call `vmap` in "
+            "the program, on a function of one"
+        )
     if not callable(function):
         raise TypeError(f"`vmap` takes a function, not {type(function).__name__}")
 

@@ -36,6 +36,11 @@ def _trace() -> Trace:
     return tracing.program
 
 
+def _outside_of_others() -> None:
+    if tracing.program is not None:
+        raise RuntimeError("a program is not traced inside another one: call the function")
+
+
 class Program:
     """A traced function, ready to run."""
 
@@ -47,8 +52,7 @@ class Program:
         self.__name__ = getattr(function, "__name__", "program")
 
     def _traced(self) -> Any:
-        if tracing.program is not None:
-            raise RuntimeError("a program is not traced inside another one: call the function")
+        _outside_of_others()
         facts: dict[Any, Any] = {}
         while True:
             trace = Trace(facts, self._divides_integers)
@@ -104,12 +108,18 @@ class Program:
 
     def __call__(self, *inputs: Any) -> Any:
         """Runs it: tensors and arrays for its inputs, in the order in which they were made."""
+        _outside_of_others()
         trace, native, many, none = self.compile()._made
         if len(inputs) != len(trace.inputs):
             raise TypeError(f"`{self.__name__}` takes {len(trace.inputs)} tensors, {len(inputs)} were given")
         given = []
         for n, (value, wanted) in enumerate(zip(inputs, trace.inputs)):
             tensor = asarray(value)
+            if isinstance(tensor, Tensor) and tensor._native.is_one_of_many():
+                raise TypeError(
+                    f"`vmap`: the function calls the program `{self.__name__}`, which cannot be mapped: call `vmap` in "
+                    "the program, on a function of one"
+                )
             if getattr(tensor.dtype, "_aerogel_dtype", None) != wanted.dtype:
                 raise TypeError(
                     f"input {n} of `{self.__name__}` takes elements of `{wanted.dtype}`, not of `{tensor.dtype}`"
