@@ -277,6 +277,7 @@ fn what_a_branch_keeps_inside_stays_in_it() {
     let text = r#"
         in b0 "x": f32[8]
         in b1 "y": f32[4]
+        var x0: i32
         for [8] {
           if lt(i0, i32(4)) {
             loop x0 in i32(0), i32(9), 1 { b1[i0] = add(b1[i0], b0[i0]) }

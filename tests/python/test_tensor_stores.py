@@ -1,5 +1,8 @@
 """Loops of Python's that store to tensors: what they cost, and who sees what."""
 
+import itertools
+import operator
+
 import aerogel as ti
 import numpy as np
 import pytest
@@ -274,3 +277,80 @@ def test_what_is_read_where_nothing_is_done_is_zero_at_cells():
     looked_up(np.array([5, 6, 7, 8], np.int32))
     # The block's other cells are active too, and zero.
     assert [field[k] for k in (8, 9, 10, 11)] == [5, 8, 30, 5]
+
+
+# NumPy's arrays as places of results.
+
+IN_PLACE = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow, "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+    "<<=": operator.ilshift, ">>=": operator.irshift, "@=": operator.imatmul,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize("kinds", list(itertools.product(["?", "i2", "i4", "f4", "f8", "c8"], repeat=2)), ids=" ".join)
+def test_arrays_are_changed_in_place_as_by_arrays(name, kinds):
+    change = IN_PLACE[name]
+    given, value = (np.arange(1, 10).reshape(3, 3).astype(kind) for kind in kinds)
+    want, array = given.copy(), given.copy()
+    other = array
+    try:
+        want = change(want, value)
+    except TypeError as error:
+        # What NumPy refuses of its own arrays, it refuses of tensors in the same words.
+        with pytest.raises(type(error)) as caught:
+            change(array, T.asarray(value))
+        assert str(caught.value) == str(error)
+    else:
+        array = change(array, T.asarray(value))
+    assert array is other and array.dtype == given.dtype and np.array_equal(other, want)
+
+
+def test_results_of_numpys_functions():
+    t = T.asarray([1.0, 2.0, 3.0])
+    a, held = np.ones((2, 3)), np.zeros(3)
+    b = a
+    a += t
+    assert b is a and a.tolist() == [[2, 3, 4]] * 2
+    assert np.exp(t, out=held) is held and np.allclose(held, np.exp([1, 2, 3]))
+    np.add.at(held, [0, 0], t[:2])
+    assert held[0] == pytest.approx(np.e + 3)
+    for kind, text, function in (
+        (ValueError, "could not be broadcast", lambda: operator.iadd(np.ones(2), t)),
+        (TypeError, "`add`: a tensor is no place for NumPy's results", lambda: np.add(a, t, out=t)),
+        (TypeError, "`add`: a tensor is no place for NumPy's results", lambda: np.add.at(t, [0], 1)),
+    ):
+        with pytest.raises(kind, match=text):
+            function()
+    # What is a number is no place: the name is given to the tensor.
+    s = np.float64(1)
+    s += t
+    assert s.tolist() == [2, 3, 4]
+    # Operators give tensors, other functions arrays.
+    assert [type(x) for x in (a + t, np.float32(2) * t, a @ t, a < t)] == [ti.tensor.Tensor] * 4
+    assert all(isinstance(x, T.ComplexTensor) for x in (a + t * 1j, np.complex64(1j) * (t * 1j)))
+    assert (a < t).tolist() == (a < t.numpy()).tolist() and divmod(a, t)[1].tolist() == (a % t.numpy()).tolist()
+    assert type(np.sin(t)) is np.ndarray and np.add.reduce(t) == 6 and np.multiply.outer(t, t).shape == (3, 3)
+
+
+def test_arrays_are_not_changed_where_nothing_is_computed():
+    a = np.ones(3)
+
+    def change(x):
+        operator.iadd(a, x)
+        return x
+
+    def add(x):
+        return a + x
+
+    def in_a_program(function):
+        return p.program(lambda: function(p.input([-1], ti.f64)))(np.arange(3.0))
+
+    with pytest.raises(RuntimeError, match="is changed by `add` while a program is traced.*`x = array"):
+        in_a_program(change)
+    with pytest.raises(RuntimeError, match="is changed by `add` while `vmap` calls a function"):
+        ti.vmap(change)(np.ones((2, 3)))
+    assert a.tolist() == [1, 1, 1]
+    assert in_a_program(add).tolist() == [1, 2, 3]
+    assert ti.vmap(add)(np.ones((2, 3))).tolist() == [[2, 2, 2]] * 2

@@ -584,6 +584,10 @@ _OPERATORS = {
 
 
 def _define() -> None:
+    from aerogel.tensor._ufuncs import array_ufunc
+
+    Tensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+    _complex.ComplexTensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
     for name, recorded in _OPERATORS.items():
         forward, backward = _operator(recorded)
         setattr(Tensor, f"__{name}__", forward)
