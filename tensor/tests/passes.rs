@@ -285,7 +285,18 @@ fn what_a_branch_keeps_inside_stays_in_it() {
           b0[i0] = f32(0)
         }
     "#;
-    insta::assert_snapshot!(body(&after("registers", text)), @"");
+    insta::assert_snapshot!(body(&after("registers", text)), @"
+    for [8] {
+      x1 = b0[i0]
+      if lt(i0, i32(4)) {
+        loop x0 in i32(0), i32(9), 1 {
+          b1[i0] = add(b1[i0], x1)
+        }
+      }
+      x1 = f32(0.0)
+      b0[i0] = x1
+    }
+    ");
 }
 
 #[test]
