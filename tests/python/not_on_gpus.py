@@ -43,6 +43,7 @@ NOT_ON_GPUS = {
     "test_errors.py::test_interrupt[calls-cpu]": _STACK,
     "test_errors.py::test_interrupt[calls-interp]": _STACK,
     "test_interrupted_compiling.py::test_while_it_is_lowered": _FORK,
+    "test_tensor_edges.py::test_more_elements_than_indices_count": _LONG,
     "test_large_matrices.py::test_in_fields_arrays_structs_and_calls": _STACK,
     "test_real_functions.py::test_recursion": _STACK,
     "test_package.py::test_what_is_not_there_says_so_in_kernels": _ARCH,

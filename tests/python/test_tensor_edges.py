@@ -321,3 +321,48 @@ def test_a_program_takes_no_complex_numbers_for_real_ones():
 
     with pytest.raises(TypeError, match="input 0 of `twice` takes elements of `f32`, not of `complex64`"):
         twice(np.ones(3, np.complex64))
+
+
+def test_means_of_integers_lose_nothing():
+    """As NumPy's, which are in double precision, in the default float."""
+    rng = np.random.default_rng(0)
+    for dtype in (np.int32, np.int64, np.uint8):
+        x = (rng.integers(0, 200, (300, 400)) + (2**30 if dtype != np.uint8 else 0)).astype(dtype)
+        for axis in (None, 0, 1):
+            for name in ("mean", "std", "var"):
+                out = getattr(T, name)(T.asarray(x), axis=axis)
+                assert out.dtype is ti.f32
+                np.testing.assert_allclose(out.numpy(), getattr(np, name)(x, axis=axis), rtol=2e-7)
+
+
+def test_extents_that_indices_do_not_count():
+    most, one = 2**31 - 1, T.ones(1)
+    for make in (
+        lambda: T.concat([T.zeros((most,)), one]),
+        lambda: T.concat([one] * 3 + [T.zeros((most,))] * 2),
+        lambda: T.tile(T.ones(2**16), 2**16),
+        lambda: T.repeat(T.ones(2**16), 2**16),
+        lambda: T.pad(T.zeros((most,)), 1),
+        lambda: T.broadcast_to(one, (2**31,)),
+        lambda: T.ones((2**16, 2**16)).reshape(-1),
+    ):
+        with pytest.raises(ValueError, match="indices go up to 2147483647|2147483647 elements at most"):
+            make()
+
+
+def test_more_elements_than_indices_count():
+    """Sums and means of them are made without keeping any."""
+    x = T.ones((46400, 46400)) + 0.5
+    assert T.mean(x).item() == pytest.approx(1.5, rel=1e-6)
+    assert T.sum(x > 1, dtype=ti.i64).item() == 46400**2
+    with pytest.raises(ValueError, match="count_nonzero.*more than 2147483647"):
+        T.count_nonzero(x)
+    with pytest.raises(ValueError, match="indices go up to"):
+        T.argmax(x)
+
+    @p.program
+    def averaged():
+        n, m = (p.input([-1], ti.u1).shape[0] for _ in range(2))
+        return T.mean(T.zeros((n, m)) + 2)
+
+    assert averaged(np.zeros(46400, bool), np.zeros(46400, bool)).item() == pytest.approx(2, rel=1e-6)

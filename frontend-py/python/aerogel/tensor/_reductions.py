@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, u1
+from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
 from aerogel.tensor import _types
 from aerogel.tensor._cells import are_at, refuse_order
 from aerogel.tensor._complex import by_planes, is_complex
@@ -57,6 +57,14 @@ def _floats(x: Any, name: str) -> Tensor:
     return x if x.dtype.is_float else x.astype(_types.default_float())
 
 
+def _counted(x: Any, name: str) -> tuple[Tensor, Any]:
+    """Numbers in a type in which sums of integers lose nothing, and the type of their mean."""
+    x = asarray(x)
+    if is_complex(x) or x.dtype.is_float:
+        return _floats(x, name), x.dtype
+    return x.astype(f64), _types.default_float()
+
+
 def _some(x: Any, axis: Any, name: str) -> Tensor:
     """A tensor that has numbers along some axes, which a program may know only when it runs."""
     x = asarray(x)
@@ -79,22 +87,22 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # no
 
 @by_planes
 def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The mean along some axes, or of all."""
-    return Tensor(_floats(x, "mean")._native.reduce("mean", _axes(axis), keepdims))
+    """The mean along some axes, or of all; of integers the one in double precision, as the default float."""
+    x, dtype = _counted(x, "mean")
+    return Tensor(x._native.reduce("mean", _axes(axis), keepdims)).astype(dtype)
 
 
 def _variance(x: Any, axis: Any, correction: Any, keepdims: bool, name: str) -> Tensor:
-    x = _floats(x, name)
+    x, dtype = _counted(x, name)
     axes = _types.axes(_axes(axis), x.ndim, name)
     if not hasattr(correction, "__float__"):
         raise TypeError(f"`{name}`: the correction is a number, not {correction!r}")
     root = name == "std"
     if not are_at(x):
-        return Tensor(x._native.variance(axes, float(correction), root, keepdims))
+        return Tensor(x._native.variance(axes, float(correction), root, keepdims)).astype(dtype)
     from aerogel.tensor._creation import ones_like
     from aerogel.tensor._elementwise import maximum, sqrt
 
-    dtype = x.dtype
     x = x.astype(f32) if dtype in (f16, bf16) else x
     off = x - mean(x, axes, keepdims=True)
     count = sum(ones_like(x), axes, keepdims=keepdims)
