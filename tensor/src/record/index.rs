@@ -1,7 +1,7 @@
 //! Elements at computed indices.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::BinaryOp;
+use aerogel_ir::{BinaryOp, CompareOp};
 
 use crate::expr::{Expr, Outside};
 use crate::program::{Accum, Buffer, Dim, Stmt, Store};
@@ -68,7 +68,7 @@ impl Recording {
 
     /// `x[.., index, ..]`: for each point of the indices' domain the part of `x` that has them along its axes from `first`
     /// on. Indices below zero count from the end if `from_end`. Of indices that have to be inside it is asked where `mask` is
-    /// true; elsewhere they read zero.
+    /// true; elsewhere those that are not read zero.
     ///
     /// # Errors
     /// If there are more indices than axes, or their extents do not agree.
@@ -116,8 +116,7 @@ impl Recording {
         let mut all = axes[..first].to_vec();
         all.extend(at);
         all.extend(&axes[first + points.len()..]);
-        let value = self.program.load(x, all, outside);
-        let value = self.where_asked(value, asked.first().copied());
+        let value = self.load_where(x, all, outside, asked.first().copied());
         Ok(self.map(&domain, value))
     }
 
@@ -148,13 +147,38 @@ impl Recording {
         Ok(self.element(mask, at))
     }
 
-    fn where_asked(&mut self, value: Expr, asked: Option<Expr>) -> Expr {
+    /// An element at an index that has to be inside where that is asked; elsewhere zero, if it is not.
+    fn load_where(
+        &mut self,
+        x: Buffer,
+        index: Vec<Expr>,
+        outside: Outside,
+        asked: Option<Expr>,
+    ) -> Expr {
+        let value = self.program.load(x, index.clone(), outside);
         let Some(asked) = asked else {
             return value;
         };
+        // Whoever reads it may stand at another point, at which it is asked for.
+        let shape = self.shape(x);
+        let mut inside: Option<Expr> = None;
+        for (i, dim) in index.into_iter().zip(shape) {
+            let (zero, extent) = (self.program.exprs.i32(0), self.program.extent(dim));
+            let low = self.program.exprs.compare(CompareOp::Ge, i, zero);
+            let high = self.lt(i, extent);
+            let both = self.program.exprs.binary(BinaryOp::And, low, high);
+            inside = Some(match inside {
+                Some(before) => self.program.exprs.binary(BinaryOp::And, before, both),
+                None => both,
+            });
+        }
+        let there = match inside {
+            Some(inside) => self.program.exprs.binary(BinaryOp::Or, asked, inside),
+            None => asked,
+        };
         let zero = aerogel_base::Scalar::zero(self.program.exprs.ty(value));
         let zero = self.program.exprs.constant(zero);
-        self.program.exprs.select(asked, value, zero)
+        self.program.exprs.select(there, value, zero)
     }
 
     /// Expressions over a domain that stands behind `by` more axes.
@@ -218,12 +242,11 @@ impl Recording {
                 at[k] = self.program.exprs.i32(0);
             }
         }
-        let value = self.program.load(x, at, outside);
         let asked = match mask.filter(|_| outside == Outside::Error) {
             Some(mask) => Some(self.asked_at(mask, &domain, &[index])?),
             None => None,
         };
-        let value = self.where_asked(value, asked);
+        let value = self.load_where(x, at, outside, asked);
         Ok(self.map(&domain, value))
     }
 

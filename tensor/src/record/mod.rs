@@ -88,6 +88,8 @@ pub struct Recording {
     pub lines: Lines,
     /// What stood for one of many, or was said in a function that raised an error: nothing makes it any more.
     gone: SecondaryMap<Buffer, bool>,
+    /// What statements that come may store to.
+    memory: SecondaryMap<Buffer, bool>,
     made: LookupMap<Made, Buffer>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
@@ -98,6 +100,16 @@ impl Recording {
     /// Forgets which values there are: memory that they were read from changes, or they may not be there afterwards.
     pub fn forget(&mut self) {
         self.made.clear();
+    }
+
+    /// Notes that statements that come may store to a buffer.
+    pub fn note_memory(&mut self, buffer: Buffer) {
+        self.memory[buffer] = true;
+    }
+
+    /// Whether statements that come may store to a buffer.
+    pub fn is_memory(&self, buffer: Buffer) -> bool {
+        self.memory[buffer]
     }
 
     /// The extents of a tensor.

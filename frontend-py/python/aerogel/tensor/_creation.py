@@ -173,14 +173,18 @@ def linspace(
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     n = num - 1 if endpoint else num
     k = iota((num,), 0, dtype="f64")
-    if is_known:
+    is_whole = is_known and all(isinstance(v, (int, float)) and float(v).is_integer() for v in (start, stop))
+    if is_whole and not kind.is_float and n > 0 and abs(stop - start) < 2**62 // n:
+        # Exactly: a rounding would be seen where the numbers are rounded down.
+        out = iota((num,), 0, dtype="i64") * int(stop - start) // n + int(start)
+    elif is_known:
         out = k * ((stop - start) / n if n > 0 else 0.0) + start
     else:
         out = k * ((stop - start) / maximum(n, 1).astype("f64")) + start
     if endpoint and not (is_known and num < 2):
         # The last of several: a single one is the first.
-        out = where((k == n) & (k > 0), stop, out)
-    if not kind.is_float:
+        out = where((k == n) & (k > 0), stop, out) if out.dtype.is_float else out
+    if not kind.is_float and out.dtype.is_float:
         out = floor(out)
     return out.astype(kind)
 

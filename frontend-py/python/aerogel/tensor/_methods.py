@@ -199,7 +199,7 @@ class Methods:
             return _elementwise.round(self)
         if not self.dtype.is_float:
             if decimals > 0:
-                return self
+                return self.copy()
             raise ValueError("integers are rounded to ones; convert them to floats for fewer digits")
         scale = 10.0 ** builtins.abs(decimals)
         if decimals > 0:
@@ -212,8 +212,8 @@ class Methods:
 
     @property
     def real(self: Any) -> Tensor:
-        """The tensor: its numbers are real."""
-        return self
+        """The same numbers, which are real."""
+        return self.copy()
 
     @property
     def imag(self: Any) -> Tensor:

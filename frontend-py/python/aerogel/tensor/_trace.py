@@ -76,7 +76,11 @@ class Trace:
     # Tensors as they are made.
 
     def made(self, tensor: Tensor) -> None:
-        """Notes a tensor; it becomes memory if it is known to change in a block."""
+        """Notes a tensor; it becomes memory if it is known to change in a block.
+
+        Operations that change nothing give what they were given: of memory the tensor is its value, which stays.
+        """
+        tensor._native = self.native.value(tensor._native)
         number, self._count = self._count, self._count + 1
         tensor._made = Made(number, len(self.scopes), self.native.activations())
         if number in self.facts:
@@ -176,7 +180,7 @@ class Trace:
     def set(self, target: Tensor, value: Any) -> None:
         """Gives a tensor another value, at the points at hand."""
         self._own(target)
-        new = _kept(value, target.dtype)._native
+        new = self.native.value(_kept(value, target.dtype)._native)
         mask = self.mask()
         if mask is not None and self._field_of(mask) is not None:
             rank = len(mask.shape)
@@ -187,18 +191,22 @@ class Trace:
         shape = self._stretched([target._native, new, *([] if mask is None else [mask])])
         made = target._made
         if not made.is_memory or shape != target._native.shape:
+            field = None
             if made.depth < len(self.scopes):
-                self._learn(target, shape, None if mask is None else self._field_of(mask), self._field_of(new))
+                field = self._learn(target, shape, None if mask is None else self._field_of(mask), self._field_of(new))
             elif mask is None:
                 # Another value at the same place of the program.
-                target._native = self.native.read(new) if made.is_memory else new
+                target._native = new
                 return
-            self._to_memory(target, list(shape))
+            self._to_memory(target, list(shape), field)
         self.native.set(target._native, new, mask)
         self.native.note()
 
-    def _learn(self, target: Tensor, shape: tuple[Any, ...], *fields: Any) -> None:
-        """Notes that a tensor is memory from the first on: at the cells where it is set, if it is stretched to them."""
+    def _learn(self, target: Tensor, shape: tuple[Any, ...], *fields: Any) -> Any:
+        """Notes that a tensor is memory from the first on: at the cells where it is set, if it is stretched to them.
+
+        The field whose cells these are, or nothing.
+        """
         number, native = target._made.number, target._native
         own = self._field_of(native)
         fields = (own,) if own is not None else fields if len(native.shape) < len(shape) else ()
@@ -207,6 +215,7 @@ class Trace:
             field = _EVERYWHERE
         self.learned[number] = ([self._named(extent) for extent in shape], field)
         self._set_at[number] = target._made.activations
+        return None if field is _EVERYWHERE else field
 
     def lessons(self) -> dict[Any, Any]:
         """What the next time a function is traced has to know besides what is known."""
@@ -526,7 +535,9 @@ class Trace:
         if per_point:
             count = (hi - lo + (step - (1 if step > 0 else -1))) // step
             # Where there are no points there are no turns.
-            first, last = constant(0, ALL["i32"])._native, count._native.reduce("max", None, False)
+            first = last = constant(0, ALL["i32"])._native
+            if 0 not in count._native.shape:
+                last = count._native.reduce("max", None, False)
         var, counter = self.native.begin_loop()
         scope.skipped = self._nobody(("turn", scope.number))
         self.scopes.append(scope)
@@ -570,7 +581,7 @@ class Trace:
         if condition.dtype is not ALL["u1"]:
             condition = condition.astype("u1")
         # Memory that the block changes decides no more.
-        held = self.native.read(condition._native) if condition._made.is_memory else condition._native
+        held = self.native.value(condition._native)
         scope = Scope()
         if condition.ndim == 0 and self.mask() is None:
             self.native.begin_block()

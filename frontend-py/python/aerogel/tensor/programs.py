@@ -41,6 +41,10 @@ def _outside_of_others() -> None:
         raise RuntimeError("a program is not traced inside another one: call the function")
 
 
+#: So often a program is traced at most: each time teaches what a block sets, and blocks are in blocks.
+_MOST_TRACES = 50
+
+
 class Program:
     """A traced function, ready to run."""
 
@@ -54,7 +58,7 @@ class Program:
     def _traced(self) -> Any:
         _outside_of_others()
         facts: dict[Any, Any] = {}
-        while True:
+        for _ in range(_MOST_TRACES):
             trace = Trace(facts, self._divides_integers)
             tracing.trace, tracing.program = trace.native, trace
             outer = _native.set_recorder(trace)
@@ -86,6 +90,10 @@ class Program:
             if not new:
                 return trace, trace.native.finish(natives), many, results is None
             facts.update(new)
+        raise ValueError(
+            "a value that is set in a block has more axes, or other extents, each time that the program is traced, as "
+            "by `x.val = x[None] + 1` in a loop: what is set in a block keeps its extents"
+        )
 
     def compile(self) -> Program:
         """Traces and compiles it, which the first call does else."""

@@ -86,8 +86,14 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     return (radius * cos(2 * math.pi * both[1])).astype(kind)
 
 
-def integers(key: Tensor, low: int, high: int, shape: Any, *, dtype: Any = None) -> Tensor:
-    """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive)."""
+def integers(*args: Any, dtype: Any = None) -> Tensor:
+    """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive): ``integers(low, high, shape)``.
+
+    They are drawn as by ``rand``; ``integers(key, low, high, shape)`` are those of a key.
+    """
+    if len(args) not in (3, 4):
+        raise TypeError("`integers` takes the lowest number, the end, a shape, and before them a key, if there is one")
+    key, low, high, shape = args if len(args) == 4 else (default.key(), *args)
     if high <= low or high - low > 1 << 32:
         raise ValueError(f"there are no numbers from {low} to before {high} to draw of")
     kind = dtype_of(dtype) if dtype is not None else _types.default_int()
@@ -96,8 +102,11 @@ def integers(key: Tensor, low: int, high: int, shape: Any, *, dtype: Any = None)
     return drawn.astype("i64").__add__(low).astype(kind)
 
 
-def permutation(key: Tensor, n: int) -> Tensor:
-    """The numbers below ``n`` in an order by chance."""
+def permutation(*args: Any) -> Tensor:
+    """The numbers below ``n`` in an order by chance: ``permutation(n)``; ``permutation(key, n)`` is that of a key."""
+    if len(args) not in (1, 2):
+        raise TypeError("`permutation` takes how many numbers there are, and before that a key, if there is one")
+    key, n = args if len(args) == 2 else (default.key(), *args)
     from aerogel.tensor._searching import argsort
 
     return argsort(bits(key, (n,)))

@@ -441,6 +441,7 @@ impl NativeTrace {
         let mut r = lock(self.recording());
         let shape = dims(&mut r, &shape);
         let buffer = r.program.temporary(ty, &shape);
+        r.note_memory(buffer);
         if let Some(field) = field {
             r.note_at_cells(buffer, field);
         }
@@ -482,6 +483,21 @@ impl NativeTrace {
         let mut r = lock(self.recording());
         r.store_at(target, &index, value, accum, mode, mask)
             .map_err(raised)
+    }
+
+    /// A tensor that stays as it is: of memory its value.
+    fn value(&self, tensor: &Bound<'_, NativeTensor>) -> PyResult<Py<NativeTensor>> {
+        let native = tensor.get();
+        let changes = match &native.home {
+            Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
+                lock(recording).is_memory(*buffer)
+            }
+            _ => false,
+        };
+        match changes {
+            true => Py::new(tensor.py(), self.read(native)?),
+            false => Ok(tensor.clone().unbind()),
+        }
     }
 
     /// A tensor's value as it is now: for memory that changes later.
