@@ -394,3 +394,16 @@ def test_rounding():
     assert np.array_equal(got, np.round(z), equal_nan=True)
     assert np.array_equal(np.signbit(got.real), np.signbit(np.round(z).real))
     close(T.asarray(z).round(1), np.round(z, 1))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_powers_of_zero(dtype):
+    exponents = np.array([0, 1, 2, 0.5, 1 + 2j, -1, 1j], dtype)
+    zeros = np.zeros(7, dtype)
+    with np.errstate(all="ignore"):
+        expected = zeros**exponents
+    out = (T.asarray(zeros) ** T.asarray(exponents)).numpy()
+    assert out.dtype == dtype
+    # Where there is no power, one part at least is NaN.
+    assert (np.isnan(out) == np.isnan(expected)).all() and (out[:5] == expected[:5]).all()
+    assert (T.asarray(zeros) ** 0.5).tolist() == [0] * 7 and (0 ** T.asarray(exponents[1:5])).tolist() == [0] * 4

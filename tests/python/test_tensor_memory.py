@@ -149,6 +149,19 @@ def test_points_that_are_there_see_elements_of_others():
             assert run(total, [1, 0, 1], [1, 2, 3], [1.0, 10.0, 100.0, 1000.0]) == [1110, 0, 1110]
 
 
+def test_a_tensor_from_outside_is_stored():
+    row = T.asarray([1, 2, 3])
+
+    def stored():
+        i = p.input([-1], ti.i32)
+        out, kept = p.buffer([3], ti.i32), T.zeros(3, ti.i32)
+        out[i] = row
+        kept.val = row
+        return out, kept
+
+    assert run(stored, [2, 1, 0]) == [[3, 2, 1], [1, 2, 3]]
+
+
 def test_a_value_that_grows_without_end():
     @p.program
     def grows():
@@ -218,3 +231,34 @@ def test_numbers_by_chance_without_a_key():
     assert (T.random.permutation(50) == order).all() and (T.random.integers(-2, 3, (4, 100)) == drawn).all()
     with pytest.raises(TypeError, match="`permutation` takes how many"):
         T.random.permutation()
+
+
+@pytest.mark.parametrize("mode", ["clamp", "zero", "wrap"])
+def test_an_index_below_zero_means_what_the_tensor_says(mode):
+    """The same outside of programs, in them, and by all functions."""
+    at = np.array([-3, -1, 1, 6], np.int32)
+    near = {"clamp": np.clip(at, 0, 3), "zero": at, "wrap": at % 4}[mode]
+    read = [int(k) if 0 <= k < 4 else 0 for k in near]
+    stored = [0] * 4
+    for k, value in zip(near, (1, 2, 3, 4), strict=True):
+        if 0 <= k < 4:
+            stored[k] = value
+    x, i, values = T.arange(4).outside(mode), T.asarray(at), T.asarray([1, 2, 3, 4])
+
+    def gathered():
+        return p.input([-1], ti.i32).outside(mode)[p.input([-1], ti.i32)]
+
+    def put():
+        out, index = p.buffer([4], ti.i32).outside(mode), p.input([-1], ti.i32)
+        out[index] = values
+        return out
+
+    for out in (x[i], T.take(x, i), T.gather(x, i), T.take_along_axis(x, i)):
+        assert out.tolist() == read
+    assert run(gathered, np.arange(4, dtype=np.int32), at) == read
+    changed = T.zeros(4, ti.i32).outside(mode)
+    changed[i] = values
+    assert changed.tolist() == T.scatter(T.zeros(4, ti.i32).outside(mode), i, values).tolist() == stored
+    # Which of several stays is not said.
+    assert [n != 0 for n in run(put, at)] == [n != 0 for n in stored]
+    assert T.arange(4)[T.asarray([-1, -4])].tolist() == [3, 0]

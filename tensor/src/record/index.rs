@@ -104,12 +104,9 @@ impl Recording {
         }
         let mut at = self.moved(&at, first as u32);
         let asked = at.split_off(index.len());
-        let at = at.into_iter().enumerate().map(|(k, e)| {
-            if from_end {
-                self.counted_from_end(e, shape[first + k])
-            } else {
-                e
-            }
+        let at = at.into_iter().enumerate().map(|(k, e)| match from_end {
+            true => self.counted_from_end(e, shape[first + k], outside),
+            false => e,
         });
         let at: Vec<Expr> = at.collect();
         let axes = self.program.axes(domain.len());
@@ -196,7 +193,11 @@ impl Recording {
             .collect()
     }
 
-    fn counted_from_end(&mut self, index: Expr, dim: Dim) -> Expr {
+    /// An index below zero counts from the end, unless it is said what one outside means.
+    fn counted_from_end(&mut self, index: Expr, dim: Dim, outside: Outside) -> Expr {
+        if outside != Outside::Error {
+            return index;
+        }
         let zero = self.program.exprs.i32(0);
         let negative = self.lt(index, zero);
         let extent = self.program.extent(dim);
@@ -236,7 +237,7 @@ impl Recording {
         let mut at = self.program.axes(domain.len());
         let value = self.at_point(index, domain.len());
         let value = self.as_index_along(value, shape[axis], outside);
-        at[axis] = self.counted_from_end(value, shape[axis]);
+        at[axis] = self.counted_from_end(value, shape[axis], outside);
         for (k, &dim) in shape.iter().enumerate() {
             if k != axis && self.program.const_dim(dim) == Some(1) {
                 at[k] = self.program.exprs.i32(0);
@@ -294,7 +295,7 @@ impl Recording {
         let axes = self.program.axes(domain.len());
         let mut all: Vec<Expr> = Vec::new();
         for (k, e) in at.into_iter().enumerate() {
-            all.push(self.counted_from_end(e, shape[k]));
+            all.push(self.counted_from_end(e, shape[k], outside));
         }
         all.extend(&axes[points.len()..]);
         let target = self.copy(x);

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -382,10 +383,10 @@ class ComplexTensor:
     def __pow__(self, other: Any) -> ComplexTensor:
         if isinstance(other, int) and not isinstance(other, bool) and abs(other) <= 64:
             return _whole_power(self, other)
-        return exp(log(self) * other)
+        return _power(self, other)
 
     def __rpow__(self, other: Any) -> ComplexTensor:
-        return exp(self * log(_one_like(self, *_planes(other))))
+        return _power(_one_like(self, *_planes(other)), self)
 
     def __matmul__(self, other: Any) -> ComplexTensor:
         return matmul(self, other)
@@ -399,6 +400,19 @@ class ComplexTensor:
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
         return ~(self == other)
+
+
+def _power(z: ComplexTensor, exponent: Any) -> ComplexTensor:
+    """A power by the logarithm; of zero, which has none, 1 or 0 for what has a power of zero."""
+    from aerogel.tensor._searching import where
+    from aerogel.tensor._tensor import asarray
+
+    out, is_zero = exp(log(z) * exponent), z == 0
+    re, im = (asarray(part) for part in _planes(exponent))
+    is_one = (re == 0) & (im == 0)
+    real = where(is_one, 1.0, where(re > 0, 0.0, math.nan)).astype(out._real.dtype)
+    imaginary = where(is_one | (re > 0), 0.0, math.nan).astype(out._real.dtype)
+    return ComplexTensor(where(is_zero, real, out._real), where(is_zero, imaginary, out._imag))
 
 
 def _one_like(z: ComplexTensor, re: Any, im: Any) -> ComplexTensor:
@@ -444,8 +458,6 @@ def _whole_power(z: ComplexTensor, n: int) -> ComplexTensor:
 
 def angle(z: Any, /) -> Tensor:
     """The angle of complex numbers, from -pi to pi; of real ones 0 or pi."""
-    import math
-
     from aerogel.tensor._elementwise import atan2
     from aerogel.tensor._searching import where
     from aerogel.tensor._tensor import asarray
@@ -589,8 +601,6 @@ def _inverse(name: str) -> Any:
 
 
 def _scaled(base: float) -> Any:
-    import math
-
     return lambda z: log(z) * (1.0 / math.log(base))
 
 

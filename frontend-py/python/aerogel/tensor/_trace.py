@@ -678,4 +678,4 @@ def _of_type(value: Any, dtype: Any) -> Tensor:
         return constant(value, dtype)
     if isinstance(value, (list, tuple)) and dtype.is_float:
         return asarray(value, dtype)
-    return (value if isinstance(value, Tensor) else asarray(value)).astype(dtype)
+    return (inside(value) if isinstance(value, Tensor) else asarray(value)).astype(dtype)
