@@ -315,6 +315,30 @@ fn what_may_not_be_gathered_is_not() {
 }
 
 #[test]
+fn nothing_is_asked_for_where_a_sum_has_nothing() {
+    let sum = |value: &str| {
+        format!(
+            "in b0 \"x\": f64[?]
+             in b1 \"at\": i32[?]
+             tmp b2 \"y\": f64[b1:0]
+             for [b1:0, b0:0] {{ b2[i0] add init = {value} }}
+             result b2"
+        )
+    };
+    for value in [
+        "select(and(eq(b1[i0], i1), lt(b0[i1], f64(3))), b0[i1], f64(0))",
+        "select(eq(b1[i32(7)], i1), b0[i1], f64(0))",
+        "select(eq(add(i1, b1[i32(7)]), i32(9)), b0[i1], f64(0))",
+    ] {
+        let text = sum(value);
+        let gathered = after("gathers", &text).to_string();
+        assert!(!gathered.contains("add init"), "{gathered}");
+        let at = ints(ScalarType::I32, &[3], &[2, 0, -1]);
+        assert_eq!(means(&text, &[floats(&[]), at], 1)[0], [0.0; 3]);
+    }
+}
+
+#[test]
 fn the_trace_and_rows_of_a_unit_matrix_are_gathers() {
     let text = r#"
         in b0 "x": i32[4, 4]

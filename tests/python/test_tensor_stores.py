@@ -354,3 +354,24 @@ def test_arrays_are_not_changed_where_nothing_is_computed():
     assert a.tolist() == [1, 1, 1]
     assert in_a_program(add).tolist() == [1, 2, 3]
     assert ti.vmap(add)(np.ones((2, 3))).tolist() == [[2, 2, 2]] * 2
+
+
+def test_a_store_outside_changes_nothing():
+    x = T.asarray([1.0, 2.0, 3.0])
+    for at in (T.asarray([7]), T.asarray([0, -4]), np.array([3]), [3]):
+        with pytest.raises(IndexError, match="is outside axis 0 with 3 elements"):
+            x[at] = 9
+        assert (x + 1).tolist() == [2.0, 3.0, 4.0]
+    x[T.asarray([0, -1])] = 5
+    assert x.tolist() == [5.0, 2.0, 5.0]
+    z = T.asarray([1 + 2j, 3j])
+    with pytest.raises(IndexError, match="index 2 is outside axis 0"):
+        z[T.asarray([2])] = 0
+    assert z.tolist() == [1 + 2j, 3j]
+
+
+def test_integers_hold_no_complex_numbers():
+    x = T.asarray([1, 2, 3])
+    with pytest.raises(TypeError, match="are no complex numbers"):
+        x[0] = 1 + 2j
+    assert x.tolist() == [1, 2, 3]

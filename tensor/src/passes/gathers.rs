@@ -66,17 +66,21 @@ fn without_an_axis(program: &mut Program, all: &For) -> Option<For> {
         !store.index.iter().any(varies)
     };
     let axes: Vec<u32> = (0..all.domain.len() as u32).filter(reduced).collect();
-    let (axis, at, conditions) = axes.into_iter().find_map(|k| {
-        let (at, conditions) = the_one(program, &all.domain, k, &choice.conditions)?;
-        Some((k, at, conditions))
+    let (axis, one) = axes.into_iter().find_map(|k| {
+        let one = the_one(program, &all.domain, k, &choice.levels)?;
+        Some((k, one))
     })?;
-    let conditions = conditions.into_iter();
-    let all_of = conditions.reduce(|a, b| program.exprs.binary(BinaryOp::And, a, b));
+    let at = one.at;
     let neutral = program.exprs.constant(neutral);
-    let value = match all_of {
-        Some(cond) => program.exprs.select(cond, choice.value, neutral),
-        None => choice.value,
-    };
+    let mut value = choice.value;
+    for conditions in one.levels.into_iter().rev() {
+        let exprs = &mut program.exprs;
+        let all_of = conditions.into_iter();
+        let all_of = all_of.reduce(|a, b| exprs.binary(BinaryOp::And, a, b));
+        if let Some(cond) = all_of {
+            value = exprs.select(cond, value, neutral);
+        }
+    }
     let mut done = LookupMap::default();
     let value = program
         .exprs
@@ -117,7 +121,8 @@ fn without_an_axis(program: &mut Program, all: &For) -> Option<For> {
 
 /// A value that is what changes nothing unless conditions hold.
 struct Choice {
-    conditions: Vec<Expr>,
+    /// The conditions; what those of one level ask for is asked for only where those of the levels before hold.
+    levels: Vec<Vec<Expr>>,
     value: Expr,
 }
 
@@ -131,7 +136,15 @@ impl Choice {
         };
         match exprs[e].clone() {
             ExprDef::Select(cond, value, other) if is_neutral(exprs, other) => {
-                Some(Self::when(exprs, cond, value))
+                let mut choice = Self::when(exprs, cond, value);
+                while let ExprDef::Select(cond, value, other) = exprs[choice.value]
+                    && is_neutral(exprs, other)
+                {
+                    let inner = Self::when(exprs, cond, value);
+                    choice.levels.extend(inner.levels);
+                    choice.value = inner.value;
+                }
+                Some(choice)
             }
             ExprDef::Select(cond, other, value) if is_neutral(exprs, other) => {
                 let ExprDef::Compare(CompareOp::Ne, a, b) = exprs[cond] else {
@@ -175,7 +188,10 @@ impl Choice {
                 _ => conditions.push(cond),
             }
         }
-        Self { conditions, value }
+        Self {
+            levels: vec![conditions],
+            value,
+        }
     }
 }
 
@@ -200,16 +216,25 @@ fn depends(exprs: &Exprs, e: Expr, axis: u32) -> bool {
     found
 }
 
-/// The one index along an axis for which a condition holds, somewhere inside if there is none; and all conditions, of which
-/// one says that there is.
+/// The one index along an axis that counts.
+struct TheOne {
+    /// It, and somewhere inside if there is none.
+    at: Expr,
+    /// Whether it is inside, and what else has to hold there.
+    levels: Vec<Vec<Expr>>,
+}
+
+/// The one index along an axis for which a condition holds.
 fn the_one(
     program: &mut Program,
     domain: &[Dim],
     axis: u32,
-    conditions: &[Expr],
-) -> Option<(Expr, Vec<Expr>)> {
+    levels: &[Vec<Expr>],
+) -> Option<TheOne> {
     let extent = domain[axis as usize];
-    let (which, other) = conditions.iter().enumerate().find_map(|(at, &cond)| {
+    let all = levels.iter().enumerate();
+    let mut all = all.flat_map(|(level, all)| all.iter().map(move |&cond| (level, cond)));
+    let (level, which, other) = all.find_map(|(level, cond)| {
         let ExprDef::Compare(CompareOp::Eq, a, b) = program.exprs[cond] else {
             return None;
         };
@@ -218,29 +243,43 @@ fn the_one(
             let apart = !depends(&program.exprs, other, axis);
             apart.then(|| solved_for(program, extent, axis, of_axis, other))?
         });
-        Some((at, solved.next()?))
+        Some((level, cond, solved.next()?))
     })?;
-    let others = conditions.iter().enumerate();
-    let others = others.filter(|&(k, _)| k != which).map(|(_, &c)| c);
+    let mut levels = levels.to_vec();
+    levels[level].retain(|&cond| cond != which);
     if let ExprDef::Axis(k) = program.exprs[other]
         && domain[k as usize] == extent
     {
-        return Some((other, others.collect()));
+        return Some(TheOne { at: other, levels });
     }
     let n = program.extent(extent);
-    let [zero, one] = [0, 1].map(|n| program.exprs.i32(n));
+    let [zero, unit] = [0, 1].map(|n| program.exprs.i32(n));
     let exprs = &mut program.exprs;
-    let last = exprs.binary(BinaryOp::Sub, n, one);
+    let last = exprs.binary(BinaryOp::Sub, n, unit);
     let clamped = |exprs: &mut Exprs, e: Expr| {
         let low = exprs.binary(BinaryOp::Min, e, last);
         exprs.binary(BinaryOp::Max, low, zero)
     };
-    let mut out = Vec::new();
+    let mut may_fail = false;
+    exprs.visit([other], &mut |e| {
+        let ExprDef::Load { outside, .. } = exprs[e] else {
+            return;
+        };
+        may_fail |= outside == Outside::Error;
+    });
+    if may_fail && level > 0 {
+        return None;
+    }
+    let mut outer = Vec::new();
+    if may_fail {
+        // Nothing is asked for where there are no indices.
+        outer.push(vec![exprs.compare(CompareOp::Gt, n, zero)]);
+    }
     let ty = exprs.ty(other);
-    let at = if ty == ScalarType::I32 {
-        out.push(exprs.compare(CompareOp::Ge, other, zero));
-        out.push(exprs.compare(CompareOp::Lt, other, n));
-        clamped(exprs, other)
+    let (at, inside) = if ty == ScalarType::I32 {
+        let from = exprs.compare(CompareOp::Ge, other, zero);
+        let to = exprs.compare(CompareOp::Lt, other, n);
+        (clamped(exprs, other), vec![from, to])
     } else {
         // The nearest index inside, as far as the type tells: there is one if it is that.
         let [low, high] = [zero, last].map(|e| exprs.cast(e, ty));
@@ -249,12 +288,12 @@ fn the_one(
         let near = exprs.cast(near, ScalarType::I32);
         let near = clamped(exprs, near);
         let again = exprs.cast(near, ty);
-        out.push(exprs.compare(CompareOp::Eq, again, other));
-        out.push(exprs.compare(CompareOp::Gt, n, zero));
-        near
+        let same = exprs.compare(CompareOp::Eq, again, other);
+        (near, vec![same, exprs.compare(CompareOp::Gt, n, zero)])
     };
-    out.extend(others);
-    Some((at, out))
+    outer.push(inside);
+    outer.extend(levels);
+    Some(TheOne { at, levels: outer })
 }
 
 /// What an axis, as the type of that, has to be for `of_axis` to be `other`.

@@ -310,6 +310,15 @@ class ComplexTensor:
         """The mean along some axes, or of all."""
         return self._each(lambda x: x.mean(axis, keepdims=keepdims))
 
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> ComplexTensor:
+        """The sum of the numbers up to each along an axis, or row by row."""
+        out = self._each(lambda x: x.cumsum(axis))
+        return out if dtype is None else out.astype(dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
+        """Refused: products of complex numbers along an axis are not there."""
+        raise TypeError(f"`cumprod` takes real numbers, not `{self.dtype}`")
+
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         """Whether some number is other than zero."""
         return (self != 0).any(axis, keepdims=keepdims)
@@ -377,8 +386,7 @@ class ComplexTensor:
     __itruediv__ = __truediv__
 
     def __rtruediv__(self, other: Any) -> ComplexTensor:
-        re, im = _planes(other)
-        return _quotient(joined(self._real * 0 + re, self._imag * 0 + im), self)
+        return _quotient(_one_like(self, *_planes(other)), self)
 
     def __pow__(self, other: Any) -> ComplexTensor:
         if isinstance(other, int) and not isinstance(other, bool) and abs(other) <= 64:
@@ -469,12 +477,56 @@ def angle(z: Any, /) -> Tensor:
     return where(x < 0, math.pi, x * 0.0)
 
 
+def _times(size: Any, wave: Any, *, keeps_infinity: bool = False) -> Any:
+    """A size times a sine or a cosine: nothing times anything is nothing, as annex G of C has it.
+
+    The sine of infinity is NaN, and infinitely often that may stay infinite.
+    """
+    from aerogel.tensor._elementwise import isinf
+    from aerogel.tensor._searching import where
+
+    product = size * wave
+    nothing = where(wave == 0, where(size < 0, -wave, wave), size)
+    product = where((product != product) & ((size == 0) | (wave == 0)), nothing, product)
+    return where(isinf(size) & (wave != wave), size, product) if keeps_infinity else product
+
+
+def _grown(x: Any) -> tuple[Any, Any, Any]:
+    """What the exponential of a number is far beyond 1, in two factors; where it is not, and the number there."""
+    from aerogel.tensor import _elementwise as e
+    from aerogel.tensor._searching import where
+    from aerogel.tensor._tensor import constant
+
+    most = 700.0 if x.dtype is f64 else 80.0
+    is_far = e.abs(x) > most
+    rest = e.exp(where(is_far, e.abs(x) - most, 0.0))
+    by = where(is_far, constant(math.exp(most), x.dtype), constant(1.0, x.dtype))
+    return is_far, where(is_far, 0.0, x), (rest, by)
+
+
 def exp(z: ComplexTensor) -> ComplexTensor:
     """e to the power of each element."""
     from aerogel.tensor import _elementwise as e
+    from aerogel.tensor._searching import where
 
-    size = e.exp(z.real)
-    return joined(size * e.cos(z.imag), size * e.sin(z.imag))
+    is_far, near, (rest, by) = _grown(z.real)
+    is_large = is_far & (z.real > 0)
+    size = where(is_large, rest, e.exp(where(is_large, near, z.real)))
+    by = where(is_large, by, 1.0)
+    return joined(
+        _times(size, e.cos(z.imag), keeps_infinity=True) * by,
+        _times(size, e.sin(z.imag)) * by,
+    )
+
+
+def _hyperbolic(x: Any) -> tuple[Any, Any, Any]:
+    """The hyperbolic cosine and sine, and by what both are still to be multiplied."""
+    from aerogel.tensor import _elementwise as e
+    from aerogel.tensor._searching import where
+
+    is_far, near, (rest, by) = _grown(x)
+    half = rest * 0.5
+    return where(is_far, half, e.cosh(near)), where(is_far, e.copysign(half, x), e.sinh(near)), by
 
 
 def log(z: ComplexTensor) -> ComplexTensor:
@@ -492,46 +544,65 @@ def sqrt(z: ComplexTensor) -> ComplexTensor:
     half = e.sqrt((_size(z) + e.abs(z.real)) * 0.5)
     other = where(half == 0, half, e.abs(z.imag) / (half * 2))
     right = z.real >= 0
-    return joined(where(right, half, other), e.copysign(where(right, other, half), z.imag))
+    real, imag = where(right, half, other), e.copysign(where(right, other, half), z.imag)
+    endless = e.isinf(z.imag)
+    return joined(where(endless, math.inf, real), where(endless, z.imag, imag))
 
 
 def sin(z: ComplexTensor) -> ComplexTensor:
     """The sine of each element."""
     from aerogel.tensor import _elementwise as e
 
-    return joined(e.sin(z.real) * e.cosh(z.imag), e.cos(z.real) * e.sinh(z.imag))
+    cosh, sinh, by = _hyperbolic(z.imag)
+    return joined(
+        _times(cosh, e.sin(z.real)) * by,
+        _times(sinh, e.cos(z.real), keeps_infinity=True) * by,
+    )
 
 
 def cos(z: ComplexTensor) -> ComplexTensor:
     """The cosine of each element."""
     from aerogel.tensor import _elementwise as e
 
-    return joined(e.cos(z.real) * e.cosh(z.imag), -(e.sin(z.real) * e.sinh(z.imag)))
+    cosh, sinh, by = _hyperbolic(z.imag)
+    return joined(
+        _times(cosh, e.cos(z.real), keeps_infinity=True) * by,
+        -(_times(sinh, e.sin(z.real)) * by),
+    )
 
 
 def sinh(z: ComplexTensor) -> ComplexTensor:
     """The hyperbolic sine of each element."""
     from aerogel.tensor import _elementwise as e
 
-    return joined(e.sinh(z.real) * e.cos(z.imag), e.cosh(z.real) * e.sin(z.imag))
+    cosh, sinh, by = _hyperbolic(z.real)
+    return joined(
+        _times(sinh, e.cos(z.imag), keeps_infinity=True) * by,
+        _times(cosh, e.sin(z.imag)) * by,
+    )
 
 
 def cosh(z: ComplexTensor) -> ComplexTensor:
     """The hyperbolic cosine of each element."""
     from aerogel.tensor import _elementwise as e
 
-    return joined(e.cosh(z.real) * e.cos(z.imag), e.sinh(z.real) * e.sin(z.imag))
+    cosh, sinh, by = _hyperbolic(z.real)
+    return joined(
+        _times(cosh, e.cos(z.imag), keeps_infinity=True) * by,
+        _times(sinh, e.sin(z.imag)) * by,
+    )
 
 
 def tanh(z: ComplexTensor) -> ComplexTensor:
     """The hyperbolic tangent of each element: of large ones too, whose sines and cosines are too large for a number."""
     from aerogel.tensor import _elementwise as e
+    from aerogel.tensor._searching import where
 
     t, c, s = e.tanh(z.real), e.cos(z.imag), e.sin(z.imag)
     small = 1.0 / e.cosh(z.real)
     small = small * small
-    by = t * t + small * c * c
-    return joined(t / by, small * s * c / by)
+    by = t * t + _times(small, c * c)
+    return joined(where(t == 0, t, t / by), _times(small, s * c) / by)
 
 
 def tan(z: ComplexTensor) -> ComplexTensor:
@@ -545,7 +616,8 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
     from aerogel.tensor import _elementwise as e
 
     half = e.sin(z.imag * 0.5)
-    return joined(e.expm1(z.real) * e.cos(z.imag) - 2.0 * half * half, e.exp(z.real) * e.sin(z.imag))
+    real = _times(e.expm1(z.real), e.cos(z.imag), keeps_infinity=True)
+    return joined(real - 2.0 * half * half, _times(e.exp(z.real), e.sin(z.imag)))
 
 
 def log1p(z: ComplexTensor) -> ComplexTensor:
@@ -560,12 +632,15 @@ def log1p(z: ComplexTensor) -> ComplexTensor:
 
 
 def sign(z: ComplexTensor) -> ComplexTensor:
-    """Each element by its size; zero of zero."""
+    """Each element by its size; zero of zero, and the direction of infinite ones."""
+    from aerogel.tensor import _elementwise as e
     from aerogel.tensor._searching import where
 
-    size = _size(z)
+    endless = e.isinf(z.real) | e.isinf(z.imag)
+    x, y = (where(endless, e.copysign(where(e.isinf(p), 1.0, 0.0), p), p) for p in (z.real, z.imag))
+    size = e.hypot(x, y)
     by = where(size == 0, 1.0, size)
-    return joined(z.real / by, z.imag / by)
+    return joined(x / by, y / by)
 
 
 def matmul(a: Any, b: Any) -> ComplexTensor:

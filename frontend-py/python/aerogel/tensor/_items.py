@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import i32, u1
-from aerogel.tensor import _types
+from aerogel.tensor import _complex, _types
 from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, inside, is_number, operands, tracing
 from aerogel.tensor._unknown import outside_of_programs
 
@@ -288,6 +288,8 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
     """Gives a tensor other numbers in a part of it; whoever else has the old numbers keeps them."""
     if not isinstance(value, Tensor) and not is_number(value):
         value = asarray(value)
+    if isinstance(value, _complex.ComplexTensor):
+        raise TypeError(f"elements of {x.dtype} are no complex numbers: take `x.real` or `abs(x)`")
     if is_number(value):
         _types.kept(value, x.dtype, "elements")
     (values,) = operands(value) if isinstance(value, Tensor) else (constant(value, x.dtype),)
@@ -309,7 +311,19 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         values = _fitting(values, shape)
         x._native = x._native.with_part(parts, values._native)
         return
+    if x._outside == "error":
+        _look_before_storing(x, computed)
     _set_computed(x, parts, computed, values)
+
+
+def _look_before_storing(x: Tensor, computed: dict[int, Any]) -> None:
+    """Refuses indices outside before anything is stored, where they are numbers: then nothing is changed.
+
+    Others are looked at when they have been computed.
+    """
+    for axis, i in computed.items():
+        if i._native.is_realised():
+            _looked_at(i._view(), axis, x.shape[axis])
 
 
 def _without_new(values: Tensor, layout: list[int | None]) -> Tensor:

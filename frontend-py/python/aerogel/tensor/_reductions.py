@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
-from aerogel.tensor import _types
+from aerogel.tensor import _complex, _types
 from aerogel.tensor._cells import are_at, refuse_order
 from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
@@ -202,6 +202,11 @@ def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, inclu
 
 def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
     x = asarray(x)
+    if _complex.is_complex(x):
+        if name != "add":
+            raise TypeError(f"`cumulative_prod` takes real numbers, not `{x.dtype}`")
+        part = None if dtype is None else getattr(_complex.complex_type(dtype), "part", None)
+        return _complex.ComplexTensor(*(_cumulative(name, p, axis, part, include_initial, 0) for p in (x.real, x.imag)))
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"name an axis: the shape is {x.shape}")

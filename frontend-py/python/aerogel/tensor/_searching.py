@@ -30,7 +30,10 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
     """The elements, but none below ``min`` or above ``max``; NaN stays."""
-    x = asarray(x).copy()
+    x = asarray(x)
+    if _complex.is_complex(x):
+        raise TypeError(f"`clip` takes real numbers, not `{x.dtype}`")
+    x = x.copy()
     for bound, name in ((min, "maximum"), (max, "minimum")):
         if bound is None:
             continue

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
+from aerogel.errors import AerogelRuntimeError
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._methods import Methods
 
@@ -128,7 +129,15 @@ class Tensor(Methods):
 
     def numpy(self) -> Any:
         """The numbers as a NumPy array of its own; those of ``bf16`` want the package ``ml_dtypes``."""
+        self._has_numbers("`numpy` takes")
         return self._view().copy()
+
+    def _has_numbers(self, who: str) -> None:
+        if tracing.program is not None and not self._native.is_outside:
+            raise AerogelRuntimeError(
+                f"{who} numbers, which a tensor of a program has not while the program is traced: use the function of "
+                "that name in `aerogel.tensor`, show numbers by `print_value`, or return the tensor"
+            )
 
     def _view(self) -> Any:
         """NumPy's view of the numbers, which may not be changed."""
@@ -156,6 +165,7 @@ class Tensor(Methods):
         return _make(ScalarNdarray, self.dtype, self.shape, (), over=self._native)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._has_numbers("NumPy takes")
         out = self._view()
         if dtype is not None and out.dtype != dtype:
             return out.astype(dtype)
