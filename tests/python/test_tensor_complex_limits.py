@@ -9,6 +9,12 @@ import aerogel as ti
 
 T = ti.tensor
 
+
+@pytest.fixture(autouse=True)
+def started():
+    ti.init(arch=ti.cpu)
+
+
 INF, NAN = float("inf"), float("nan")
 
 #: Annex G of the standard of C says each; the signs of zeros and of NaN are left open there, and here.

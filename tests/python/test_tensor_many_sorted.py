@@ -10,6 +10,11 @@ import aerogel as ti
 T = ti.tensor
 
 
+@pytest.fixture(autouse=True)
+def started():
+    ti.init(arch=ti.cpu)
+
+
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
 @pytest.mark.parametrize("n", [2047, 2048, 5000])
 def test_as_numpy_sorts(dtype, n):

@@ -262,10 +262,25 @@ fn the_one(
     };
     let mut may_fail = false;
     exprs.visit([other], &mut |e| {
-        let ExprDef::Load { outside, .. } = exprs[e] else {
+        let ExprDef::Load {
+            buffer,
+            ref index,
+            outside,
+            ..
+        } = exprs[e]
+        else {
             return;
         };
-        may_fail |= outside == Outside::Error;
+        // Elements at the points themselves are there, whatever the extent of this axis.
+        let shape = &program.buffers[buffer].shape;
+        let at_points = index.iter().zip(shape).all(
+            |(&i, &n)| matches!(exprs[i], ExprDef::Axis(k) if domain.get(k as usize) == Some(&n)),
+        );
+        may_fail |= match outside {
+            Outside::Error => true,
+            Outside::Never => !at_points,
+            _ => false,
+        };
     });
     if may_fail && level > 0 {
         return None;

@@ -205,8 +205,9 @@ def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial
     if _complex.is_complex(x):
         if name != "add":
             raise TypeError(f"`cumulative_prod` takes real numbers, not `{x.dtype}`")
-        part = None if dtype is None else getattr(_complex.complex_type(dtype), "part", None)
-        return _complex.ComplexTensor(*(_cumulative(name, p, axis, part, include_initial, 0) for p in (x.real, x.imag)))
+        x = x if dtype is None else x.astype(dtype)
+        parts = (_cumulative(name, part, axis, None, include_initial, 0) for part in (x.real, x.imag))
+        return _complex.ComplexTensor(*parts)  # type: ignore[return-value]
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"name an axis: the shape is {x.shape}")
