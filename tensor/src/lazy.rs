@@ -59,7 +59,7 @@ impl fmt::Display for LazyError {
             Self::Compile(e) => write!(f, "{e:?}"),
             Self::Run(ended) => ended.error.fmt(f),
             Self::Mapped => f.write_str(
-                "a tensor inside `vmap` stands for one of many and has no numbers, as kernels and `if` ask for: choose by `where`, and call kernels outside",
+                "a tensor inside `vmap` stands for one of many and has no numbers: choose by `where`, not by `if`, and call kernels outside",
             ),
         }
     }

@@ -287,6 +287,9 @@ fn what_may_not_be_gathered_is_not() {
         "add init = select(eq(b1[i0], i1), b0[i1], f64(1))",
         "max init = select(eq(b1[i0], i1), b0[i1], f64(0))",
         "add init = select(or(eq(b1[i0], i1), lt(i1, i32(2))), b0[i1], f64(0))",
+        // What is asked for at every index is an error somewhere.
+        "add init = select(and(eq(b1[i0], i1), lt(b2[i1] error, i32(3))), b0[i1], f64(0))",
+        "add init = select(lt(b2[i1] error, i32(3)), select(eq(b1[i0], i1), b0[i1], f64(0)), f64(0))",
         // Neighbours are one number.
         "add init = select(eq(cast.f32(b1[i0]), cast.f32(i1)), b0[i1], f64(0))",
     ];

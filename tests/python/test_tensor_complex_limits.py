@@ -37,6 +37,12 @@ VALUES = [
     ("cos", complex(0, INF), complex(INF, 0)),
     ("tanh", complex(INF, 2), complex(1, 0)),
     ("tanh", complex(INF, INF), complex(1, 0)),
+    ("tanh", complex(400, NAN), complex(NAN, NAN)),
+    ("exp", complex(-800, NAN), complex(NAN, NAN)),
+    ("exp", complex(1500, INF), complex(NAN, NAN)),
+    ("sin", complex(INF, 1500), complex(NAN, NAN)),
+    ("expm1", complex(-INF, INF), complex(-1, 0)),
+    ("expm1", complex(INF, 0), complex(INF, 0)),
     ("sign", complex(INF, 3), complex(1, 0)),
     ("sign", complex(0, -INF), complex(0, -1)),
 ]
@@ -83,3 +89,18 @@ def test_running_sums_and_what_has_none():
     for refused in (T.cumprod, T.max, T.sort, lambda z: T.clip(z, 0, 1)):
         with pytest.raises(TypeError, match="takes real numbers, not `complex128`"):
             refused(x)
+
+
+def test_large_and_small_parts():
+    at = np.array([1.79e308, -1.79e308 + 1j, 1.5e308 + 1.5e308j, 3e-310 + 4e-310j, -2e-310j, 3 - 4j])
+    for name in ("sqrt", "log"):
+        expected, found = getattr(np, name)(at), getattr(T, name)(T.asarray(at)).numpy()
+        assert np.allclose(found / expected, 1, rtol=1e-12), name
+    assert np.allclose(T.sign(T.asarray(at)).numpy(), np.exp(1j * np.angle(at)), rtol=0, atol=1e-12)
+    assert T.sign(T.asarray(np.ones(1, "complex64"))).dtype is T.complex64
+
+
+def test_running_sums_in_another_type():
+    z = np.array([1, 1e-8, -1], "complex64")
+    assert T.cumsum(T.asarray(z), dtype=T.complex128).numpy()[-1] != 0
+    assert T.cumulative_sum(T.asarray([1.0, 2.0]), dtype=T.complex128).tolist() == [1, 3]

@@ -210,6 +210,15 @@ fn is_finite(exprs: &Exprs, e: Expr) -> bool {
     }
 }
 
+/// Whether an index in it that is outside is an error.
+fn may_fail(exprs: &Exprs, e: Expr) -> bool {
+    let mut found = false;
+    exprs.visit([e], &mut |x| {
+        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside == Outside::Error);
+    });
+    found
+}
+
 fn depends(exprs: &Exprs, e: Expr, axis: u32) -> bool {
     let mut found = false;
     exprs.visit([e], &mut |x| found |= exprs[x] == ExprDef::Axis(axis));
@@ -245,6 +254,11 @@ fn the_one(
         });
         Some((level, cond, solved.next()?))
     })?;
+    // What is asked for at every index is not asked for at one.
+    let mut asked = levels[..=level].iter().flatten();
+    if asked.any(|&cond| cond != which && may_fail(&program.exprs, cond)) {
+        return None;
+    }
     let mut levels = levels.to_vec();
     levels[level].retain(|&cond| cond != which);
     if let ExprDef::Axis(k) = program.exprs[other]
@@ -260,7 +274,7 @@ fn the_one(
         let low = exprs.binary(BinaryOp::Min, e, last);
         exprs.binary(BinaryOp::Max, low, zero)
     };
-    let mut may_fail = false;
+    let mut is_asked = false;
     exprs.visit([other], &mut |e| {
         let ExprDef::Load {
             buffer,
@@ -276,17 +290,17 @@ fn the_one(
         let at_points = index.iter().zip(shape).all(
             |(&i, &n)| matches!(exprs[i], ExprDef::Axis(k) if domain.get(k as usize) == Some(&n)),
         );
-        may_fail |= match outside {
+        is_asked |= match outside {
             Outside::Error => true,
             Outside::Never => !at_points,
             _ => false,
         };
     });
-    if may_fail && level > 0 {
+    if is_asked && level > 0 {
         return None;
     }
     let mut outer = Vec::new();
-    if may_fail {
+    if is_asked {
         // Nothing is asked for where there are no indices.
         outer.push(vec![exprs.compare(CompareOp::Gt, n, zero)]);
     }

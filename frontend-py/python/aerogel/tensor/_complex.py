@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -312,8 +313,8 @@ class ComplexTensor:
 
     def cumsum(self, axis: int | None = None, dtype: Any = None) -> ComplexTensor:
         """The sum of the numbers up to each along an axis, or row by row."""
-        out = self._each(lambda x: x.cumsum(axis))
-        return out if dtype is None else out.astype(dtype)
+        z = self if dtype is None else self.astype(dtype)
+        return z._each(lambda x: x.cumsum(axis))
 
     def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
         """Refused: products of complex numbers along an axis are not there."""
@@ -412,6 +413,7 @@ class ComplexTensor:
 
 def _power(z: ComplexTensor, exponent: Any) -> ComplexTensor:
     """A power by the logarithm; of zero, which has none, 1 or 0 for what has a power of zero."""
+    from aerogel.tensor._complex_functions import exp, log
     from aerogel.tensor._searching import where
     from aerogel.tensor._tensor import asarray
 
@@ -477,172 +479,6 @@ def angle(z: Any, /) -> Tensor:
     return where(x < 0, math.pi, x * 0.0)
 
 
-def _times(size: Any, wave: Any, *, keeps_infinity: bool = False) -> Any:
-    """A size times a sine or a cosine: nothing times anything is nothing, as annex G of C has it.
-
-    The sine of infinity is NaN, and infinitely often that may stay infinite.
-    """
-    from aerogel.tensor._elementwise import isinf
-    from aerogel.tensor._searching import where
-
-    product = size * wave
-    nothing = where(wave == 0, where(size < 0, -wave, wave), size)
-    product = where((product != product) & ((size == 0) | (wave == 0)), nothing, product)
-    return where(isinf(size) & (wave != wave), size, product) if keeps_infinity else product
-
-
-def _grown(x: Any) -> tuple[Any, Any, Any]:
-    """What the exponential of a number is far beyond 1, in two factors; where it is not, and the number there."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-    from aerogel.tensor._tensor import constant
-
-    most = 700.0 if x.dtype is f64 else 80.0
-    is_far = e.abs(x) > most
-    rest = e.exp(where(is_far, e.abs(x) - most, 0.0))
-    by = where(is_far, constant(math.exp(most), x.dtype), constant(1.0, x.dtype))
-    return is_far, where(is_far, 0.0, x), (rest, by)
-
-
-def exp(z: ComplexTensor) -> ComplexTensor:
-    """e to the power of each element."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-
-    is_far, near, (rest, by) = _grown(z.real)
-    is_large = is_far & (z.real > 0)
-    size = where(is_large, rest, e.exp(where(is_large, near, z.real)))
-    by = where(is_large, by, 1.0)
-    return joined(
-        _times(size, e.cos(z.imag), keeps_infinity=True) * by,
-        _times(size, e.sin(z.imag)) * by,
-    )
-
-
-def _hyperbolic(x: Any) -> tuple[Any, Any, Any]:
-    """The hyperbolic cosine and sine, and by what both are still to be multiplied."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-
-    is_far, near, (rest, by) = _grown(x)
-    half = rest * 0.5
-    return where(is_far, half, e.cosh(near)), where(is_far, e.copysign(half, x), e.sinh(near)), by
-
-
-def log(z: ComplexTensor) -> ComplexTensor:
-    """The natural logarithm whose imaginary part is from -pi to pi."""
-    from aerogel.tensor import _elementwise as e
-
-    return joined(e.log(_size(z)), angle(z))
-
-
-def sqrt(z: ComplexTensor) -> ComplexTensor:
-    """The square root whose real part is not negative."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-
-    half = e.sqrt((_size(z) + e.abs(z.real)) * 0.5)
-    other = where(half == 0, half, e.abs(z.imag) / (half * 2))
-    right = z.real >= 0
-    real, imag = where(right, half, other), e.copysign(where(right, other, half), z.imag)
-    endless = e.isinf(z.imag)
-    return joined(where(endless, math.inf, real), where(endless, z.imag, imag))
-
-
-def sin(z: ComplexTensor) -> ComplexTensor:
-    """The sine of each element."""
-    from aerogel.tensor import _elementwise as e
-
-    cosh, sinh, by = _hyperbolic(z.imag)
-    return joined(
-        _times(cosh, e.sin(z.real)) * by,
-        _times(sinh, e.cos(z.real), keeps_infinity=True) * by,
-    )
-
-
-def cos(z: ComplexTensor) -> ComplexTensor:
-    """The cosine of each element."""
-    from aerogel.tensor import _elementwise as e
-
-    cosh, sinh, by = _hyperbolic(z.imag)
-    return joined(
-        _times(cosh, e.cos(z.real), keeps_infinity=True) * by,
-        -(_times(sinh, e.sin(z.real)) * by),
-    )
-
-
-def sinh(z: ComplexTensor) -> ComplexTensor:
-    """The hyperbolic sine of each element."""
-    from aerogel.tensor import _elementwise as e
-
-    cosh, sinh, by = _hyperbolic(z.real)
-    return joined(
-        _times(sinh, e.cos(z.imag), keeps_infinity=True) * by,
-        _times(cosh, e.sin(z.imag)) * by,
-    )
-
-
-def cosh(z: ComplexTensor) -> ComplexTensor:
-    """The hyperbolic cosine of each element."""
-    from aerogel.tensor import _elementwise as e
-
-    cosh, sinh, by = _hyperbolic(z.real)
-    return joined(
-        _times(cosh, e.cos(z.imag), keeps_infinity=True) * by,
-        _times(sinh, e.sin(z.imag)) * by,
-    )
-
-
-def tanh(z: ComplexTensor) -> ComplexTensor:
-    """The hyperbolic tangent of each element: of large ones too, whose sines and cosines are too large for a number."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-
-    t, c, s = e.tanh(z.real), e.cos(z.imag), e.sin(z.imag)
-    small = 1.0 / e.cosh(z.real)
-    small = small * small
-    by = t * t + _times(small, c * c)
-    return joined(where(t == 0, t, t / by), _times(small, s * c) / by)
-
-
-def tan(z: ComplexTensor) -> ComplexTensor:
-    """The tangent of each element."""
-    turned = tanh(joined(-z.imag, z.real))
-    return joined(turned.imag, -turned.real)
-
-
-def expm1(z: ComplexTensor) -> ComplexTensor:
-    """The exponential of each element less 1, with all digits near zero."""
-    from aerogel.tensor import _elementwise as e
-
-    half = e.sin(z.imag * 0.5)
-    real = _times(e.expm1(z.real), e.cos(z.imag), keeps_infinity=True)
-    return joined(real - 2.0 * half * half, _times(e.exp(z.real), e.sin(z.imag)))
-
-
-def log1p(z: ComplexTensor) -> ComplexTensor:
-    """The logarithm of 1 and each element, with all digits near zero."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-
-    x, y, far = z.real, z.imag, log(z + 1)
-    is_near = _size(z) < 0.5
-    near = 0.5 * e.log1p(where(is_near, x * (x + 2.0) + y * y, 0.0))
-    return joined(where(is_near, near, far.real), far.imag)
-
-
-def sign(z: ComplexTensor) -> ComplexTensor:
-    """Each element by its size; zero of zero, and the direction of infinite ones."""
-    from aerogel.tensor import _elementwise as e
-    from aerogel.tensor._searching import where
-
-    endless = e.isinf(z.real) | e.isinf(z.imag)
-    x, y = (where(endless, e.copysign(where(e.isinf(p), 1.0, 0.0), p), p) for p in (z.real, z.imag))
-    size = e.hypot(x, y)
-    by = where(size == 0, 1.0, size)
-    return joined(x / by, y / by)
-
-
 def matmul(a: Any, b: Any) -> ComplexTensor:
     """The product of matrices, one or both of complex numbers."""
     from aerogel.tensor._products import matmul as product
@@ -666,28 +502,29 @@ def _either(name: str) -> Any:
     return question
 
 
-def _inverse(name: str) -> Any:
+def _of(module: str, name: str) -> Any:
     def function(z: ComplexTensor) -> ComplexTensor:
-        from aerogel.tensor import _complex_inverses
-
-        return getattr(_complex_inverses, name)(z)
+        return getattr(importlib.import_module(f"aerogel.tensor.{module}"), name)(z)
 
     return function
 
 
 def _scaled(base: float) -> Any:
-    return lambda z: log(z) * (1.0 / math.log(base))
+    return lambda z: UNARY["log"](z) * (1.0 / math.log(base))
 
 
 #: Functions of one complex number, by the names under which operations are recorded.
 UNARY: dict[str, Any] = {
-    "exp": exp, "log": log, "sqrt": sqrt, "sin": sin, "cos": cos, "sinh": sinh, "cosh": cosh, "sign": sign,
-    "tan": tan, "tanh": tanh, "expm1": expm1, "log1p": log1p, "abs": _size, "neg": ComplexTensor.__neg__,
+    "abs": _size, "neg": ComplexTensor.__neg__,
     "square": lambda z: z * z, "reciprocal": lambda z: 1 / z, "log2": _scaled(2.0), "log10": _scaled(10.0),
-    "exp2": lambda z: exp(z * 0.6931471805599453),
+    "exp2": lambda z: UNARY["exp"](z * 0.6931471805599453),
     "isnan": _either("isnan"), "isinf": _either("isinf"), "isfinite": _either("isfinite"),
     "logical_not": lambda z: z == 0, "rint": lambda z: z.round(),
-    **{name: _inverse(name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    **{
+        name: _of("_complex_functions", name)
+        for name in ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign", "tan", "tanh", "expm1", "log1p")
+    },
+    **{name: _of("_complex_inverses", name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
 }  # fmt: skip
 
 #: Functions of two, of which one at least is complex.

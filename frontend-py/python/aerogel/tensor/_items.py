@@ -311,19 +311,22 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         values = _fitting(values, shape)
         x._native = x._native.with_part(parts, values._native)
         return
-    if x._outside == "error":
-        _look_before_storing(x, computed)
+    if x._outside == "error" and _is_outside(x, computed):
+        # To a copy it fails where it is written, and nothing is changed.
+        copy = x._as_it_is()
+        _set_computed(copy, list(parts), dict(computed), values)
+        copy.realize()
     _set_computed(x, parts, computed, values)
 
 
-def _look_before_storing(x: Tensor, computed: dict[int, Any]) -> None:
-    """Refuses indices outside before anything is stored, where they are numbers: then nothing is changed.
-
-    Others are looked at when they have been computed.
-    """
+def _is_outside(x: Tensor, computed: dict[int, Any]) -> bool:
+    """Whether an index whose numbers are there is outside; others are looked at when they have been computed."""
     for axis, i in computed.items():
-        if i._native.is_realised():
-            _looked_at(i._view(), axis, x.shape[axis])
+        if i._native.is_realised() and i.size:
+            numbers, n = i._view(), x.shape[axis]
+            if not -n <= numbers.min() <= numbers.max() < n:
+                return True
+    return False
 
 
 def _without_new(values: Tensor, layout: list[int | None]) -> Tensor:

@@ -202,7 +202,7 @@ def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, inclu
 
 def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
     x = asarray(x)
-    if _complex.is_complex(x):
+    if _complex.is_complex(x) or _complex.complex_type(dtype) is not None:
         if name != "add":
             raise TypeError(f"`cumulative_prod` takes real numbers, not `{x.dtype}`")
         x = x if dtype is None else x.astype(dtype)

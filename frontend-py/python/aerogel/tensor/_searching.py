@@ -31,7 +31,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
     """The elements, but none below ``min`` or above ``max``; NaN stays."""
     x = asarray(x)
-    if _complex.is_complex(x):
+    if _complex.is_complex(x) and not (min is None and max is None):
         raise TypeError(f"`clip` takes real numbers, not `{x.dtype}`")
     x = x.copy()
     for bound, name in ((min, "maximum"), (max, "minimum")):

@@ -135,8 +135,9 @@ class Tensor(Methods):
     def _has_numbers(self, who: str) -> None:
         if tracing.program is not None and not self._native.is_outside:
             raise AerogelRuntimeError(
-                f"{who} numbers, which a tensor of a program has not while the program is traced: use the function of "
-                "that name in `aerogel.tensor`, show numbers by `print_value`, or return the tensor"
+                f"{who} numbers, and a tensor of a program has no numbers while the program is traced: take the "
+                "function of that name in `aerogel.tensor`, choose by `if_cond` or `where`, repeat by `loop`, show it "
+                "by `print_value`, or return it"
             )
 
     def _view(self) -> Any:

@@ -1,0 +1,153 @@
+"""Elementary functions of complex numbers, also at infinity and at NaN, as annex G of C has them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aerogel._dtypes import f64
+from aerogel.tensor import _elementwise as e
+from aerogel.tensor._complex import ComplexTensor, _size, angle, joined
+from aerogel.tensor._searching import where
+from aerogel.tensor._tensor import constant
+
+
+def _times(size: Any, wave: Any, none: Any = None, endless: Any = None) -> Any:
+    """A size times a sine or a cosine, as annex G of C has it.
+
+    Nothing times anything is nothing: where the sine is that, and where the size is (``none``), not only too small for
+    a number. The sine of infinity is NaN, and what is infinite (``endless``) may stay so.
+    """
+    product, still = size * wave, wave == 0
+    nothing = where(still, where(size < 0, -wave, wave), size)
+    product = where((product != product) & (still if none is None else none | still), nothing, product)
+    return product if endless is None else where(endless & (wave != wave), size, product)
+
+
+def _grown(x: Any) -> tuple[Any, Any, Any]:
+    """What the exponential of a number is far beyond 1, in two factors; where it is not, and the number there."""
+    most = 700.0 if x.dtype is f64 else 80.0
+    is_far = e.abs(x) > most
+    rest = e.exp(where(is_far, e.abs(x) - most, 0.0))
+    by = where(is_far, constant(math.exp(most), x.dtype), constant(1.0, x.dtype))
+    return is_far, where(is_far, 0.0, x), (rest, by)
+
+
+def exp(z: ComplexTensor) -> ComplexTensor:
+    """e to the power of each element."""
+    is_far, near, (rest, by) = _grown(z.real)
+    is_large = is_far & (z.real > 0)
+    size = where(is_large, rest, e.exp(where(is_large, near, z.real)))
+    by = where(is_large, by, 1.0)
+    none, endless = z.real == -math.inf, z.real == math.inf
+    return joined(_times(size, e.cos(z.imag), none, endless) * by, _times(size, e.sin(z.imag), none) * by)
+
+
+def _hyperbolic(x: Any) -> tuple[Any, Any, Any]:
+    """The hyperbolic cosine and sine, and by what both are still to be multiplied."""
+    is_far, near, (rest, by) = _grown(x)
+    half = rest * 0.5
+    return where(is_far, half, e.cosh(near)), where(is_far, e.copysign(half, x), e.sinh(near)), by
+
+
+def _in_range(z: ComplexTensor) -> tuple[Any, Any, Any, Any]:
+    """Both parts by a power of four, so that their squares are neither too large nor too small: it, and its root."""
+    x, y = z.real, z.imag
+    large, small = (1e300, 1e-290) if x.dtype is f64 else (1e37, 1e-30)
+    most = e.maximum(e.abs(x), e.abs(y))
+    one = constant(1.0, x.dtype)
+    by = where(most > large, 0.25, where(most < small, 2.0**64, one))
+    root = where(most > large, 0.5, where(most < small, 2.0**32, one))
+    return x * by, y * by, by, root
+
+
+def log(z: ComplexTensor) -> ComplexTensor:
+    """The natural logarithm whose imaginary part is from -pi to pi."""
+    x, y, by, _ = _in_range(z)
+    return joined(e.log(e.hypot(x, y)) - e.log(by), angle(z))
+
+
+def sqrt(z: ComplexTensor) -> ComplexTensor:
+    """The square root whose real part is not negative."""
+    x, y, _, root = _in_range(z)
+    half = e.sqrt((e.hypot(x, y) + e.abs(x)) * 0.5) / root
+    other = where(half == 0, half, e.abs(z.imag) / (half * 2))
+    right = z.real >= 0
+    real, imag = where(right, half, other), e.copysign(where(right, other, half), z.imag)
+    endless = e.isinf(z.imag)
+    return joined(where(endless, math.inf, real), where(endless, z.imag, imag))
+
+
+def sin(z: ComplexTensor) -> ComplexTensor:
+    """The sine of each element."""
+    cosh, sinh, by = _hyperbolic(z.imag)
+    real = _times(cosh, e.sin(z.real))
+    imag = _times(sinh, e.cos(z.real), z.imag == 0, e.isinf(z.imag))
+    return joined(real * by, imag * by)
+
+
+def cos(z: ComplexTensor) -> ComplexTensor:
+    """The cosine of each element."""
+    cosh, sinh, by = _hyperbolic(z.imag)
+    real = _times(cosh, e.cos(z.real), None, e.isinf(z.imag))
+    imag = -_times(sinh, e.sin(z.real), z.imag == 0)
+    return joined(real * by, imag * by)
+
+
+def sinh(z: ComplexTensor) -> ComplexTensor:
+    """The hyperbolic sine of each element."""
+    cosh, sinh, by = _hyperbolic(z.real)
+    real = _times(sinh, e.cos(z.imag), z.real == 0, e.isinf(z.real))
+    imag = _times(cosh, e.sin(z.imag))
+    return joined(real * by, imag * by)
+
+
+def cosh(z: ComplexTensor) -> ComplexTensor:
+    """The hyperbolic cosine of each element."""
+    cosh, sinh, by = _hyperbolic(z.real)
+    real = _times(cosh, e.cos(z.imag), None, e.isinf(z.real))
+    imag = _times(sinh, e.sin(z.imag), z.real == 0)
+    return joined(real * by, imag * by)
+
+
+def tanh(z: ComplexTensor) -> ComplexTensor:
+    """The hyperbolic tangent of each element: of large ones too, whose sines and cosines are too large for a number."""
+    t, c, s = e.tanh(z.real), e.cos(z.imag), e.sin(z.imag)
+    small = 1.0 / e.cosh(z.real)
+    small = small * small
+    endless = e.isinf(z.real)
+    by = where(endless, 1.0, t * t + small * c * c)
+    return joined(where(t == 0, t, t / by), where(endless, small, small * s * c / by))
+
+
+def tan(z: ComplexTensor) -> ComplexTensor:
+    """The tangent of each element."""
+    turned = tanh(joined(-z.imag, z.real))
+    return joined(turned.imag, -turned.real)
+
+
+def expm1(z: ComplexTensor) -> ComplexTensor:
+    """The exponential of each element less 1, with all digits near zero."""
+    half = e.sin(z.imag * 0.5)
+    none, endless = z.real == -math.inf, z.real == math.inf
+    real = _times(e.expm1(z.real), e.cos(z.imag), z.real == 0, endless) - 2.0 * half * half
+    real = where(none, -1.0, where(endless & (real != real), z.real, real))
+    return joined(real, _times(e.exp(z.real), e.sin(z.imag), none))
+
+
+def log1p(z: ComplexTensor) -> ComplexTensor:
+    """The logarithm of 1 and each element, with all digits near zero."""
+    x, y, far = z.real, z.imag, log(z + 1)
+    is_near = _size(z) < 0.5
+    near = 0.5 * e.log1p(where(is_near, x * (x + 2.0) + y * y, 0.0))
+    return joined(where(is_near, near, far.real), far.imag)
+
+
+def sign(z: ComplexTensor) -> ComplexTensor:
+    """Each element by its size; zero of zero, and the direction of infinite ones."""
+    endless = e.isinf(z.real) | e.isinf(z.imag)
+    x, y, _, _ = _in_range(z)
+    x, y = (where(endless, e.copysign(e.isinf(p).astype(p.dtype), p), p) for p in (x, y))
+    size = e.hypot(x, y)
+    by = where(size == 0, 1.0, size)
+    return joined(x / by, y / by)
