@@ -20,7 +20,7 @@ pub(crate) fn rows(
     let place_size = order.ty.bytes() as usize;
     let (mut row, mut sorted) = (vec![0; n * size], vec![0; n * size]);
     let mut places = vec![0; n * place_size];
-    let (mut small, mut large) = (Sorter::default(), Sorter::default());
+    let (mut small, mut large) = (Vec::new(), Vec::new());
     for at in 0..x
         .shape
         .iter()
@@ -34,13 +34,16 @@ pub(crate) fn rows(
             .map(|bytes| key(x.ty, bytes, descending));
         if size <= 4 {
             // The place stands in the same word, which sorts faster.
-            let words = numbers.zip(0..).map(|(key, k)| key << 32 | k);
-            let words = small.sorted(words, 8 * size as u32, |word| word >> 32);
-            write(words, |&word| word as u32, &row, &mut sorted, &mut places);
+            small.clear();
+            small.extend(numbers.zip(0..).map(|(key, k)| key << 32 | k));
+            small.sort_unstable();
+            write(&small, |&word| word as u32, &row, &mut sorted, &mut places);
         } else {
-            let words = large.sorted(numbers.zip(0..), 8 * size as u32, |&(key, _)| key);
+            large.clear();
+            large.extend(numbers.zip(0..));
+            large.sort_unstable();
             write(
-                words,
+                &large,
                 |&(_, k): &(u64, u32)| k,
                 &row,
                 &mut sorted,
@@ -51,63 +54,6 @@ pub(crate) fn rows(
         order.buffer.write(at * n * place_size, &places)?;
     }
     Ok(())
-}
-
-/// The bits of a digit.
-const DIGIT: u32 = 11;
-
-/// As many words as it takes for counting to be faster than comparing.
-const MANY: usize = 1 << DIGIT;
-
-/// Words of a row, and room for as many.
-#[derive(Default)]
-struct Sorter<W> {
-    words: Vec<W>,
-    room: Vec<W>,
-}
-
-impl<W: Copy + Default + Ord> Sorter<W> {
-    /// The words in order. The key of so many bits comes first in that, and those with one key come in order: then many
-    /// are put where they belong digit by digit, from the lowest up (Seward, 1954).
-    fn sorted(
-        &mut self,
-        words: impl Iterator<Item = W>,
-        bits: u32,
-        key: impl Fn(&W) -> u64,
-    ) -> &[W] {
-        let Self { words: all, room } = self;
-        all.clear();
-        all.extend(words);
-        if all.len() < MANY {
-            all.sort_unstable();
-            return all;
-        }
-        let digit = |word: &W, d: usize| (key(word) >> (d as u32 * DIGIT)) as usize & (MANY - 1);
-        let n_digits = bits.div_ceil(DIGIT) as usize;
-        let mut counts = vec![[0; MANY]; n_digits];
-        for word in all.iter() {
-            for (d, counts) in counts.iter_mut().enumerate() {
-                counts[digit(word, d)] += 1;
-            }
-        }
-        room.resize(all.len(), W::default());
-        for (d, counts) in counts.iter_mut().enumerate() {
-            if counts.contains(&all.len()) {
-                continue;
-            }
-            let mut next = 0;
-            for count in counts.iter_mut() {
-                (*count, next) = (next, next + *count);
-            }
-            for word in all.iter() {
-                let to = &mut counts[digit(word, d)];
-                room[*to] = *word;
-                *to += 1;
-            }
-            std::mem::swap(all, room);
-        }
-        all
-    }
 }
 
 /// The numbers and the places that words in order name.

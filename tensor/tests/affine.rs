@@ -265,18 +265,20 @@ fn indices_of_any_type_are_asked_for_as_they_are() {
     }
 }
 
+/// A reduction of `b0` at each point of `b1`.
+fn sum(value: &str) -> String {
+    format!(
+        "in b0 \"x\": f64[?]
+         in b1 \"at\": i32[?]
+         in b2 \"n\": i32[?]
+         tmp b3 \"y\": f64[b1:0]
+         for [b1:0, b0:0] {{ b3[i0] {value} }}
+         result b3"
+    )
+}
+
 #[test]
 fn what_may_not_be_gathered_is_not() {
-    let sum = |value: &str| {
-        format!(
-            "in b0 \"x\": f64[?]
-             in b1 \"at\": i32[?]
-             in b2 \"n\": i32[?]
-             tmp b3 \"y\": f64[b1:0]
-             for [b1:0, b0:0] {{ b3[i0] {value} }}
-             result b3"
-        )
-    };
     // NaN times nothing is NaN; another index is another sum; a condition that asks for the axis twice.
     let kept = [
         "add init = mul(cast.f64(eq(b1[i0], i1)), b0[i1])",
@@ -319,25 +321,17 @@ fn what_may_not_be_gathered_is_not() {
 
 #[test]
 fn nothing_is_asked_for_where_a_sum_has_nothing() {
-    let sum = |value: &str| {
-        format!(
-            "in b0 \"x\": f64[?]
-             in b1 \"at\": i32[?]
-             tmp b2 \"y\": f64[b1:0]
-             for [b1:0, b0:0] {{ b2[i0] add init = {value} }}
-             result b2"
-        )
-    };
     for value in [
-        "select(and(eq(b1[i0], i1), lt(b0[i1], f64(3))), b0[i1], f64(0))",
-        "select(eq(b1[i32(7)], i1), b0[i1], f64(0))",
-        "select(eq(add(i1, b1[i32(7)]), i32(9)), b0[i1], f64(0))",
+        "add init = select(and(eq(b1[i0], i1), lt(b0[i1], f64(3))), b0[i1], f64(0))",
+        "add init = select(eq(b1[i32(7)], i1), b0[i1], f64(0))",
+        "add init = select(eq(add(i1, b1[i32(7)]), i32(9)), b0[i1], f64(0))",
     ] {
         let text = sum(value);
         let gathered = after("gathers", &text).to_string();
         assert!(!gathered.contains("add init"), "{gathered}");
         let at = ints(ScalarType::I32, &[3], &[2, 0, -1]);
-        assert_eq!(means(&text, &[floats(&[]), at], 1)[0], [0.0; 3]);
+        let n = ints(ScalarType::I32, &[0], &[]);
+        assert_eq!(means(&text, &[floats(&[]), at, n], 1)[0], [0.0; 3]);
     }
 }
 

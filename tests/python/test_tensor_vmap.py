@@ -577,3 +577,13 @@ def test_what_left_a_mapped_function_has_no_numbers_later_either():
         more[0].item()
     with pytest.raises(ValueError, match="stands for one of many"):
         kept[0].tolist()
+
+
+def test_a_store_outside_is_an_index_error():
+    def f(x):
+        y = x + 0
+        y[t.asarray([7])] = 1.0
+        return y
+
+    with pytest.raises(IndexError, match="index 7 is outside"):
+        ti.vmap(f)(X).numpy()

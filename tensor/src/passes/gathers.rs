@@ -219,6 +219,30 @@ fn may_fail(exprs: &Exprs, e: Expr) -> bool {
     found
 }
 
+/// Whether an element in it may not be there when an axis has no indices, though it is wherever there are.
+fn is_asked_for(program: &Program, domain: &[Dim], e: Expr) -> bool {
+    let exprs = &program.exprs;
+    let mut found = false;
+    exprs.visit([e], &mut |x| {
+        let ExprDef::Load {
+            buffer,
+            ref index,
+            outside,
+            ..
+        } = exprs[x]
+        else {
+            return;
+        };
+        // Elements at the points themselves are there.
+        let mut axes = index.iter().zip(&program.buffers[buffer].shape);
+        let at_points = axes.all(
+            |(&i, n)| matches!(exprs[i], ExprDef::Axis(k) if domain.get(k as usize) == Some(n)),
+        );
+        found |= outside == Outside::Error || outside == Outside::Never && !at_points;
+    });
+    found
+}
+
 fn depends(exprs: &Exprs, e: Expr, axis: u32) -> bool {
     let mut found = false;
     exprs.visit([e], &mut |x| found |= exprs[x] == ExprDef::Axis(axis));
@@ -266,6 +290,7 @@ fn the_one(
     {
         return Some(TheOne { at: other, levels });
     }
+    let is_asked = is_asked_for(program, domain, other);
     let n = program.extent(extent);
     let [zero, unit] = [0, 1].map(|n| program.exprs.i32(n));
     let exprs = &mut program.exprs;
@@ -274,28 +299,6 @@ fn the_one(
         let low = exprs.binary(BinaryOp::Min, e, last);
         exprs.binary(BinaryOp::Max, low, zero)
     };
-    let mut is_asked = false;
-    exprs.visit([other], &mut |e| {
-        let ExprDef::Load {
-            buffer,
-            ref index,
-            outside,
-            ..
-        } = exprs[e]
-        else {
-            return;
-        };
-        // Elements at the points themselves are there, whatever the extent of this axis.
-        let shape = &program.buffers[buffer].shape;
-        let at_points = index.iter().zip(shape).all(
-            |(&i, &n)| matches!(exprs[i], ExprDef::Axis(k) if domain.get(k as usize) == Some(&n)),
-        );
-        is_asked |= match outside {
-            Outside::Error => true,
-            Outside::Never => !at_points,
-            _ => false,
-        };
-    });
     if is_asked && level > 0 {
         return None;
     }

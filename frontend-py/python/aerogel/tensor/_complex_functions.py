@@ -24,30 +24,26 @@ def _times(size: Any, wave: Any, none: Any = None, endless: Any = None) -> Any:
     return product if endless is None else where(endless & (wave != wave), size, product)
 
 
-def _grown(x: Any) -> tuple[Any, Any, Any]:
-    """What the exponential of a number is far beyond 1, in two factors; where it is not, and the number there."""
-    most = 700.0 if x.dtype is f64 else 80.0
-    is_far = e.abs(x) > most
-    rest = e.exp(where(is_far, e.abs(x) - most, 0.0))
-    by = where(is_far, constant(math.exp(most), x.dtype), constant(1.0, x.dtype))
-    return is_far, where(is_far, 0.0, x), (rest, by)
+def _finite(factor: Any) -> Any:
+    """A factor that leaves what is infinite or NaN already, and nothing, as it is."""
+    return where(e.isfinite(factor), factor, 1.0)
 
 
 def exp(z: ComplexTensor) -> ComplexTensor:
     """e to the power of each element."""
-    is_far, near, (rest, by) = _grown(z.real)
-    is_large = is_far & (z.real > 0)
-    size = where(is_large, rest, e.exp(where(is_large, near, z.real)))
-    by = where(is_large, by, 1.0)
-    none, endless = z.real == -math.inf, z.real == math.inf
-    return joined(_times(size, e.cos(z.imag), none, endless) * by, _times(size, e.sin(z.imag), none) * by)
+    # In two factors: the exponential may be too large for a number where a part is not.
+    half = e.exp(z.real * 0.5)
+    none, endless, by = z.real == -math.inf, z.real == math.inf, _finite(half)
+    return joined(_times(half, e.cos(z.imag), none, endless) * by, _times(half, e.sin(z.imag), none) * by)
 
 
 def _hyperbolic(x: Any) -> tuple[Any, Any, Any]:
-    """The hyperbolic cosine and sine, and by what both are still to be multiplied."""
-    is_far, near, (rest, by) = _grown(x)
-    half = rest * 0.5
-    return where(is_far, half, e.cosh(near)), where(is_far, e.copysign(half, x), e.sinh(near)), by
+    """The hyperbolic cosine and sine, and by what both, which may be too large, are still to be multiplied."""
+    is_far = e.abs(x) > (700.0 if x.dtype is f64 else 80.0)
+    root = e.exp(where(is_far, e.abs(x) * 0.5, 0.0))
+    half, near = root * 0.5, where(is_far, 0.0, x)
+    cosh, sinh = where(is_far, half, e.cosh(near)), where(is_far, e.copysign(half, x), e.sinh(near))
+    return cosh, sinh, _finite(root)
 
 
 def _in_range(z: ComplexTensor) -> tuple[Any, Any, Any, Any]:

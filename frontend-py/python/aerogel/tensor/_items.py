@@ -315,7 +315,8 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         # To a copy it fails where it is written, and nothing is changed.
         copy = x._as_it_is()
         _set_computed(copy, list(parts), dict(computed), values)
-        copy.realize()
+        if not copy._native.is_one_of_many():
+            copy.realize()
     _set_computed(x, parts, computed, values)
 
 

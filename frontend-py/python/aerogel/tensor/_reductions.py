@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
-from aerogel.tensor import _complex, _types
+from aerogel.tensor import _types
 from aerogel.tensor._cells import are_at, refuse_order
-from aerogel.tensor._complex import by_planes, is_complex
+from aerogel.tensor._complex import ComplexTensor, by_planes, complex_type, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._unknown import at_least
 
@@ -202,12 +202,12 @@ def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, inclu
 
 def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
     x = asarray(x)
-    if _complex.is_complex(x) or _complex.complex_type(dtype) is not None:
+    if is_complex(x) or complex_type(dtype) is not None:
         if name != "add":
             raise TypeError(f"`cumulative_prod` takes real numbers, not `{x.dtype}`")
         x = x if dtype is None else x.astype(dtype)
         parts = (_cumulative(name, part, axis, None, include_initial, 0) for part in (x.real, x.imag))
-        return _complex.ComplexTensor(*parts)  # type: ignore[return-value]
+        return ComplexTensor(*parts)  # type: ignore[return-value]
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"name an axis: the shape is {x.shape}")

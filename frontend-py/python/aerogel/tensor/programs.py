@@ -67,11 +67,9 @@ class Program:
                 many = isinstance(results, (tuple, list))
                 given = list(results) if many else [] if results is None else [results]
                 for r in given:
-                    if r is None or isinstance(r, (dict, set, str, list, tuple)):
-                        raise TypeError(
-                            f"a program returns a tensor, or several in a tuple or a list, not {type(r).__name__}"
-                            + (" in one" if many else "")
-                        )
+                    if r is None or isinstance(r, (dict, set, str)):
+                        what = type(r).__name__ + (" in one" if many else "")
+                        raise TypeError(f"a program returns a tensor, or several in a tuple or a list, not {what}")
                 given = [r if isinstance(r, Tensor) else asarray(r) for r in given]
                 # A complex tensor is two.
                 trace.is_complex = [isinstance(r, ComplexTensor) for r in given]

@@ -1,4 +1,4 @@
-"""Rows that are long enough to be sorted digit by digit."""
+"""Rows of every type in order, as NumPy has them: NaN behind all, equal ones as they come."""
 
 from __future__ import annotations
 
