@@ -94,6 +94,33 @@ fn what_has_changed_is_not_computed_again() {
 }
 
 #[test]
+fn an_index_that_may_be_an_error_is_asked_for_as_often_as_it_was() {
+    let is_inlined = |extent: &str, value: &str| {
+        let text = format!(
+            r#"
+        in b0 "x": f32[?]
+        in b1 "at": i32[4]
+        tmp b2 "t": f32[4]
+        tmp b3 "y": f32[{extent}]
+        for [4] {{ b2[i0] = b0[b1[i0] error] }}
+        for [{extent}] {{ b3[i0] = {value} }}
+        result b3
+    "#
+        );
+        let program = after("inline", &text);
+        !body(&program).replace("b2[i0] =", "").contains("b2[")
+    };
+    assert!(is_inlined("4", "neg(b2[i0])"));
+    assert!(is_inlined(
+        "4",
+        "select(lt(b2[i0], f32(0)), f32(0), b2[i0])"
+    ));
+    // Only some of the elements are read, or those that a choice asks for.
+    assert!(!is_inlined("4", "select(eq(i0, i32(2)), b2[i0], f32(0))"));
+    assert!(!is_inlined("2", "neg(b2[add(i0, i32(1))])"));
+}
+
+#[test]
 fn dear_values_that_are_read_often_are_kept() {
     let program = after(
         "inline",

@@ -35,6 +35,16 @@ def test_unsigned_indices_do_not_count_from_the_end():
         T.arange(6)[T.asarray(np.array([2**32 - 1], dtype=np.uint32))].numpy()
 
 
+@pytest.mark.parametrize("how", ["sum", "max"])
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_an_index_outside_is_an_error_where_its_element_is_not_chosen(how, chosen):
+    x, at = T.asarray([1.0, 2.0, 3.0]), T.asarray([0, 7, 1])
+    with pytest.raises(IndexError, match="index 7 is outside"):
+        getattr(T.where(T.arange(3) == chosen, x[at], 0.0), how)().item()
+    with pytest.raises(IndexError, match="index 7 is outside"):
+        (x[at] + 1)[chosen:].numpy() if chosen < 2 else (x[at] + 1)[chosen].item()
+
+
 @pytest.mark.parametrize("key", [True, False])
 def test_truth_values_take_all_or_nothing(key):
     same(T.arange(5)[key], np.arange(5)[key])

@@ -13,7 +13,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
-use super::inline;
+use super::inline::{self, may_fail};
 use super::uses::{is_whole, only_store};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Accum, Dim, For, Program, Stmt, Store};
@@ -208,15 +208,6 @@ fn is_finite(exprs: &Exprs, e: Expr) -> bool {
         ExprDef::Unary(UnaryOp::Neg | UnaryOp::Abs, x) => is_finite(exprs, x),
         _ => false,
     }
-}
-
-/// Whether an index in it that is outside is an error.
-fn may_fail(exprs: &Exprs, e: Expr) -> bool {
-    let mut found = false;
-    exprs.visit([e], &mut |x| {
-        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside == Outside::Error);
-    });
-    found
 }
 
 /// Whether an element in it may not be there when an axis has no indices, though it is wherever there are.

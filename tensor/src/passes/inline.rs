@@ -44,6 +44,8 @@ pub enum Kept {
     OperandsChange,
     /// It is made at the active cells of a field, and read elsewhere too.
     OtherCells,
+    /// An index in it may be an error, and where it is read not all of it is asked for.
+    MayFail,
     /// It is read by the host.
     HostReads,
     /// Computing it again costs more: what that costs, and how often it would be done.
@@ -65,6 +67,7 @@ impl fmt::Display for Kept {
             Self::OtherCells => {
                 "it is made at the active cells of a field, and read at other points too"
             }
+            Self::MayFail => "an index in it may be an error, and not all of it is read",
             Self::HostReads => "the host reads it",
             Self::Costly(cost, visits) => {
                 return write!(
@@ -108,6 +111,8 @@ struct Function {
     /// When it was computed.
     at: usize,
     reads: Touched,
+    /// Whether an index in it that is outside is an error: of each of its elements, whether they count or not.
+    may_fail: bool,
 }
 
 struct Inline {
@@ -453,6 +458,7 @@ impl Inline {
             cells: cells_of(program, all),
             at: self.now,
             reads,
+            may_fail: may_fail(&program.exprs, store.value),
         };
         self.functions.insert(target, function);
     }
@@ -488,6 +494,9 @@ impl Inline {
             {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::OtherCells);
+            } else if function.may_fail && !is_all_read(program, domain, body, buffer) {
+                self.functions.shift_remove(&buffer);
+                self.keep(program, buffer, Kept::MayFail);
             } else if !self.holds(function, writes) {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::OperandsChange);
@@ -546,6 +555,54 @@ fn at_own_points(program: &Program, roots: &[Expr], buffer: Buffer) -> bool {
         }
     });
     own
+}
+
+/// Whether statements read every element of a buffer for certain: at points that are all there, and by no choice.
+fn is_all_read(program: &Program, domain: &[Dim], body: &[Stmt], buffer: Buffer) -> bool {
+    let shape = &program.buffers[buffer].shape;
+    let mut left: Vec<Expr> = Vec::new();
+    for stmt in body {
+        stmt.exprs(|e| left.push(e));
+    }
+    let mut seen = IndexSet::new();
+    while let Some(e) = left.pop() {
+        if !seen.insert(e) {
+            continue;
+        }
+        match &program.exprs[e] {
+            ExprDef::Select(cond, ..) => left.push(*cond),
+            ExprDef::Load {
+                buffer: read,
+                index,
+                ..
+            } if *read == buffer => {
+                let mut axes = IndexSet::new();
+                for (&i, &n) in index.iter().zip(shape) {
+                    if let ExprDef::Axis(k) = program.exprs[i]
+                        && domain[k as usize] == n
+                    {
+                        axes.insert(k as usize);
+                    }
+                }
+                let others = (0..domain.len()).filter(|k| !axes.contains(k));
+                let is_there = |k: usize| program.const_dim(domain[k]).is_some_and(|n| n > 0);
+                if axes.len() == shape.len() && others.into_iter().all(is_there) {
+                    return true;
+                }
+            }
+            def => def.operands(|x| left.push(x)),
+        }
+    }
+    false
+}
+
+/// Whether an index in it that is outside is an error.
+pub(super) fn may_fail(exprs: &Exprs, e: Expr) -> bool {
+    let mut found = false;
+    exprs.visit([e], &mut |x| {
+        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside == Outside::Error);
+    });
+    found
 }
 
 /// An extent of what is inlined.
