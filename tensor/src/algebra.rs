@@ -75,6 +75,15 @@ enum Parts {
 }
 
 impl Algebra {
+    /// What a person calls it.
+    pub fn common_name(self) -> &'static str {
+        match self {
+            Self::QrComplete => Self::Qr.name(),
+            Self::SvdFull => Self::Svd.name(),
+            other => other.name(),
+        }
+    }
+
     /// How many matrices it takes.
     pub fn takes(self) -> usize {
         if self == Self::Solve { 2 } else { 1 }
@@ -153,8 +162,10 @@ impl fmt::Display for LibraryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(e) => e.fmt(f),
-            Self::Dense(op, _, 1, e) => write!(f, "`{op}`: {e}"),
-            Self::Dense(op, at, n, e) => write!(f, "`{op}`: {e} (number {at} of {n})"),
+            Self::Dense(op, _, 1, e) => write!(f, "`{}`: {e}", op.common_name()),
+            Self::Dense(op, at, n, e) => {
+                write!(f, "`{}`: {e} (number {at} of {n})", op.common_name())
+            }
         }
     }
 }

@@ -559,13 +559,14 @@ fn compare(a: Scalar, b: Scalar, descending: bool) -> std::cmp::Ordering {
 
 fn sort(x: &Array, descending: bool, values: &mut Array, order: &mut Array) {
     let n = x.shape.last().copied().unwrap_or(1);
+    let n_wanted = values.shape.last().copied().unwrap_or(1);
     for row in 0..x.data.len().checked_div(n).unwrap_or(0) {
         let numbers = &x.data[row * n..(row + 1) * n];
         let mut places: Vec<usize> = (0..n).collect();
         places.sort_by(|&a, &b| compare(numbers[a], numbers[b], descending));
-        for (k, &place) in places.iter().enumerate() {
-            values.data[row * n + k] = numbers[place];
-            order.data[row * n + k] = Scalar::int(order.ty, place as i128);
+        for (k, &place) in places.iter().take(n_wanted).enumerate() {
+            values.data[row * n_wanted + k] = numbers[place];
+            order.data[row * n_wanted + k] = Scalar::int(order.ty, place as i128);
         }
     }
 }

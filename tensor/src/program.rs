@@ -184,7 +184,7 @@ pub enum Library {
     /// behind the last one stay as they are.
     MatMulRows,
     /// The numbers along the last axis in order (`values, order = sort(x)`), equal ones in the order in which they come,
-    /// NaN behind all; downwards if `descending`.
+    /// NaN behind all; downwards if `descending`. As many of the first ones as there are in `values` and `order`.
     Sort {
         /// From the largest.
         descending: bool,

@@ -8,100 +8,145 @@ use aerogel_runtime::buffer::MemoryError;
 
 use crate::operand::Operand;
 
-/// Sorts along the last axis: the numbers, and from where each is. NaN is behind all.
+/// Sorts along the last axis: the numbers, and from where each is, as many of the first ones as `values` and `order` have
+/// elements. NaN is behind all.
 pub(crate) fn rows(
     x: &Operand,
     descending: bool,
     values: &Operand,
     order: &Operand,
 ) -> Result<(), MemoryError> {
-    let n = x.shape.last().copied().unwrap_or(1);
-    let size = x.ty.bytes() as usize;
+    let keys = Keys::of(x.ty, descending);
+    match x.ty.bytes() {
+        1 => rows_of::<1>(keys, x, values, order),
+        2 => rows_of::<2>(keys, x, values, order),
+        4 => rows_of::<4>(keys, x, values, order),
+        _ => rows_of::<8>(keys, x, values, order),
+    }
+}
+
+/// The same of numbers with so many bytes.
+fn rows_of<const SIZE: usize>(
+    keys: Keys,
+    x: &Operand,
+    values: &Operand,
+    order: &Operand,
+) -> Result<(), MemoryError> {
+    let length = |of: &Operand| of.shape.last().copied().unwrap_or(1);
+    let (n, n_first) = (length(x), length(values));
     let place_size = order.ty.bytes() as usize;
-    let (mut row, mut sorted) = (vec![0; n * size], vec![0; n * size]);
-    let mut places = vec![0; n * place_size];
+    let mut row = vec![0; n * SIZE];
+    let (mut sorted, mut places) = (vec![0; n_first * SIZE], vec![0; n_first * place_size]);
     let (mut small, mut large) = (Vec::new(), Vec::new());
-    for at in 0..x
-        .shape
-        .iter()
-        .product::<usize>()
-        .checked_div(n)
-        .unwrap_or(0)
-    {
-        x.buffer.read(at * n * size, &mut row)?;
-        let numbers = row
-            .chunks_exact(size)
-            .map(|bytes| key(x.ty, bytes, descending));
-        if size <= 4 {
+    let n_rows = x.shape.iter().product::<usize>().checked_div(n);
+    for at in 0..n_rows.unwrap_or(0) {
+        x.buffer.read(at * n * SIZE, &mut row)?;
+        let (numbers, _) = row.as_chunks::<SIZE>();
+        let numbers = numbers.iter().map(|&bytes| keys.of_bytes(bytes)).zip(0..);
+        if SIZE <= 4 {
             // The place stands in the same word, which sorts faster.
-            small.clear();
-            small.extend(numbers.zip(0..).map(|(key, k)| key << 32 | k));
-            small.sort_unstable();
-            write(&small, |&word| word as u32, &row, &mut sorted, &mut places);
+            let words = numbers.map(|(key, place)| key << 32 | u64::from(place));
+            first_in_order(words, n_first, &mut small);
+            let all = small.iter().map(|&word| word as u32);
+            write::<SIZE>(all, &row, &mut sorted, place_size, &mut places);
         } else {
-            large.clear();
-            large.extend(numbers.zip(0..));
-            large.sort_unstable();
-            write(
-                &large,
-                |&(_, k): &(u64, u32)| k,
-                &row,
-                &mut sorted,
-                &mut places,
-            );
+            first_in_order(numbers, n_first, &mut large);
+            let all = large.iter().map(|&(_, place): &(u64, u32)| place);
+            write::<SIZE>(all, &row, &mut sorted, place_size, &mut places);
         }
-        values.buffer.write(at * n * size, &sorted)?;
-        order.buffer.write(at * n * place_size, &places)?;
+        values.buffer.write(at * n_first * SIZE, &sorted)?;
+        order.buffer.write(at * n_first * place_size, &places)?;
     }
     Ok(())
 }
 
-/// The numbers and the places that words in order name.
-fn write<W>(
-    words: &[W],
-    place: impl Fn(&W) -> u32,
+/// The first `n` of all words, in order. What is behind the first `n` of those before is not kept.
+fn first_in_order<W: Ord + Copy>(words: impl Iterator<Item = W>, n: usize, first: &mut Vec<W>) {
+    first.clear();
+    if n == 0 {
+        return;
+    }
+    let room = (2 * n).max(1024);
+    let mut bound: Option<W> = None;
+    for word in words {
+        if bound.is_some_and(|bound| word >= bound) {
+            continue;
+        }
+        first.push(word);
+        if first.len() == room {
+            let (_, last, _) = first.select_nth_unstable(n - 1);
+            bound = Some(*last);
+            first.truncate(n);
+        }
+    }
+    if first.len() > n {
+        first.select_nth_unstable(n - 1);
+        first.truncate(n);
+    }
+    first.sort_unstable();
+}
+
+/// The numbers at places of a row, and the places.
+fn write<const SIZE: usize>(
+    all: impl Iterator<Item = u32>,
     row: &[u8],
     sorted: &mut [u8],
+    place_size: usize,
     places: &mut [u8],
 ) {
-    let n = words.len();
-    let (size, place_size) = (sorted.len() / n, places.len() / n);
     let to = sorted
-        .chunks_exact_mut(size)
+        .chunks_exact_mut(SIZE)
         .zip(places.chunks_exact_mut(place_size));
-    for (word, (value, to)) in words.iter().zip(to) {
-        let place = place(word);
-        value.copy_from_slice(&row[place as usize * size..][..size]);
+    for (place, (value, to)) in all.zip(to) {
+        value.copy_from_slice(&row[place as usize * SIZE..][..SIZE]);
         to.copy_from_slice(&u64::from(place).to_le_bytes()[..place_size]);
     }
 }
 
-/// A whole number in the order of the numbers of a type, with as many bits as they have.
-fn key(ty: ScalarType, bytes: &[u8], descending: bool) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    let bits = u64::from_le_bytes(word);
-    let all = u64::MAX >> (64 - 8 * bytes.len());
-    let sign = all ^ (all >> 1);
-    let key = match infinity(ty) {
-        Some(infinity) if bits & !sign > infinity => return all,
-        // Both zeros are one.
-        Some(_) if bits == sign => sign,
-        Some(_) if bits & sign != 0 => all ^ bits,
-        Some(_) => bits | sign,
-        None if ty.is_signed() => bits ^ sign,
-        None => bits,
-    };
-    if descending { all ^ key } else { key }
+/// How the numbers of a type become whole ones in their order, with as many bits as they have.
+#[derive(Clone, Copy)]
+struct Keys {
+    /// The sign's bit, if the type has one.
+    sign: u64,
+    /// All bits.
+    all: u64,
+    /// The bits of infinity, of floats: with more, but for the sign, none is a number.
+    infinity: Option<u64>,
+    descending: bool,
 }
 
-/// The bits of infinity; of floats with more, but for the sign, none is a number.
-fn infinity(ty: ScalarType) -> Option<u64> {
-    Some(match ty {
-        ScalarType::F16 => 0x7c00,
-        ScalarType::BF16 => 0x7f80,
-        ScalarType::F32 => 0x7f80_0000,
-        ScalarType::F64 => 0x7ff0_0000_0000_0000,
-        _ => return None,
-    })
+impl Keys {
+    fn of(ty: ScalarType, descending: bool) -> Self {
+        let all = u64::MAX >> (64 - 8 * ty.bytes());
+        let infinity = match ty {
+            ScalarType::F16 => Some(0x7c00),
+            ScalarType::BF16 => Some(0x7f80),
+            ScalarType::F32 => Some(0x7f80_0000),
+            ScalarType::F64 => Some(0x7ff0_0000_0000_0000),
+            _ => None,
+        };
+        let has_sign = infinity.is_some() || ty.is_signed();
+        Self {
+            sign: if has_sign { all ^ (all >> 1) } else { 0 },
+            all,
+            infinity,
+            descending,
+        }
+    }
+
+    fn of_bytes<const SIZE: usize>(self, bytes: [u8; SIZE]) -> u64 {
+        let mut word = [0; 8];
+        word[..SIZE].copy_from_slice(&bytes);
+        let bits = u64::from_le_bytes(word);
+        let Self { sign, all, .. } = self;
+        let key = match self.infinity {
+            Some(infinity) if bits & !sign > infinity => return all,
+            // Both zeros are one.
+            Some(_) if bits == sign => sign,
+            Some(_) if bits & sign != 0 => all ^ bits,
+            Some(_) => bits | sign,
+            None => bits ^ sign,
+        };
+        if self.descending { all ^ key } else { key }
+    }
 }

@@ -102,6 +102,38 @@ def test_ranks_of_what_is_not_full():
     assert T.linalg.det(T.asarray([[1.0, 2.0], [2.0, 4.0]])).item() == 0
 
 
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5), (3, 7, 2), (1, 1)])
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_least_squares(shape, is_complex):
+    a = matrices(shape) + (1j * matrices(shape)[..., ::-1] if is_complex else 0)
+    b = matrices((shape[-2], 3))
+    for right in (b, b[:, 0]):
+        found = T.linalg.lstsq(T.asarray(a), T.asarray(right))
+        each = [np.linalg.lstsq(one, right, rcond=None) for one in a.reshape(-1, *shape[-2:])]
+        batch = shape[:-2]
+        close(found.x, np.stack([e[0] for e in each]).reshape(*batch, shape[-1], *right.shape[1:]))
+        close(found.s, np.stack([e[3] for e in each]).reshape(*batch, -1))
+        assert np.array_equal(found.rank.numpy(), np.array([e[2] for e in each]).reshape(batch))
+        made = np.einsum("...nm,...mk->...nk", a, found.x.numpy().reshape(*batch, shape[-1], -1))
+        left = (abs(made - right.reshape(shape[-2], -1)) ** 2).sum(axis=-2)
+        close(found.residuals, left.reshape(*batch, *right.shape[1:]))
+
+
+def test_least_squares_of_what_is_not_full():
+    a, b = np.outer([1.0, 2, 3], [4.0, 5, 6]), np.array([1.0, 0, 2])
+    x, _, rank, _ = T.linalg.lstsq(T.asarray(a), T.asarray(b))
+    close(x, np.linalg.lstsq(a, b, rcond=None)[0])
+    assert rank.item() == 1
+    with pytest.raises(ValueError, match=r"`lstsq`: matrices of shape \(3, 3\) for right sides of shape \(2,\)"):
+        T.linalg.lstsq(T.asarray(a), T.asarray(b[:2]))
+
+
+def test_messages_name_what_was_called():
+    for name in ("svd", "qr"):
+        with pytest.raises(ValueError, match=f"`{name}` takes matrices"):
+            getattr(T.linalg, name)(T.asarray([1.0, 2.0]), **({"mode": "complete"} if name == "qr" else {}))
+
+
 def test_other_types_of_numbers():
     whole = T.asarray([[2, 1], [1, 3]])
     assert T.linalg.inv(whole).dtype is ti.f32

@@ -153,3 +153,25 @@ def test_windows_are_no_products_with_large_copies():
     assert "product of matrices in tiles" not in ti.tensor.explain(y)
     y = ti.tensor.accum("b,c,i+k,j+l; o,c,k,l => b,o,i,j", x[:, :, :16, :16], w, padding="same")
     assert y.numpy()[0, 0, 8, 8] == 3 * 49
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "ij,jk,kl->il", "ij,jk,kl->", "...i,ij,...j", "ij,ij,ij->ij", "ii,jk,ij->k", "ab,cd,ef->af", "ij,kl,jk,il->", "ij,ji,kk->k",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["f4", "i4", "f2"])
+def test_sums_of_several_products(spec, dtype):
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-3, 4, (9, 9)).astype(dtype) for _ in range(spec.count(",") + 1)]
+    found = ti.tensor.einsum(spec, *map(ti.tensor.asarray, given)).numpy()
+    expected = np.einsum(spec, *(x.astype("f8") for x in given))
+    assert np.array_equal(found, expected.astype(dtype))
+
+
+def test_matrices_of_several_are_multiplied_two_at_a_time():
+    a = ti.tensor.ones((200, 200))
+    # All at once this would be 1.6e9 steps for each element of a row.
+    chain = ti.tensor.einsum("ab,bc,cd,de,ef->af", a, a, a, a, a)
+    assert np.array_equal(chain.numpy(), np.full((200, 200), 200.0**4, "f"))

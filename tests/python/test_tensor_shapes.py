@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from aerogel import _native
 from aerogel import tensor as t
+from aerogel.tensor import programs
 
 DTYPES = ["float16", "float32", "float64", "int8", "int32", "int64", "uint8", "uint32", "uint64", "bool"]
 
@@ -92,6 +93,27 @@ def test_margins(mode):
     widths = [(1, 2), (2, 0)]
     keywords = {"constant_values": 5} if mode == "constant" else {}
     exact(t.pad(t.asarray(x), widths, mode, **({"value": 5} if keywords else {})), np.pad(x, widths, mode, **keywords))
+
+
+@pytest.mark.parametrize("mode", ["edge", "wrap", "reflect", "symmetric"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("widths", [(0, 0), (1, 2), (4, 7), (0, 20)])
+def test_margins_of_more_than_there_is(mode, n, widths):
+    x = np.arange(n) + 3
+    exact(t.pad(t.asarray(x), [widths], mode), np.pad(x, [widths], mode))
+
+
+@pytest.mark.parametrize("mode", ["edge", "wrap", "reflect", "symmetric"])
+def test_margins_of_extents_that_the_run_knows(mode):
+    def padded():
+        return t.pad(programs.input([-1], ti.f32), [(2, 3)], mode)
+
+    program = programs.program(padded)
+    for n in (1, 2, 4):
+        x = numbers((n,))
+        exact(program(x)[0], np.pad(x, [(2, 3)], mode))
+    with pytest.raises(ValueError, match="a margin of elements for axis 0 with 0"):
+        program(np.zeros(0, "f"))[0].numpy()
 
 
 def test_splits():

@@ -15,6 +15,48 @@ def started():
     ti.init(arch=ti.cpu)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8"])
+@pytest.mark.parametrize("k", [0, 1, 10, 600, 3000])
+def test_the_first_of_all_in_order(dtype, k):
+    rng = np.random.default_rng(k)
+    x = (rng.standard_normal((3, 3000)) * 50).astype(dtype)
+    if dtype[0] == "f":
+        x[0, ::1000] = np.nan
+    t = T.asarray(x)
+    for largest in (True, False):
+        order = T.argsort(t, descending=largest).numpy()[:, :k]
+        values, indices = T.topk(t, k, largest=largest)
+        assert np.array_equal(indices.numpy(), order)
+        assert np.array_equal(values.numpy(), np.take_along_axis(x, order, 1), equal_nan=dtype[0] == "f")
+    down = T.topk(t.T, k, axis=0)
+    assert np.array_equal(down.values.numpy().T, T.topk(t, k).values.numpy(), equal_nan=dtype[0] == "f")
+
+
+@pytest.mark.parametrize("period", [None, 3.0, -2.5])
+@pytest.mark.parametrize("ends", [{}, {"left": 9.0}, {"left": -1.0, "right": 7.0}])
+def test_between_places(period, ends):
+    places, values = np.array([0, 1, 2.5, 4]), np.array([1.0, 3, -1, 2])
+    x = np.array([[-1, 0, 0.5, 1, 2], [2.5, 4, 5, np.nan, 3.9]])
+    for v in (values, values * (1 + 2j)):
+        found = T.interp(T.asarray(x), places, v, **ends, period=period).numpy()
+        assert np.allclose(found, np.interp(x, places, v, **ends, period=period), equal_nan=True)
+    assert T.interp(0.25, [0, 1], [0, 8]).item() == 2
+    with pytest.raises(ValueError, match=r"as many values as places on one axis: \(3,\) for \(4,\)"):
+        T.interp(x, places, values[:3])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 2000, 2001])
+def test_medians(n):
+    x = np.random.default_rng(n).standard_normal((3, n))
+    y = x.copy()
+    y[1, n // 2] = np.nan
+    for a in (x, y):
+        for axis in (None, 0, 1):
+            for keepdims in (False, True):
+                found = T.median(T.asarray(a), axis=axis, keepdims=keepdims).numpy()
+                assert np.array_equal(found, np.median(a, axis=axis, keepdims=keepdims), equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
 @pytest.mark.parametrize("n", [2047, 2048, 5000])
 def test_as_numpy_sorts(dtype, n):

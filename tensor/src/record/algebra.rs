@@ -32,7 +32,7 @@ impl Recording {
     /// # Errors
     /// If there are fewer axes, matrices are not square where they have to be, or types or extents do not fit.
     pub fn algebra(&mut self, op: Algebra, inputs: &[Buffer]) -> Recorded<Vec<Buffer>> {
-        let name = op.name();
+        let name = op.common_name();
         let Some(is_complex) = op.is_complex(inputs.len()) else {
             let (n, m) = (op.takes(), inputs.len());
             return Err(RecordError::Value(format!(

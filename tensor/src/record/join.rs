@@ -19,6 +19,8 @@ pub enum Margin {
     Wrap,
     /// The elements mirrored at the outermost ones.
     Reflect,
+    /// The elements mirrored at the ends: the outermost ones stand twice.
+    Symmetric,
 }
 
 /// Up to so many parts, joining is one statement that chooses between them.
@@ -174,7 +176,7 @@ impl Recording {
             )));
         }
         for (&dim, &(before, behind)) in shape.iter().zip(widths) {
-            let from_elements = matches!(margin, Margin::Edge | Margin::Wrap);
+            let from_elements = !matches!(margin, Margin::Constant(_));
             if from_elements && before + behind > 0 && self.program.const_dim(dim) == Some(0) {
                 let shape = self.shape_text(&shape);
                 return Err(RecordError::Value(format!(
@@ -202,15 +204,16 @@ impl Recording {
                 };
             }
             index.push(match margin {
-                Margin::Reflect => self.mirrored(at, dim, before.max(behind))?,
+                Margin::Reflect => self.mirrored(at, dim, before.max(behind), true),
+                Margin::Symmetric => self.mirrored(at, dim, before.max(behind), false),
                 _ => at,
             });
         }
         let outside = match margin {
             Margin::Constant(_) => Outside::Zero,
-            Margin::Edge => Outside::Clamp,
             Margin::Wrap => Outside::Wrap,
-            Margin::Reflect => Outside::Never,
+            // Mirrored indices are inside, unless an axis that only the run knows has no elements.
+            Margin::Edge | Margin::Reflect | Margin::Symmetric => Outside::Clamp,
         };
         let element = self.program.load(x, index, outside);
         let value = match margin {
@@ -223,22 +226,28 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
-    /// An index mirrored at 0 and at the last one; the margin is less than an extent.
-    fn mirrored(&mut self, at: Expr, dim: Dim, width: i64) -> Recorded<Expr> {
-        if self
-            .program
-            .const_dim(dim)
-            .is_some_and(|n| width >= n as i64 && width > 0)
-        {
-            let extent = self.dim_text(dim);
-            return Err(RecordError::Value(format!(
-                "`pad`: an axis with {extent} elements has no mirror image of {width}"
-            )));
-        }
-        let abs = self.program.exprs.unary(aerogel_ir::UnaryOp::Abs, at);
+    /// An index in the image of an axis mirrored at both ends, again and again: at the middle of the outermost elements, or
+    /// half an element beyond it. The index is no farther outside than `width`.
+    fn mirrored(&mut self, at: Expr, dim: Dim, width: i64, at_middle: bool) -> Expr {
+        let shared = i64::from(at_middle);
+        let once = (self.program.const_dim(dim)).is_some_and(|n| width + shared <= n as i64);
+        let [before, shared] = [shared - 1, shared].map(|n| self.program.exprs.i32(n as i32));
         let last = self.last(dim);
-        let beyond = self.sub(abs, last);
-        let beyond = self.program.exprs.unary(aerogel_ir::UnaryOp::Abs, beyond);
-        Ok(self.sub(last, beyond))
+        let extent = self.program.extent(dim);
+        let exprs = &mut self.program.exprs;
+        let at = if once {
+            let image = exprs.binary(BinaryOp::Sub, before, at);
+            exprs.binary(BinaryOp::Max, at, image)
+        } else {
+            let [one, two] = [1, 2].map(|n| exprs.i32(n));
+            let different = exprs.binary(BinaryOp::Sub, extent, shared);
+            let period = exprs.binary(BinaryOp::Mul, different, two);
+            let period = exprs.binary(BinaryOp::Max, period, one);
+            exprs.binary(BinaryOp::Mod, at, period)
+        };
+        let both = exprs.binary(BinaryOp::Add, last, extent);
+        let both = exprs.binary(BinaryOp::Sub, both, shared);
+        let image = exprs.binary(BinaryOp::Sub, both, at);
+        exprs.binary(BinaryOp::Min, at, image)
     }
 }

@@ -68,11 +68,18 @@ impl Recording {
         Ok(target)
     }
 
-    /// The numbers along an axis in order, and where each was; downwards if `descending`.
+    /// The numbers along an axis in order, and where each was; downwards if `descending`. Of all the first `n`, if that is
+    /// said.
     ///
     /// # Errors
-    /// If there is no such axis.
-    pub fn sort(&mut self, x: Buffer, axis: i64, descending: bool) -> Recorded<[Buffer; 2]> {
+    /// If there is no such axis, or it has fewer elements.
+    pub fn sort(
+        &mut self,
+        x: Buffer,
+        axis: i64,
+        descending: bool,
+        n: Option<u64>,
+    ) -> Recorded<[Buffer; 2]> {
         let rank = self.rank(x);
         let axis = self.axis_of("sort", axis, rank)?;
         // The library sorts along the last axis.
@@ -80,7 +87,15 @@ impl Recording {
         order.remove(axis);
         order.push(axis as i64);
         let rows = self.permute(x, &order)?;
-        let shape = self.shape(rows);
+        let mut shape = self.shape(rows);
+        if let Some(n) = n {
+            let of = shape[rank - 1];
+            if self.program.const_dim(of).is_some_and(|of| n > of) {
+                let of = self.dim_text(of);
+                return Err(RecordError::Value(format!("{n} of {of} sorted elements")));
+            }
+            shape[rank - 1] = self.program.size(n);
+        }
         let values = self.program.temporary(self.ty(x), &shape);
         let places = self.program.temporary(ScalarType::I32, &shape);
         self.call(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import u1
+from aerogel._dtypes import bf16, f16, u1
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._tensor import Tensor, asarray, operands
@@ -144,8 +144,45 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     out = labels(result, most)
     if len(set(out)) != len(out):
         raise ValueError(f"`einsum`: an axis of the result is named twice in {equation!r}")
-    first, *rest = made
-    return Tensor(first._native.einsum([t._native for t in rest], named, out))
+    return _contracted(made, named, out)
+
+
+def _contracted(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> Tensor:
+    """The sum of products over the labels that the result does not have: of several tensors two at a time, in the order
+    that NumPy finds, where that takes fewer steps than all at once."""
+    tensors, named = list(tensors), list(named)
+    for group in _path(tensors, named, out):
+        rest = [k for k in range(len(tensors)) if k not in group]
+        wanted = {n for k in rest for n in named[k]} | set(out)
+        kept = [n for n in dict.fromkeys(n for k in group for n in named[k]) if n in wanted]
+        kept = kept if rest else out
+        first, *others = (tensors[k]._native for k in group)
+        made = Tensor(first.einsum(others, [named[k] for k in group], kept))
+        tensors, named = [*(tensors[k] for k in rest), made], [*(named[k] for k in rest), kept]
+    return tensors[0]
+
+
+def _path(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> list[tuple[int, ...]]:
+    """Which tensors to multiply, one group after the other; what a group becomes stands behind what is left."""
+    at_once = [tuple(range(len(tensors)))]
+    # What lies between is rounded: halves would lose what one sum in `f32` keeps.
+    if len(tensors) < 3 or tensors[0].dtype in (f16, bf16) or max(n for term in named for n in term) >= _MOST_LABELS:
+        return at_once
+    import numpy as np
+
+    # An extent that the run knows counts as many.
+    shapes = [[n if isinstance(n, int) else _MANY for n in t.shape] for t in tensors]
+    if any(len(s) != len(term) for s, term in zip(shapes, named)):
+        return at_once
+    operands = [x for s, term in zip(shapes, named) for x in (np.broadcast_to(np.int8(0), s), term)]
+    try:
+        return [tuple(group) for group in np.einsum_path(*operands, out, optimize="greedy")[0][1:]]
+    except ValueError:
+        return at_once
+
+
+_MANY = 64
+_MOST_LABELS = 52
 
 
 def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
@@ -175,17 +176,15 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
         at_least(n, 1, "`median` of {} numbers")
     elif n == 0:
         raise ValueError(f"`median` of no numbers: the shape is {x.shape}")
-    values = Tensor(x._native.sort(axis, False)[0])
+    # Of numbers whose count is known, those behind the middle need no order.
+    values = Tensor(x._native.sort(axis, False, n // 2 + 1 if isinstance(n, int) else None)[0])
     pick = [slice(None)] * x.ndim
     pick[axis] = slice((n - 1) // 2, n // 2 + 1)
     out = mean(values[tuple(pick)], axis=axis, keepdims=keepdims)
-    # NaN is sorted behind all.
     from aerogel.tensor._elementwise import isnan
     from aerogel.tensor._searching import where
 
-    pick[axis] = slice(n - 1, n)
-    last = mean(values[tuple(pick)], axis=axis, keepdims=keepdims)
-    out = where(isnan(last), last, out)
+    out = where(any(isnan(x), axis=axis, keepdims=keepdims), math.nan, out)
     return out.reshape((1,) * rank) if keepdims and out.ndim != rank else out
 
 

@@ -9,7 +9,7 @@ from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._cells import refuse_order
 from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, is_number, operands
-from aerogel.tensor._unknown import at_least, outside_of_programs
+from aerogel.tensor._unknown import at_least, differ, outside_of_programs
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
@@ -94,10 +94,7 @@ def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
         at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are asked for")
     elif not 0 <= k <= n:
         raise ValueError(f"`topk`: {k} of {n} elements along axis {axis}")
-    values, indices = x._native.sort(axis, largest)
-    key = [slice(None)] * x.ndim
-    key[axis] = slice(k)
-    return TopK(Tensor(values)[tuple(key)], Tensor(indices)[tuple(key)])
+    return TopK(*(Tensor(t) for t in x._native.sort(axis, largest, k)))
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
@@ -192,6 +189,49 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         low = where(before & inside, low + half, low)
         count = count - half
     return low
+
+
+def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, *, period: Any = None) -> Any:
+    """Piecewise linear interpolation, as ``numpy.interp``.
+
+    Args:
+        x: Where the values are wanted; any shape.
+        xp: Where they are given; one axis, rising.
+        fp: What they are there; as many, real or complex.
+        left: The value below ``xp[0]``, ``fp[0]`` if not given.
+        right: The value above ``xp[-1]``, ``fp[-1]`` if not given.
+        period: The period of ``x``, after which values repeat; ``xp`` need not rise then.
+    """
+    from aerogel.tensor._shapes import concat
+
+    if _complex.is_complex(fp) or _complex.is_complex(left) or _complex.is_complex(right):
+        planes = zip(*(_complex._planes(v) if v is not None else (None, None) for v in (fp, left, right)))
+        parts = [interp(x, xp, values, low, high, period=period) for values, low, high in planes]
+        return _complex.joined(*parts)
+    x, xp, fp = operands(x, xp, fp)
+    if not x.dtype.is_float:
+        x, xp, fp = (t.astype(_types.default_float()) for t in (x, xp, fp))
+    if xp.ndim != 1 or fp.ndim != 1 or differ(xp.shape[0], fp.shape[0]):
+        raise ValueError(f"`interp` takes as many values as places on one axis: {fp.shape} for {xp.shape}")
+    n = xp.shape[0]
+    if not isinstance(n, int):
+        at_least(n, 1, "`interp` between {} places")
+    elif n == 0:
+        raise ValueError("`interp` between no places")
+    if period is not None:
+        if period == 0:
+            raise ValueError("`interp`: the period is zero")
+        x, xp, left, right, period = x % abs(period), xp % abs(period), None, None, abs(period)
+        order = argsort(xp)
+        xp, fp = take(xp, order), take(fp, order)
+        xp, fp = concat([xp[-1:] - period, xp, xp[:1] + period]), concat([fp[-1:], fp, fp[:1]])
+    at = searchsorted(xp, x, side="right") - 1
+    (x0, y0), (x1, y1) = ([gather(t.outside("clamp"), at + k) for t in (xp, fp)] for k in (0, 1))
+    between = where(x1 > x0, (x - x0) * ((y1 - y0) / where(x1 > x0, x1 - x0, 1)) + y0, y0)
+    out = where(
+        x < xp[0], fp[0] if left is None else left, where(x > xp[-1], fp[-1] if right is None else right, between)
+    )
+    return where(x == x, out, x)
 
 
 class UniqueAll(NamedTuple):

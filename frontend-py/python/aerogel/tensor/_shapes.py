@@ -293,7 +293,8 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
     Args:
         x: The tensor.
         widths: How many elements before and behind along each axis: pairs, one pair for all, or one number.
-        mode: ``constant``, ``edge`` (the nearest element), ``wrap`` (from the other end) or ``reflect``.
+        mode: ``constant``, ``edge`` (the nearest element), ``wrap`` (from the other end), ``reflect`` (mirrored at the
+            outermost elements) or ``symmetric`` (mirrored at the ends, so that these stand twice).
         value: What stands in a constant margin.
     """
     x = asarray(x)
@@ -302,6 +303,9 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
     pairs = [tuple(w) if not hasattr(w, "__index__") else w for w in widths]
     if len(pairs) == 2 and all(hasattr(w, "__index__") for w in pairs):
         pairs = [tuple(pairs)] * x.ndim
+    for axis, (n, width) in enumerate(zip(x.shape, pairs)):
+        if mode != "constant" and any(width) and not isinstance(n, int):
+            _unknown.at_least(n, 1, f"`pad`: a margin of elements for axis {axis} with {{}}")
     _types.kept(value, x.dtype, "a margin of elements")
     value = _types.checked(value, x.dtype)
     return Tensor(x._native.pad([(int(a), int(b)) for a, b in pairs], mode, value), x._outside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -416,9 +417,12 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         raise TypeError("a tensor has no mask: take `array.filled(value)`, or `array.data`")
     is_list = isinstance(obj, (list, tuple))
     # Numbers of Python's have no type of their own.
-    is_plain = is_list and _is_plain(obj)
+    is_plain = False
     if is_list:
-        obj = _without_tensors(obj)
+        kinds = _kinds(obj)
+        is_plain = all(issubclass(k, (int, float, complex)) and not hasattr(k, "dtype") for k in kinds)
+        if any(issubclass(k, (Tensor, _complex.ComplexTensor)) for k in kinds):
+            obj = _without_tensors(obj)
     array = np.asarray(obj)
     if array.dtype.kind == "c":
         kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
@@ -472,10 +476,21 @@ def _what_is_no_number(obj: Any) -> str:
     return ""
 
 
-def _is_plain(obj: Any) -> bool:
-    if isinstance(obj, (list, tuple)):
-        return all(_is_plain(x) for x in obj)
-    return is_number(obj) or (isinstance(obj, complex) and not hasattr(obj, "dtype"))
+def _kinds(obj: Any) -> set[type]:
+    """The types of what lists in lists hold, as deep as an array may be."""
+    found: set[type] = set()
+    level = [obj]
+    for _ in range(_MOST_AXES):
+        kinds = set(map(type, level))
+        lists = {k for k in kinds if issubclass(k, (list, tuple))}
+        found |= kinds - lists
+        if not lists:
+            break
+        level = list(itertools.chain.from_iterable(level if lists == kinds else (x for x in level if type(x) in lists)))
+    return found
+
+
+_MOST_AXES = 64
 
 
 def _without_tensors(obj: Any) -> Any:

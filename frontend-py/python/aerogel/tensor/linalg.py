@@ -70,6 +70,16 @@ class SlogDet(NamedTuple):
     logabsdet: Tensor
 
 
+class LstSq(NamedTuple):
+    """A solution, the sums of the squares that it leaves, how many singular values count, and these from the
+    largest."""
+
+    x: Tensor
+    residuals: Tensor
+    rank: Tensor
+    s: Tensor
+
+
 class Eigh(NamedTuple):
     """Eigenvalues in rising order, and eigenvectors as columns."""
 
@@ -192,6 +202,37 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     return (_adjoint(vh) * inverse.unsqueeze(-2)) @ _adjoint(u)
 
 
+def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstSq:
+    """The ``x`` for which the squares of ``x1 @ x - x2`` sum to the least, and of several the smallest.
+
+    Args:
+        x1: Matrices, with a row for each equation.
+        x2: Right sides: one, as a vector, or the columns of matrices.
+        rtol: Singular values of no more than this part of the largest count as zero.
+
+    Returns:
+        ``x``, ``residuals`` (the sum of squares for each right side, whatever the rank), ``rank``, ``s``.
+    """
+    from aerogel.tensor._elementwise import abs
+    from aerogel.tensor._reductions import count_nonzero
+    from aerogel.tensor._searching import where
+
+    a, b = _matrix(x1), _matrix(x2)
+    if a.ndim < 2 or b.ndim < 1:
+        raise ValueError(f"`lstsq` takes matrices and right sides: the shapes are {a.shape} and {b.shape}")
+    if differ(a.shape[-2], b.shape[-2 if b.ndim > 1 else -1]):
+        raise ValueError(f"`lstsq`: matrices of shape {a.shape} for right sides of shape {b.shape}")
+    if b.ndim == 1:
+        x, residuals, rank, s = lstsq(a, b.unsqueeze(-1), rtol=rtol)
+        return LstSq(x.squeeze(-1), residuals.squeeze(-1), rank, s)
+    u, s, vh = svd(a, full_matrices=False)
+    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
+    counts = s > _least(a, rtol, s.max(axis=-1, keepdims=True))
+    inverse = where(counts, 1.0 / where(counts, s, 1.0), 0.0)
+    x = _adjoint(vh) @ (inverse.unsqueeze(-1) * (_adjoint(u) @ b))
+    return LstSq(x, (abs(a @ x - b) ** 2).sum(axis=-2), count_nonzero(counts, axis=-1), s)
+
+
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are more than ``rtol`` of the largest."""
     from aerogel.tensor._reductions import count_nonzero
@@ -275,7 +316,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "dot", "eig", "eigh", "eigvals", "eigvalsh", "einsum", "inv", "lu",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
-    "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cond", "cross", "det", "diagonal", "dot", "eig", "eigh", "eigvals", "eigvalsh", "einsum", "inv",
+    "lstsq", "lu", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
+    "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

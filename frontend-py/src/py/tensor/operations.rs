@@ -272,9 +272,10 @@ impl NativeTensor {
         self.op(&[], |r, x, _| r.scan(accum, x, axis, exclusive))
     }
 
-    fn sort(&self, axis: i64, descending: bool) -> PyResult<Vec<Self>> {
+    #[pyo3(signature = (axis, descending, n = None))]
+    fn sort(&self, axis: i64, descending: bool, n: Option<u64>) -> PyResult<Vec<Self>> {
         self.ops(&[], |r, x, _| {
-            r.sort(x, axis, descending).map(|both| both.to_vec())
+            r.sort(x, axis, descending, n).map(|both| both.to_vec())
         })
     }
 
@@ -460,9 +461,10 @@ impl NativeTensor {
             ("edge", _) => Margin::Edge,
             ("wrap", _) => Margin::Wrap,
             ("reflect", _) => Margin::Reflect,
+            ("symmetric", _) => Margin::Symmetric,
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "the mode is constant, edge, wrap or reflect, not {margin:?}"
+                    "the mode is constant, edge, wrap, reflect or symmetric, not {margin:?}"
                 )));
             }
         };
