@@ -116,7 +116,7 @@ def test_least_squares(shape, is_complex):
         assert np.array_equal(found.rank.numpy(), np.array([e[2] for e in each]).reshape(batch))
         made = np.einsum("...nm,...mk->...nk", a, found.x.numpy().reshape(*batch, shape[-1], -1))
         left = (abs(made - right.reshape(shape[-2], -1)) ** 2).sum(axis=-2)
-        close(found.residuals, left.reshape(*batch, *right.shape[1:]))
+        close(found.residuals, left.reshape((*batch, *right.shape[1:])))
 
 
 def test_least_squares_of_what_is_not_full():
