@@ -512,7 +512,9 @@ pub(crate) fn library(
         (Library::MatMulRows, [a, b, first], [out]) => {
             matmul(a, b, first.data[0].as_i128() as usize, out);
         }
-        (Library::Sort { descending }, [x], [values, order]) => sort(x, descending, values, order),
+        (Library::Sort { descending }, [x], [values, order @ ..]) => {
+            sort(x, descending, values, order.first_mut());
+        }
         (Library::Algebra(_) | Library::Transform(_), inputs, outputs) => {
             crate::library::of_arrays(library, inputs, outputs)?;
         }
@@ -557,7 +559,7 @@ fn compare(a: Scalar, b: Scalar, descending: bool) -> std::cmp::Ordering {
     }
 }
 
-fn sort(x: &Array, descending: bool, values: &mut Array, order: &mut Array) {
+fn sort(x: &Array, descending: bool, values: &mut Array, mut order: Option<&mut Array>) {
     let n = x.shape.last().copied().unwrap_or(1);
     let n_wanted = values.shape.last().copied().unwrap_or(1);
     for row in 0..x.data.len().checked_div(n).unwrap_or(0) {
@@ -566,7 +568,9 @@ fn sort(x: &Array, descending: bool, values: &mut Array, order: &mut Array) {
         places.sort_by(|&a, &b| compare(numbers[a], numbers[b], descending));
         for (k, &place) in places.iter().take(n_wanted).enumerate() {
             values.data[row * n_wanted + k] = numbers[place];
-            order.data[row * n_wanted + k] = Scalar::int(order.ty, place as i128);
+            if let Some(order) = &mut order {
+                order.data[row * n_wanted + k] = Scalar::int(order.ty, place as i128);
+            }
         }
     }
 }

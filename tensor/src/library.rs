@@ -36,8 +36,8 @@ pub(crate) fn call(
             };
             Ok(done?)
         }
-        (Library::Sort { descending }, [x], [values, order]) => {
-            Ok(sort::rows(x, descending, values, order)?)
+        (Library::Sort { descending }, [x], [values, order @ ..]) => {
+            Ok(sort::rows(x, descending, values, order.first())?)
         }
         (Library::Algebra(op), ..) => algebra::algebra(op, inputs, outputs, n_threads),
         (Library::Transform(op), ..) => algebra::transform(op, inputs, outputs),

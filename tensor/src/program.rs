@@ -184,7 +184,8 @@ pub enum Library {
     /// behind the last one stay as they are.
     MatMulRows,
     /// The numbers along the last axis in order (`values, order = sort(x)`), equal ones in the order in which they come,
-    /// NaN behind all; downwards if `descending`. As many of the first ones as there are in `values` and `order`.
+    /// NaN behind all; downwards if `descending`. As many of the first ones as there are in `values`
+    /// and `order`, which need not be there.
     Sort {
         /// From the largest.
         descending: bool,

@@ -1,48 +1,92 @@
 //! The numbers of rows in order.
 //!
 //! A number becomes a whole one without a sign that is in the same order, and its place stands behind it: so equal numbers
-//! stay in the order in which they come, whoever sorts.
+//! stay in the order in which they come, whoever sorts. Where the places are not asked for, whole numbers are sorted alone.
 
 use aerogel_base::ScalarType;
 use aerogel_runtime::buffer::MemoryError;
 
 use crate::operand::Operand;
 
-/// Sorts along the last axis: the numbers, and from where each is, as many of the first ones as `values` and `order` have
-/// elements. NaN is behind all.
+/// Sorts along the last axis: the numbers, and from where each is if that is asked for, as many of the first ones as `values`
+/// has elements. NaN is behind all.
 pub(crate) fn rows(
     x: &Operand,
     descending: bool,
     values: &Operand,
-    order: &Operand,
+    order: Option<&Operand>,
 ) -> Result<(), MemoryError> {
     let keys = Keys::of(x.ty, descending);
-    match x.ty.bytes() {
-        1 => rows_of::<1>(keys, x, values, order),
-        2 => rows_of::<2>(keys, x, values, order),
-        4 => rows_of::<4>(keys, x, values, order),
-        _ => rows_of::<8>(keys, x, values, order),
+    match (order, x.ty.bytes()) {
+        (Some(order), 1) => with_places::<1>(keys, x, values, order),
+        (Some(order), 2) => with_places::<2>(keys, x, values, order),
+        (Some(order), 4) => with_places::<4>(keys, x, values, order),
+        (Some(order), _) => with_places::<8>(keys, x, values, order),
+        (None, 1) => alone(keys, x, values, |bytes: &[u8; 1]| bytes[0]),
+        (None, 2) => alone(keys, x, values, |&bytes| u16::from_le_bytes(bytes)),
+        (None, 4) => alone(keys, x, values, |&bytes| u32::from_le_bytes(bytes)),
+        (None, _) => alone(keys, x, values, |&bytes| u64::from_le_bytes(bytes)),
     }
 }
 
-/// The same of numbers with so many bytes.
-fn rows_of<const SIZE: usize>(
+/// The extents of rows and of what is asked of each, and how many there are.
+fn lengths(x: &Operand, values: &Operand) -> [usize; 3] {
+    let length = |of: &Operand| of.shape.last().copied().unwrap_or(1);
+    let n_rows = x.shape.iter().product::<usize>().checked_div(length(x));
+    [length(x), length(values), n_rows.unwrap_or(0)]
+}
+
+/// Sorts numbers with so many bytes alone.
+fn alone<const SIZE: usize, W: Ord + Copy>(
+    keys: Keys,
+    x: &Operand,
+    values: &Operand,
+    word: impl Fn(&[u8; SIZE]) -> W,
+) -> Result<(), MemoryError>
+where
+    u64: From<W>,
+{
+    let [n, n_first, n_rows] = lengths(x, values);
+    let mut row = vec![0; n * SIZE];
+    let mut first = Vec::new();
+    for at in 0..n_rows {
+        x.buffer.read(at * n * SIZE, &mut row)?;
+        let (numbers, _) = row.as_chunks_mut::<SIZE>();
+        let words = numbers.iter().map(|bytes| {
+            let key = keys.of_number(u64::from(word(bytes)));
+            word(&low_bytes(key))
+        });
+        first_in_order(words, n_first, &mut first);
+        for (to, &key) in numbers.iter_mut().zip(&first) {
+            *to = low_bytes(keys.to_number(u64::from(key)));
+        }
+        values
+            .buffer
+            .write(at * n_first * SIZE, &row[..n_first * SIZE])?;
+    }
+    Ok(())
+}
+
+fn low_bytes<const SIZE: usize>(word: u64) -> [u8; SIZE] {
+    std::array::from_fn(|k| (word >> (8 * k)) as u8)
+}
+
+/// Sorts numbers with so many bytes, and the places from which they come.
+fn with_places<const SIZE: usize>(
     keys: Keys,
     x: &Operand,
     values: &Operand,
     order: &Operand,
 ) -> Result<(), MemoryError> {
-    let length = |of: &Operand| of.shape.last().copied().unwrap_or(1);
-    let (n, n_first) = (length(x), length(values));
+    let [n, n_first, n_rows] = lengths(x, values);
     let place_size = order.ty.bytes() as usize;
     let mut row = vec![0; n * SIZE];
     let (mut sorted, mut places) = (vec![0; n_first * SIZE], vec![0; n_first * place_size]);
     let (mut small, mut large) = (Vec::new(), Vec::new());
-    let n_rows = x.shape.iter().product::<usize>().checked_div(n);
-    for at in 0..n_rows.unwrap_or(0) {
+    for at in 0..n_rows {
         x.buffer.read(at * n * SIZE, &mut row)?;
         let (numbers, _) = row.as_chunks::<SIZE>();
-        let numbers = numbers.iter().map(|&bytes| keys.of_bytes(bytes)).zip(0..);
+        let numbers = numbers.iter().map(|bytes| keys.of_bytes(bytes)).zip(0..);
         if SIZE <= 4 {
             // The place stands in the same word, which sorts faster.
             let words = numbers.map(|(key, place)| key << 32 | u64::from(place));
@@ -134,19 +178,40 @@ impl Keys {
         }
     }
 
-    fn of_bytes<const SIZE: usize>(self, bytes: [u8; SIZE]) -> u64 {
+    /// A number from its bytes; both zeros are one.
+    fn of_bytes<const SIZE: usize>(self, bytes: &[u8; SIZE]) -> u64 {
         let mut word = [0; 8];
-        word[..SIZE].copy_from_slice(&bytes);
+        word[..SIZE].copy_from_slice(bytes);
         let bits = u64::from_le_bytes(word);
+        let is_zero = self.infinity.is_some() && bits == self.sign;
+        self.of_number(if is_zero { 0 } else { bits })
+    }
+
+    /// A number from its bits. Zero is behind minus zero.
+    fn of_number(self, bits: u64) -> u64 {
         let Self { sign, all, .. } = self;
         let key = match self.infinity {
             Some(infinity) if bits & !sign > infinity => return all,
-            // Both zeros are one.
-            Some(_) if bits == sign => sign,
             Some(_) if bits & sign != 0 => all ^ bits,
             Some(_) => bits | sign,
             None => bits ^ sign,
         };
         if self.descending { all ^ key } else { key }
+    }
+
+    /// The bits of a number again; of one that is not a number, the usual ones.
+    fn to_number(self, key: u64) -> u64 {
+        let Self { sign, all, .. } = self;
+        if let Some(infinity) = self.infinity
+            && key == all
+        {
+            // Half of what is below it: the first bit of the fraction.
+            return infinity | (infinity & infinity.wrapping_neg()) >> 1;
+        }
+        let key = if self.descending { all ^ key } else { key };
+        match self.infinity {
+            Some(_) if key & sign == 0 => all ^ key,
+            _ => key ^ sign,
+        }
     }
 }

@@ -291,7 +291,7 @@ impl<'p> Check<'p> {
         let (n_in, n_out) = match call.library {
             Library::MatMul => (2, 1),
             Library::MatMulRows => (3, 1),
-            Library::Sort { .. } => (1, 2),
+            Library::Sort { .. } => (1, call.outputs.len().clamp(1, 2)),
             Library::Algebra(op) => match op.is_complex(call.inputs.len()) {
                 Some(is_complex) => (call.inputs.len(), op.axes(is_complex).len()),
                 None => (op.takes(), 0),
@@ -310,7 +310,8 @@ impl<'p> Check<'p> {
                     && call.inputs[2..].iter().all(|b| ty(b) == ScalarType::I32)
             }
             Library::Sort { .. } => {
-                ty(&call.inputs[0]) == ty(&call.outputs[0]) && ty(&call.outputs[1]).is_int()
+                let mut places = call.outputs[1..].iter();
+                ty(&call.inputs[0]) == ty(&call.outputs[0]) && places.all(|b| ty(b).is_int())
             }
             Library::Algebra(_) | Library::Transform(_) => {
                 let first = ty(&call.inputs[0]);

@@ -121,6 +121,58 @@ fn an_index_that_may_be_an_error_is_asked_for_as_often_as_it_was() {
 }
 
 #[test]
+fn what_a_block_makes_is_zero_where_it_has_not_run() {
+    let program = after(
+        "zeros",
+        r#"
+        in b0 "x": f32[?]
+        tmp b1 "sum": f32[]
+        tmp b2 "inside": f32[b0:0]
+        tmp b3 "both": f32[b0:0]
+        tmp b4 "own": f32[]
+        tmp b5 "y": f32[b0:0]
+        for [b0:0] { b1[] add init = b0[i0] }
+        if gt(b1[], f32(0.0)) {
+          for [b0:0] { b4[] mul init = b0[i0] }
+          for [b0:0] { b2[i0] = sin(b4[]) }
+          for [b0:0] { b3[i0] = f32(1.0) }
+        } else {
+          for [b0:0] { b3[i0] = f32(2.0) }
+        }
+        for [b0:0] { b5[i0] = add(b2[i0], b3[i0]) }
+        result b5
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @"
+    for [b0:0] {
+      b1[] add init = b0[i0]
+    }
+    for [b0:0] {
+      b2[i0] = f32(0.0)
+    }
+    if gt(b1[], f32(0.0)) {
+      for [b0:0] {
+        b4[] mul init = b0[i0]
+      }
+      for [b0:0] {
+        b2[i0] = sin(b4[])
+      }
+      for [b0:0] {
+        b3[i0] = f32(1.0)
+      }
+    } else {
+      for [b0:0] {
+        b3[i0] = f32(2.0)
+      }
+    }
+    for [b0:0] {
+      b5[i0] = add(b2[i0], b3[i0])
+    }
+    result b5
+    ");
+}
+
+#[test]
 fn dear_values_that_are_read_often_are_kept() {
     let program = after(
         "inline",

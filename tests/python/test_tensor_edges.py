@@ -376,3 +376,90 @@ def test_more_elements_than_indices_count():
         return T.mean(T.zeros((n, m)) + 2)
 
     assert averaged(np.zeros(46400, bool), np.zeros(46400, bool)).item() == pytest.approx(2, rel=1e-6)
+
+
+KEYS = [
+    np.s_[1:2, [1, 0, 2], ..., 2], np.s_[None, [0, 1], ..., 0], np.s_[[0, 1], ..., None, 0], np.s_[..., [0, 1], [1, 2]],
+    np.s_[:, None, [0, 2]], np.s_[0, ..., [1, 2]], np.s_[[0, 1], None, :, [1, 2]], np.s_[:, [0, 1], None, [1, 2]],
+    np.s_[[1, 0], ..., [0, 1], [1, 2]], np.s_[..., 1, [0, 2]], np.s_[None, [[0], [1]], [1, 2], None], np.s_[[1], :, [2]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_computed_indices_beside_dots_and_new_axes(key):
+    x = np.arange(30).reshape(2, 3, 5)
+    same(T.asarray(x)[key], x[key])
+    values = np.random.default_rng(0).integers(0, 99, x[key].shape)
+    stored, expected = T.asarray(x, copy=True), x.copy()
+    stored[key], expected[key] = T.asarray(values), values
+    same(stored, expected)
+    stored[key] += 1
+    expected[key] += 1
+    same(stored, expected)
+
+
+def test_parts_whose_ends_are_tensors():
+    x = T.arange(6)
+    same(x[T.asarray(1) :], np.arange(1, 6))
+    same(x[: T.asarray(-1)], np.arange(5))
+
+
+@pytest.mark.parametrize("n", [3, 8, 9, 40])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_extremes_of_halves(n, dtype):
+    x = (np.arange(3 * n).reshape(3, n) * 7 % 31 - 15).astype("f")
+    x[1, n // 2] = np.nan
+    h = T.asarray(x).astype(dtype).realize()
+    for how in ("max", "min"):
+        for axis in (None, 0, 1):
+            found = getattr(T, how)(h, axis=axis).astype(ti.f32).numpy()
+            assert np.array_equal(found, getattr(np, how)(x, axis=axis), equal_nan=True)
+
+
+def test_inverse_hyperbolic_functions_outside_of_their_domain():
+    for dtype, x in (("f4", [-1e30, -2, 0.5, 1, 2, 1e30]), ("f8", [-1e200, -1e10, 0.999, 1, 1e10, 1e300])):
+        x = np.array(x, dtype)
+        with np.errstate(invalid="ignore"):
+            assert np.allclose(T.acosh(T.asarray(x)).numpy(), np.arccosh(x), equal_nan=True)
+
+
+def test_norms_of_matrices_as_numpy_has_them():
+    a, norm = np.arange(12.0).reshape(3, 4) - 5, T.linalg.norm
+    for order in (None, 1, 2, -1, -2, np.inf, -np.inf, "fro", "nuc"):
+        for axis in (None, (0, 1), (1, 0)):
+            for keepdims in (False, True):
+                found, expected = norm(T.asarray(a), order, axis, keepdims), np.linalg.norm(a, order, axis, keepdims)
+                assert np.allclose(found.numpy(), expected, atol=1e-12) and found.shape == np.shape(expected)
+    for order in (None, 1, 2, 3, np.inf):
+        assert np.allclose(norm(T.asarray(a), order, 1).numpy(), np.linalg.norm(a, order, 1))
+        assert np.allclose(norm(T.asarray(a[0]), order).numpy(), np.linalg.norm(a[0], order))
+    with pytest.raises(ValueError, match="name one axis or two"):
+        norm(T.zeros((2, 2, 2)), 1)
+
+
+def test_what_is_drawn_is_of_its_type():
+    with pytest.raises(ValueError, match="not all numbers from 0 to before 1000 are of `u8`"):
+        T.random.integers(0, 1000, (5,), dtype=ti.u8)
+    with pytest.raises(TypeError, match="`low` is a whole number, not 3.5"):
+        T.random.integers(3.5, 7, (5,))
+    with pytest.raises(ValueError, match="there are 1099511627776"):
+        T.random.integers(0, 2**40, (2,))
+    with pytest.raises(TypeError, match="a seed is a whole number, not 1.5"):
+        T.random.seed(1.5)
+    assert T.random.integers(0, 256, (50,), dtype=ti.u8).max().item() > 100
+
+
+def test_extents_of_labels_that_are_not_there():
+    with pytest.raises(ValueError, match="`extents` names 'z', which 'i,j=>i' has not"):
+        T.accum("i,j=>i", T.zeros((2, 3)), extents={"z": 7})
+
+
+def test_long_chains_of_single_numbers():
+    y, n = T.asarray(1.0), T.asarray(1)
+    for _ in range(1000):
+        y, n = y * 0.5 + 1, n * 3 + 1
+    x = 1.0
+    k = 1
+    for _ in range(1000):
+        x, k = x * 0.5 + 1, (k * 3 + 1) % 2**32
+    assert y.item() == x and n.item() % 2**32 == k

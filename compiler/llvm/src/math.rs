@@ -290,6 +290,15 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         y: Val<'ctx>,
     ) -> Val<'ctx> {
         let b = self.b;
+        if self.ty == ScalarType::F16 {
+            // Processors without instructions for halves would call a function for it.
+            let wide = Arith {
+                ty: ScalarType::F32,
+                ..*self
+            };
+            let [x, y] = [x, y].map(|v| self.cast(v, ScalarType::F32));
+            return wide.cast(wide.extremum(name, better, x, y), self.ty);
+        }
         if self.flags.contains(FastMathFlags::NoSignedZeros) {
             return self.fintrinsic(name, &[x, y]);
         }

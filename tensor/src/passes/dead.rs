@@ -3,9 +3,9 @@
 use indexmap::IndexSet;
 
 use super::uses::Touched;
-use crate::program::{Buffer, Program, Stmt};
+use crate::program::{Buffer, Library, Program, Stmt};
 
-/// Leaves out what stores only to temporaries that nothing reads.
+/// Leaves out what stores only to temporaries that nothing reads, and the places of what is sorted if nothing reads those.
 pub(super) fn run(program: &mut Program) {
     let mut wanted: IndexSet<Buffer> = program.results.iter().copied().collect();
     wanted.extend(program.inputs());
@@ -36,6 +36,13 @@ fn block(program: &Program, body: &mut Vec<Stmt>, wanted: &mut IndexSet<Buffer>)
             only_wanted(&mut all.body, wanted);
         }
         match &mut body[k] {
+            // Numbers are sorted faster without the places from which they come.
+            Stmt::Call(call) if matches!(call.library, Library::Sort { .. }) => {
+                call.outputs.truncate(match call.outputs.get(1) {
+                    Some(order) if wanted.contains(order) => 2,
+                    _ => 1,
+                });
+            }
             // What a turn reads, the one before may have stored.
             Stmt::Loop { body, .. } => block(program, body, wanted),
             Stmt::If(_, then, otherwise) => {

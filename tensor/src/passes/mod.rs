@@ -15,6 +15,7 @@ mod registers;
 mod scratch;
 mod tiles;
 mod uses;
+mod zeros;
 
 pub use inline::Kept;
 pub use products::Product;
@@ -80,6 +81,10 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "dead",
         run: |program, _| dead::run(program),
+    },
+    Pass {
+        name: "zeros",
+        run: |program, _| zeros::run(program),
     },
     Pass {
         name: "gathers",

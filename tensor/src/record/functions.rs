@@ -306,7 +306,10 @@ impl Recording {
         let root = self.unary_op(UnaryOp::Sqrt, square);
         let sum = self.add(t, root);
         let near = self.log1p(sum);
-        self.or_far(x, near)
+        let all = self.or_far(x, near);
+        let nan = self.like(x, f64::NAN);
+        let is_below = self.compare(CompareOp::Lt, x, one);
+        self.choose(is_below, nan, all)
     }
 
     /// `log1p(2 a / (1 - a)) / 2`.

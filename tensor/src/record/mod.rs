@@ -93,6 +93,8 @@ pub struct Recording {
     made: LookupMap<Made, Buffer>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
+    /// Of these those that extents are in.
+    of_extents: SecondaryMap<Buffer, bool>,
     cells: cells::Cells,
 }
 
@@ -302,7 +304,10 @@ impl Recording {
         if let Some(field) = made.cells.filter(|_| made.accum.is_none()) {
             self.note_at_cells(target, field);
         }
-        if made.shape.is_empty() && made.domain.is_empty() {
+        if made.shape.is_empty() && made.domain.is_empty() && self.is_of_numbers(made.value) {
+            if self.is_of_extents(made.value) {
+                self.of_extents[target] = true;
+            }
             self.numbers.insert(target, made.value);
         }
         self.made.insert(made, target);
@@ -392,8 +397,39 @@ impl Recording {
         }
     }
 
+    /// Whether extents are in it, or in single numbers that it reads.
+    fn is_of_extents(&self, value: Expr) -> bool {
+        let mut any = false;
+        let exprs = &self.program.exprs;
+        exprs.visit([value], &mut |e| {
+            any |= match exprs[e] {
+                ExprDef::Extent(_) => true,
+                ExprDef::Load { buffer, .. } => self.of_extents[buffer],
+                _ => false,
+            };
+        });
+        any
+    }
+
+    /// Whether it reads nothing but single numbers, each known to be made of such.
+    fn is_of_numbers(&self, value: Expr) -> bool {
+        let mut all = true;
+        let exprs = &self.program.exprs;
+        exprs.visit([value], &mut |e| {
+            all &= match exprs[e] {
+                ExprDef::Load { buffer, .. } => self.numbers.contains_key(&buffer),
+                ExprDef::Var(..) => false,
+                _ => true,
+            };
+        });
+        all
+    }
+
     /// A single number, of which the host keeps account if it follows from extents: so it does not wrap without a word.
     fn counted(&mut self, value: Expr) -> Expr {
+        if !self.is_of_extents(value) || !self.is_of_numbers(value) {
+            return value;
+        }
         let followed = self.followed(value);
         if !crate::extents::follows(&self.program.exprs, followed) {
             return value;

@@ -1,7 +1,7 @@
 //! Running sums and their kin.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::CompareOp;
+use aerogel_ir::{BinaryOp, CompareOp};
 
 use crate::expr::{Expr, Outside};
 use crate::program::{Accum, Buffer, Stmt, Store};
@@ -106,6 +106,91 @@ impl Recording {
         let mut back: Vec<i64> = (0..rank as i64 - 1).collect();
         back.insert(axis, rank as i64 - 1);
         Ok([self.permute(values, &back)?, self.permute(places, &back)?])
+    }
+
+    /// Where each number of `x` belongs among the sorted ones of `sorted`, on its one axis: before equal ones, or behind them
+    /// if `right`; NaN is behind all. By halves, as many steps as the count has bits.
+    ///
+    /// # Errors
+    /// If `sorted` has another number of axes, or types differ.
+    pub fn search_sorted(&mut self, sorted: Buffer, x: Buffer, right: bool) -> Recorded {
+        if self.ty(sorted) != self.ty(x) {
+            return self.types_error("searchsorted", &[sorted, x], "numbers of one type");
+        }
+        let &[extent] = &self.shape(sorted)[..] else {
+            let shape = self.shape_text(&self.shape(sorted));
+            return Err(RecordError::Value(format!(
+                "`searchsorted` takes one axis of sorted numbers, the shape is {shape}"
+            )));
+        };
+        self.expect_everywhere(&[sorted])?;
+        let field = self.cells_of("searchsorted", &[x])?;
+        let domain = self.shape(x);
+        let steps = match self.program.const_dim(extent) {
+            Some(n) => u64::BITS - n.leading_zeros(),
+            None => i32::BITS,
+        };
+        let wanted = self.at_point(x, domain.len());
+        let n = self.program.extent(extent);
+        let p = &mut self.program;
+        let target = p.temporary(ScalarType::I32, &domain);
+        let [first, count, middle, step] = std::array::from_fn(|_| p.var(ScalarType::I32));
+        let [low, left, at] = [first, count, middle].map(|var| p.get(var));
+        let [zero, one, two] = [0, 1, 2].map(|k| p.exprs.i32(k));
+        let number = p.load(sorted, vec![at], Outside::Clamp);
+        let index = p.axes(domain.len());
+        let half = self.add(left, one);
+        let e = &mut self.program.exprs;
+        let half = e.binary(BinaryOp::Div, half, two);
+        let to_middle = e.binary(BinaryOp::Sub, half, one);
+        let to_middle = e.binary(BinaryOp::Add, low, to_middle);
+        let order = if right { CompareOp::Le } else { CompareOp::Lt };
+        let mut is_before = e.compare(order, number, wanted);
+        if self.ty(x).is_float() {
+            let e = &mut self.program.exprs;
+            let is_nan = e.compare(CompareOp::Ne, wanted, wanted);
+            let mut behind = is_nan;
+            if !right {
+                let is_number = e.compare(CompareOp::Eq, number, number);
+                behind = e.binary(BinaryOp::And, is_nan, is_number);
+            }
+            is_before = e.binary(BinaryOp::Or, is_before, behind);
+        }
+        let is_inside = self.lt(at, n);
+        let e = &mut self.program.exprs;
+        let moves = e.binary(BinaryOp::And, is_before, is_inside);
+        let next = e.binary(BinaryOp::Add, at, one);
+        let next = e.select(moves, next, low);
+        let rest = e.binary(BinaryOp::Sub, left, half);
+        let hi = e.i32(steps as i32);
+        let body = vec![
+            Stmt::Set(first, zero),
+            Stmt::Set(count, n),
+            Stmt::Loop {
+                var: step,
+                lo: zero,
+                hi,
+                step: 1,
+                body: vec![
+                    Stmt::Set(middle, to_middle),
+                    Stmt::Set(first, next),
+                    Stmt::Set(count, rest),
+                ],
+            },
+            Stmt::Store(Store {
+                target,
+                index,
+                value: low,
+                accum: None,
+                init: false,
+                outside: Outside::Never,
+            }),
+        ];
+        self.for_cells(domain, field, body);
+        if let Some(field) = field {
+            self.note_at_cells(target, field);
+        }
+        Ok(target)
     }
 
     pub(crate) fn call(

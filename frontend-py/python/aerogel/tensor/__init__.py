@@ -12,7 +12,9 @@ the names of the Array API standard, whose own module is ``aerogel.xp``.
 
 from __future__ import annotations
 
+import importlib
 import math
+from typing import TYPE_CHECKING, Any
 
 from aerogel.tensor import _tensor, fft, linalg, random
 from aerogel.tensor._accum import accum
@@ -58,3 +60,11 @@ def realize(*tensors: Tensor) -> None:
     from aerogel import _native
 
     _native.realise_tensors([t._native for t in tensors])
+
+
+if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+    def __getattr__(name: str) -> Any:
+        if name == "programs":
+            return importlib.import_module("aerogel.tensor.programs")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -130,6 +130,8 @@ class _Extents:
         self.where: dict[str, str] = {}
         self.agreements: list[tuple[Any, Any, str]] = []
         for label, n in given.items():
+            if label not in spec:
+                raise ValueError(f"`accum`: `extents` names {label!r}, which {spec!r} has not")
             self.put(label, n, "`extents`")
 
     def put(self, label: str, n: Any, where: str) -> None:

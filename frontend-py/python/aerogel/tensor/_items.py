@@ -110,6 +110,9 @@ def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], di
 
 
 def _is_known(extent: Any, k: slice) -> bool:
+    if tracing.program is None:
+        # The numbers of a tensor are there to be asked for.
+        return True
     return isinstance(extent, int) and not any(isinstance(bound, Tensor) for bound in (k.start, k.stop, k.step))
 
 
@@ -186,15 +189,8 @@ def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any], int]
     points = max((i.ndim for i in computed.values()), default=0)
     kept = [axis for axis, part in enumerate(parts) if axis not in computed and not _drops(part)]
     axes = sorted(computed)
-    together = not axes or (axes == list(range(axes[0], axes[-1] + 1)) and not _split_by_new(list(keys)))
-    # The axes of the part, in order: those of computed indices as one, and new ones.
-    order: list[Any] = []
-    for axis in layout:
-        if axis in computed:
-            if "points" not in order:
-                order.insert(len(order) if together else 0, "points")
-        else:
-            order.append(axis)
+    together = not axes or _are_together(keys)
+    order = _order(layout, computed, together)
     rank = len(order) + (points - 1 if "points" in order else 0)
     index: list[Any] = []
     for axis, part in enumerate(_unknown_parts(x, parts)):
@@ -224,7 +220,7 @@ def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
 def get(x: Tensor, key: Any) -> Tensor:
     """The part of a tensor that a key names."""
     x = inside(x)
-    keys = _expanded(x, key)
+    keys, together = _expanded(x, key), _are_together(key)
     if any(_is_array(k) and asarray(k).ndim == 0 and asarray(k).dtype is u1 for k in keys):
         return _by_truth(x, keys)
     parts, layout, computed = _split(x, keys)
@@ -239,7 +235,6 @@ def get(x: Tensor, key: Any) -> Tensor:
             parts[axis] = _all_of(x, axis)
     native = _sliced(x, [part if n not in computed else _all_of(x, n) for n, part in enumerate(parts)])
     axes = sorted(computed)
-    together = axes == list(range(axes[0], axes[-1] + 1)) and not _split_by_new(keys)
     index = [computed[axis]._native for axis in axes]
     if together:
         first = axes[0]
@@ -251,9 +246,27 @@ def get(x: Tensor, key: Any) -> Tensor:
     return _place_new(out, keys, computed, first, together) if new else out
 
 
-def _split_by_new(keys: list[Any]) -> bool:
-    at = [n for n, k in enumerate(keys) if _is_array(k) or (hasattr(k, "__index__") and not isinstance(k, slice))]
-    return any(keys[n] is None for n in range(at[0], at[-1])) if at else False
+def _are_together(key: Any) -> bool:
+    """Whether computed indices and numbers stand side by side in a key, as NumPy has it: even ``...`` for no axis parts
+    them."""
+    keys = key if isinstance(key, tuple) else (key,)
+    at = [n for n, k in enumerate(keys) if not _is_apart(k)]
+    return not at or not any(_is_apart(k) for k in keys[at[0] : at[-1]])
+
+
+def _is_apart(k: Any) -> bool:
+    return k is None or k is Ellipsis or isinstance(k, slice)
+
+
+def _order(layout: list[int | None], computed: dict[int, Any], together: bool) -> list[Any]:
+    """The axes of a part, in order: those of computed indices as one, and ``None`` for new ones."""
+    order: list[Any] = []
+    for axis in layout:
+        if axis not in computed:
+            order.append(axis)
+        elif "points" not in order:
+            order.insert(len(order) if together else 0, "points")
+    return order
 
 
 def _place_new(out: Tensor, keys: list[Any], computed: dict[int, Any], first: int, together: bool) -> Tensor:
@@ -303,21 +316,24 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
         x._native = mask._native.select(values._native, x._native)
         return
-    keys = _expanded(x, key)
-    parts, layout, computed = _split(x, keys)
+    together = _are_together(key)
+    parts, layout, computed = _split(x, _expanded(x, key))
     if not computed:
         values = _without_new(values, layout)
         shape = [n for _, _, n, drops in parts if not drops]
         values = _fitting(values, shape)
         x._native = x._native.with_part(parts, values._native)
         return
+    points = max(i.ndim for i in computed.values())
+    order = [n for axis in _order(layout, computed, together) for n in ([0] * points if axis == "points" else [axis])]
+    values = _without_new(values, order)
     if x._outside == "error" and _is_outside(x, computed):
         # To a copy it fails where it is written, and nothing is changed.
         copy = x._as_it_is()
-        _set_computed(copy, list(parts), dict(computed), values)
+        _set_computed(copy, list(parts), dict(computed), values, together)
         if not copy._native.is_one_of_many():
             copy.realize()
-    _set_computed(x, parts, computed, values)
+    _set_computed(x, parts, computed, values, together)
 
 
 def _is_outside(x: Tensor, computed: dict[int, Any]) -> bool:
@@ -343,7 +359,7 @@ def _fitting(values: Tensor, shape: list[int]) -> Tensor:
     return values
 
 
-def _set_computed(x: Tensor, parts: list[Part], computed: dict[int, Any], values: Tensor) -> None:
+def _set_computed(x: Tensor, parts: list[Part], computed: dict[int, Any], values: Tensor, together: bool) -> None:
     from aerogel.tensor._creation import arange
 
     # Axes that are dropped beside computed indices are computed too, as where they are read.
@@ -365,7 +381,6 @@ def _set_computed(x: Tensor, parts: list[Part], computed: dict[int, Any], values
     points = max(i.ndim for i in computed.values())
     axes = sorted(computed)
     # Axes that parts are taken of stand behind the computed ones, unless these are together.
-    together = axes == list(range(axes[0], axes[-1] + 1))
     before = [axis for axis in free if together and axis < axes[0]]
     behind = [axis for axis in free if axis not in before]
     rank = len(before) + points + len(behind)

@@ -21,6 +21,22 @@ class Methods:
 
     __slots__ = ()
 
+    # What TensorFrost asks of tensors.
+
+    def index(self: Any, axis: builtins.int) -> Tensor:
+        """In a program: the index along an axis, at every element."""
+        return self.indices[axis]  # type: ignore[no-any-return]
+
+    def stop_fusion(self: Any) -> Tensor:
+        """The tensor: what is fused needs no advice."""
+        return self  # type: ignore[no-any-return]
+
+    def hint_range(self: Any, min: Any, max: Any) -> None:  # noqa: A002
+        """Says between which numbers those of the tensor are: the compiler needs no advice."""
+
+    def set_debug_name(self: Any, name: str) -> None:
+        """A name that tools may show."""
+
     # Of many numbers one.
 
     def sum(

@@ -172,23 +172,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         raise ValueError(f"`searchsorted` takes one axis of sorted numbers, the shape is {a.shape}")
     if sorter is not None:
         a = take(a, sorter)
-    n = a.shape[0]
-    from aerogel.tensor._creation import zeros
-
-    low, count = zeros(v.shape, dtype=_types.index_type()), n
-    # By halves: as many steps as the count has bits.
-    for _ in range(n.bit_length() if isinstance(n, int) else 32):
-        half = (count + 1) // 2
-        at = low + half - 1
-        there = a.outside("clamp")
-        value = gather(there, at)
-        before = (value < v) if side == "left" else (value <= v)
-        if v.dtype.is_float:
-            before = before | ((v != v) & ((value == value) | (side == "right")))
-        inside = at < n
-        low = where(before & inside, low + half, low)
-        count = count - half
-    return low
+    found = Tensor(a._native.search_sorted(v._native, side == "right"))
+    return found.astype(_types.index_type())
 
 
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, *, period: Any = None) -> Any:
@@ -265,7 +250,6 @@ def unique_all(x: Any, /) -> UniqueAll:
     """
     from aerogel.tensor._creation import zeros
     from aerogel.tensor._reductions import prefix_sum
-    from aerogel.tensor._shapes import concat
 
     x = asarray(x)
     outside_of_programs("unique", "how many numbers there are is its shape")
@@ -280,15 +264,21 @@ def unique_all(x: Any, /) -> UniqueAll:
         values = take(flat, places)
     else:
         values, places = (Tensor(t) for t in flat._native.sort(0, False))
+    new, starts, counts = _different(values)
+    inverse = scatter(zeros((n,), dtype=index), places, prefix_sum(new.astype(index)) - 1)
+    return UniqueAll(take(values, starts), take(places, starts), inverse.reshape(x.shape), counts)
+
+
+def _different(values: Any) -> tuple[Any, Any, Any]:
+    """Of sorted numbers, at least one, whether each is another one than that before it, where those are, and how often
+    each of them stands there."""
+    from aerogel.tensor._shapes import concat
+
     # NaN is another number than any, itself too.
     new = concat([constant(True, u1).reshape(1), values[1:] != values[:-1]])
-    group = prefix_sum(new.astype(index)) - 1
     (starts,) = nonzero(new)
-    ends = concat([starts[1:], constant(n, index).reshape(1)])
-    inverse = scatter(zeros((n,), dtype=index), places, group)
-    return UniqueAll(
-        take(values, starts), take(places, starts), inverse.reshape(x.shape), (ends - starts).astype(index)
-    )
+    ends = concat([starts[1:], constant(values.shape[0], starts.dtype).reshape(1)])
+    return new, starts, (ends - starts).astype(_types.index_type())
 
 
 def _order(z: Any) -> Tensor:
@@ -305,13 +295,19 @@ def _order(z: Any) -> Tensor:
 
 def unique_values(x: Any, /) -> Tensor:
     """The different numbers in order."""
-    return unique_all(x).values
+    return unique_counts(x).values
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The different numbers in order, and how often each was."""
-    out = unique_all(x)
-    return UniqueCounts(out.values, out.counts)
+    x = asarray(x)
+    outside_of_programs("unique", "how many numbers there are is its shape")
+    if _complex.is_complex(x) or 0 in x.shape:
+        out = unique_all(x)
+        return UniqueCounts(out.values, out.counts)
+    values = sort(x.reshape(-1))
+    _, starts, counts = _different(values)
+    return UniqueCounts(take(values, starts), counts)
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:

@@ -232,7 +232,18 @@ class Tensor(Methods):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[k] for k in builtins.range(len(self)))
+        n = len(self)
+        if tracing.trace is None and tracing.mapped is None and not self._native.is_one_of_many():
+            # Each part of it would compute it anew.
+            self.realize()
+        return (self[k] for k in builtins.range(n))
+
+    @property
+    def indices(self) -> tuple[Tensor, ...]:
+        """In a program: the index along each axis, at every element."""
+        from aerogel.tensor import programs
+
+        return programs.indices(self.shape)  # type: ignore[no-any-return]
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())

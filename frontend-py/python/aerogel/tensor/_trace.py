@@ -15,7 +15,7 @@ from aerogel.data.matrix import Matrix
 from aerogel.tensor import _items, _shapes, _types, _unknown
 from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
-from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,6 +70,8 @@ class Trace:
         self.is_complex: list[bool] = []
         #: Whether an exception left a block.
         self.is_broken = False
+        #: Blocks that a function names and never begins.
+        self.never_begun: list[str] = []
         self._count = 0
         self._n_loops = 0
 
@@ -129,6 +131,8 @@ class Trace:
                 out.append(extent._dim)
             elif isinstance(extent, Tensor):
                 out.append(self.native.dim_of_number(extent._native))
+            elif not hasattr(extent, "__index__"):
+                raise TypeError(f"an extent is a whole number, or that of another tensor, not {extent!r}")
             else:
                 n = extent.__index__()
                 if n < 0:
@@ -263,6 +267,9 @@ class Trace:
             self._store_where(target, keys[0], value, how)
             return
         _refuse_masks(keys)
+        if not target.ndim and how == "set" and keys in ((), (Ellipsis,)):
+            self.set(target, value)
+            return
         # TensorFrost has no rows at computed indices.
         has_rows = not (self.divides_integers and any(isinstance(k, Tensor) for k in keys))
         is_row = has_rows and len(keys) < target.ndim
@@ -520,11 +527,12 @@ class Trace:
     @contextlib.contextmanager
     def loop(self, begin: Any, end: Any, step: int) -> Iterator[Tensor]:
         """A loop; its counter is one number, or one for each point if the bounds are."""
-        lo, hi = operands(begin, end)
+        lo, hi = (_bound(n) for n in (begin, end))
         if self.divides_integers:
             lo, hi = (x.astype("i32") if x.dtype.is_float else x for x in (lo, hi))
         elif lo.dtype.is_float or hi.dtype.is_float:
-            raise TypeError(f"the bounds of a loop are integers, not {lo.dtype} and {hi.dtype}: round them by `astype`")
+            wrong = lo if lo.dtype.is_float else hi
+            raise TypeError(f"the bounds of a loop are integers, not {wrong.dtype}: round them by `astype`")
         if not isinstance(step, int) or step == 0:
             raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
         scope = Scope(is_loop=True)
@@ -659,6 +667,18 @@ def here() -> str:
 def _last(field: MatrixField) -> list[int]:
     """The extents of a field's vectors or matrices."""
     return [field.n] if field.ndim == 1 else [field.n, field.m]
+
+
+def _bound(value: Any) -> Tensor:
+    """A bound of a loop, whose turns are counted by ``i32``; what is beyond these is their last number."""
+    if isinstance(value, int) and not -(2**31) <= value < 2**31:
+        raise OverflowError(f"a loop up to {value}: its turns are counted by `i32`")
+    value = constant(value, ALL["i32"]) if isinstance(value, int) and not hasattr(value, "dtype") else asarray(value)
+    if str(value.dtype) in ("i64", "u32", "u64"):
+        from aerogel.tensor._searching import clip
+
+        value = clip(value, -(2**31), 2**31 - 1)
+    return value if value.dtype.is_float else value.astype("i32")
 
 
 def _is_part(key: Any) -> bool:

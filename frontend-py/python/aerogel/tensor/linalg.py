@@ -18,7 +18,7 @@ from aerogel._dtypes import f32, f64, i32
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._products import cross, dot, einsum, matmul, outer, tensordot, trace, vecdot
-from aerogel.tensor._reductions import norm
+from aerogel.tensor._reductions import norm as _norm
 from aerogel.tensor._shapes import diagonal as _diagonal
 from aerogel.tensor._shapes import matrix_transpose
 from aerogel.tensor._tensor import Tensor, asarray
@@ -247,7 +247,27 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002
     """The ``ord``-norm of vectors."""
-    return norm(x, axis=axis, ord=ord, keepdims=keepdims)
+    return _norm(x, axis=axis, ord=ord, keepdims=keepdims)
+
+
+def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A002
+    """As ``numpy.linalg.norm``: the 2-norm of all numbers, or a norm of vectors along an axis, or of matrices: those
+    that two axes hold, or a tensor with two axes if ``ord`` is given."""
+    from aerogel.tensor._shapes import moveaxis
+
+    x = asarray(x)
+    pair = axis if isinstance(axis, (tuple, list)) else None
+    if ord is None and axis is None or pair is None and (axis is not None or x.ndim == 1):
+        return _norm(x, axis=axis, ord=2 if ord is None else ord, keepdims=keepdims)
+    if pair is None and x.ndim != 2 or pair is not None and len(pair) > 2:
+        raise ValueError(f"`norm` is of vectors or of matrices: name one axis or two of the shape {x.shape}")
+    if pair is not None and len(pair) == 1:
+        return _norm(x, axis=pair[0], ord=2 if ord is None else ord, keepdims=keepdims)
+    pair = (0, 1) if pair is None else tuple(_types.axis(n, x.ndim, "norm") for n in pair)
+    if pair[0] == pair[1]:
+        raise ValueError(f"`norm`: an axis is named twice in {axis}")
+    out = matrix_norm(moveaxis(x, pair, (-2, -1)), ord="fro" if ord is None else ord, keepdims=keepdims)
+    return moveaxis(out, (-2, -1), pair) if keepdims else out
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002
@@ -256,7 +276,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     if x.ndim < 2:
         raise ValueError(f"`matrix_norm` takes matrices: the shape is {x.shape}")
     if ord == "fro":
-        return norm(x, axis=(-2, -1), keepdims=keepdims)
+        return _norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         s = svdvals(x)
         out = s.sum(axis=-1) if ord == "nuc" else s.max(axis=-1) if ord > 0 else s.min(axis=-1)
@@ -264,7 +284,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f"`matrix_norm` takes 'fro', 'nuc', 2, -2, 1, -1, inf or -inf, not {ord!r}")
     first, second = (-2, -1) if abs(ord) == 1 else (-1, -2)
-    sums = norm(x, axis=first, ord=1, keepdims=True)
+    sums = _norm(x, axis=first, ord=1, keepdims=True)
     out = sums.max(axis=second, keepdims=True) if ord > 0 else sums.min(axis=second, keepdims=True)
     return out if keepdims else out.squeeze((-2, -1))
 

@@ -94,9 +94,20 @@ def integers(*args: Any, dtype: Any = None) -> Tensor:
     if len(args) not in (3, 4):
         raise TypeError("`integers` takes the lowest number, the end, a shape, and before them a key, if there is one")
     key, low, high, shape = args if len(args) == 4 else (default.key(), *args)
-    if high <= low or high - low > 1 << 32:
-        raise ValueError(f"there are no numbers from {low} to before {high} to draw of")
+    for name, value in (("low", low), ("high", high)):
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"`integers`: `{name}` is a whole number, not {value!r}")
     kind = dtype_of(dtype) if dtype is not None else _types.default_int()
+    if high <= low:
+        raise ValueError(f"`integers`: there are no numbers from {low} to before {high}")
+    if high - low > 1 << 32:
+        raise ValueError(
+            f"`integers` draws of 2**32 numbers at most, from {low} to before {high} there are {high - low}"
+        )
+    from aerogel.xp._types import iinfo
+
+    if not kind.is_float and not iinfo(kind).min <= low < high <= iinfo(kind).max + 1:
+        raise ValueError(f"`integers`: not all numbers from {low} to before {high} are of `{kind}`")
     # The upper half of a product of 32 bits each.
     drawn = (bits(key, shape).astype("u64") * (high - low)) >> 32
     return drawn.astype("i64").__add__(low).astype(kind)
@@ -117,6 +128,8 @@ default = Generator(0)
 
 def seed(value: int) -> None:
     """Begins the numbers of ``rand`` and ``randn`` anew."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"a seed is a whole number, not {value!r}")
     default.__init__(value)
 
 

@@ -279,6 +279,11 @@ impl NativeTensor {
         })
     }
 
+    /// Where each of other numbers belongs among these sorted ones.
+    fn search_sorted(&self, numbers: &Self, right: bool) -> PyResult<Self> {
+        self.made_of(&[numbers], |r, x, o| r.search_sorted(x, o[0], right))
+    }
+
     /// How many numbers are not zero, and their indices, axis by axis.
     fn nonzero(&self) -> PyResult<Vec<Self>> {
         self.ops(&[], |r, x, _| {
