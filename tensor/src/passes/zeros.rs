@@ -10,7 +10,7 @@
 use aerogel_base::{Scalar, Span};
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::Touched;
+use super::uses::{Touched, is_at_own_place};
 use crate::expr::Outside;
 use crate::program::{Buffer, For, Program, Role, Stmt, Store};
 
@@ -50,11 +50,15 @@ pub(super) fn run(program: &mut Program) {
 fn stored_at_cells(program: &Program, body: &[Stmt], found: &mut IndexMap<Buffer, Buffer>) {
     for stmt in body {
         if let Stmt::For(all) = stmt {
-            let cells = all.cells.into_iter();
-            found.extend(cells.flat_map(|field| {
-                let writes = Touched::at_points(program, all).writes;
-                writes.into_iter().map(move |b| (b, field))
-            }));
+            let own = all.body.iter().filter_map(|s| match s {
+                Stmt::Store(store) if is_at_own_place(program, all, store) => Some(store.target),
+                _ => None,
+            });
+            found.extend(
+                all.cells
+                    .into_iter()
+                    .flat_map(|field| own.clone().map(move |b| (b, field))),
+            );
         } else {
             for inside in stmt.inside() {
                 stored_at_cells(program, inside, found);
@@ -111,7 +115,9 @@ fn block(
             _ => {
                 let touched = Touched::by(program, std::slice::from_ref(stmt));
                 // What a point stores it may read.
-                let own = |b: &Buffer| matches!(stmt, Stmt::For(_)) && touched.writes.contains(b);
+                let own = |b: &Buffer| {
+                    matches!(stmt, Stmt::For(_) | Stmt::Run(_)) && touched.writes.contains(b)
+                };
                 let reads = touched.reads.iter();
                 unsure.extend(reads.copied().filter(|b| !stored.contains(b) && !own(b)));
                 stored.extend(touched.writes);
