@@ -296,7 +296,8 @@ def accum(
         how: ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
         into: A tensor of the result's shape to which the result is put by ``how``.
         extents: Extents of labels that follow from no tensor.
-        padding: ``valid``: windows lie inside; ``same``: they are around each ``stride``-th element, zeros outside.
+        padding: ``valid``: windows lie inside; ``same``: there are as many as every ``stride``-th element, with zeros
+            on both sides of the axis, of an odd number one more behind it.
     """
     if not isinstance(spec, str):
         raise TypeError(f'`accum` takes a text such as "ij => i" first, not {type(spec).__name__}')
