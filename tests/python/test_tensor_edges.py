@@ -463,3 +463,31 @@ def test_long_chains_of_single_numbers():
     for _ in range(1000):
         x, k = x * 0.5 + 1, (k * 3 + 1) % 2**32
     assert y.item() == x and n.item() % 2**32 == k
+
+
+def test_whole_numbers_of_numpy_bound_what_is_drawn():
+    drawn = T.random.integers(np.int8(-100), np.int8(100), (99,)).numpy()
+    assert drawn.min() < -50 < 50 < drawn.max()
+    assert set(T.random.integers(0, 2, (50,), dtype=ti.u1).tolist()) == {True, False}
+
+
+def test_sums_of_products_of_single_numbers():
+    assert T.einsum(",,->", T.asarray(2.0), T.asarray(3.0), T.asarray(4.0)).item() == 24
+
+
+def test_between_a_number_and_infinity():
+    same(T.interp(np.array([1.0, 1.5]), [0.0, 1, 2], np.array([1, 2, np.inf])), np.array([2, np.inf]))
+
+
+def test_rows_at_lists_are_stored_where_only_the_run_knows_how_many():
+    @p.program
+    def stored():
+        a = p.input([-1, -1], ti.f32)
+        a[[0, 1]] = 5.0
+        a[:, [0, 1]] = 6.0
+        return a
+
+    x = np.zeros((3, 4), "f")
+    found = stored(x.copy())
+    x[[0, 1]], x[:, [0, 1]] = 5, 6
+    same(found, x)

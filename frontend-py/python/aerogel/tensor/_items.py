@@ -172,7 +172,7 @@ def _from_start(x: Tensor, keys: list[Any]) -> list[Any]:
     out: list[Any] = []
     axis = 0
     for k in keys:
-        if hasattr(k, "__index__") and not isinstance(k, Tensor) and not isinstance(x.shape[axis], int):
+        if hasattr(k, "__index__") and not _is_array(k) and not isinstance(x.shape[axis], int):
             i = k.__index__()
             k = constant(i, i32) if i >= 0 else x.shape[axis] + i
         out.append(k)

@@ -166,14 +166,24 @@ def _path(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> list
     """Which tensors to multiply, one group after the other; what a group becomes stands behind what is left."""
     at_once = [tuple(range(len(tensors)))]
     # What lies between is rounded: halves would lose what one sum in `f32` keeps.
-    if len(tensors) < 3 or tensors[0].dtype in (f16, bf16) or max(n for term in named for n in term) >= _MOST_LABELS:
+    if (
+        len(tensors) < 3
+        or tensors[0].dtype in (f16, bf16)
+        or max((n for term in named for n in term), default=0) >= _MOST_LABELS
+    ):
         return at_once
     import numpy as np
 
-    # An extent that the run knows counts as many.
-    shapes = [[n if isinstance(n, int) else _MANY for n in t.shape] for t in tensors]
-    if any(len(s) != len(term) for s, term in zip(shapes, named)):
+    if any(t.ndim != len(term) for t, term in zip(tensors, named)):
         return at_once
+    # An extent that only the run knows is that of another tensor, or counts as many.
+    known: dict[int, int] = {}
+    for t, term in zip(tensors, named):
+        known.update({label: n for label, n in zip(term, t.shape) if isinstance(n, int) and n != 1})
+    shapes = [
+        [n if isinstance(n, int) else known.get(label, _MANY) for label, n in zip(term, t.shape)]
+        for t, term in zip(tensors, named)
+    ]
     operands = [x for s, term in zip(shapes, named) for x in (np.broadcast_to(np.int8(0), s), term)]
     try:
         return [tuple(group) for group in np.einsum_path(*operands, out, optimize="greedy")[0][1:]]

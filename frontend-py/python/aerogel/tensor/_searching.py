@@ -212,7 +212,7 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, *, 
         xp, fp = concat([xp[-1:] - period, xp, xp[:1] + period]), concat([fp[-1:], fp, fp[:1]])
     at = searchsorted(xp, x, side="right") - 1
     (x0, y0), (x1, y1) = ([gather(t.outside("clamp"), at + k) for t in (xp, fp)] for k in (0, 1))
-    between = where(x1 > x0, (x - x0) * ((y1 - y0) / where(x1 > x0, x1 - x0, 1)) + y0, y0)
+    between = where((x1 > x0) & (x != x0), (x - x0) * ((y1 - y0) / where(x1 > x0, x1 - x0, 1)) + y0, y0)
     out = where(
         x < xp[0], fp[0] if left is None else left, where(x > xp[-1], fp[-1] if right is None else right, between)
     )

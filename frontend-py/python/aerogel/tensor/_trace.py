@@ -267,7 +267,7 @@ class Trace:
             self._store_where(target, keys[0], value, how)
             return
         _refuse_masks(keys)
-        if not target.ndim and how == "set" and keys in ((), (Ellipsis,)):
+        if not target.ndim and how == "set" and all(k is Ellipsis for k in keys):
             self.set(target, value)
             return
         # TensorFrost has no rows at computed indices.

@@ -271,11 +271,12 @@ class _Block:
     __slots__ = ("_block", "_place", "_trace", "_word")
 
     def __init__(self, word: str, begin: Callable[[Trace], Any]) -> None:
-        self._trace: Trace | None = tracing.program
-        if self._trace is None:
+        trace = tracing.program
+        if trace is None:
             raise RuntimeError(f"`{word}` is for functions under `program`, while they are traced")
         self._word, self._place = word, here()
-        self._block = begin(self._trace)
+        self._block = begin(trace)
+        self._trace: Trace | None = trace
 
     def __enter__(self) -> Any:
         self._trace = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from aerogel._dtypes import dtype_of
+from aerogel._dtypes import ALL, dtype_of
 from aerogel.tensor import _types
 from aerogel.tensor._creation import _shape
 from aerogel.tensor._shapes import stack
@@ -97,6 +97,7 @@ def integers(*args: Any, dtype: Any = None) -> Tensor:
     for name, value in (("low", low), ("high", high)):
         if not hasattr(value, "__index__"):
             raise TypeError(f"`integers`: `{name}` is a whole number, not {value!r}")
+    low, high = low.__index__(), high.__index__()
     kind = dtype_of(dtype) if dtype is not None else _types.default_int()
     if high <= low:
         raise ValueError(f"`integers`: there are no numbers from {low} to before {high}")
@@ -106,7 +107,7 @@ def integers(*args: Any, dtype: Any = None) -> Tensor:
         )
     from aerogel.xp._types import iinfo
 
-    if not kind.is_float and not iinfo(kind).min <= low < high <= iinfo(kind).max + 1:
+    if not kind.is_float and kind is not ALL["u1"] and not iinfo(kind).min <= low < high <= iinfo(kind).max + 1:
         raise ValueError(f"`integers`: not all numbers from {low} to before {high} are of `{kind}`")
     # The upper half of a product of 32 bits each.
     drawn = (bits(key, shape).astype("u64") * (high - low)) >> 32
