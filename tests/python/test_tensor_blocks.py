@@ -197,3 +197,104 @@ def test_the_indices_of_a_tensor():
     x = np.arange(6, dtype="i4").reshape(2, 3)
     flipped, index = made(x)
     assert np.array_equal(flipped.numpy(), x[:, ::-1]) and np.array_equal(index.numpy(), np.indices(x.shape)[1])
+
+
+def test_a_value_of_one_block_is_set_in_another():
+    @p.program
+    def chosen():
+        x, c = p.input([-1], ti.f32), p.input([], ti.i32)
+        with p.if_cond(c > 0):
+            y = x * 10
+        with p.if_cond(c <= 0):
+            y.val = -x
+        return y
+
+    @p.program
+    def stored():
+        x = p.input([-1], ti.f32)
+        with p.if_cond(x.sum() > 0):
+            y = t.ones((3,))
+        with p.loop(2) as k:
+            y[k] = x[0]
+        return y
+
+    @p.program
+    def turned():
+        x, s = p.input([-1], ti.f32), p.const(0.0)
+        with p.loop(2):
+            y = x * 10
+            with p.loop(2):
+                s = p.const(0.0)
+        with p.loop(3) as k:
+            y.val = y + 1
+            with p.if_cond(k < 2):
+                s.val = s + k + 1
+        return y, s
+
+    for _ in range(2):
+        assert chosen([1.0, 2.0], np.int32(1)).tolist() == [10, 20]
+        assert chosen([1.0, 2.0], np.int32(0)).tolist() == [-1, -2]
+        assert stored([5.0]).tolist() == [5, 5, 1]
+        assert stored([-5.0]).tolist() == [-5, -5, 0]
+        assert [r.tolist() for r in turned([1.0, 2.0])] == [[13, 23], 3]
+
+
+def _part(x, y):
+    y[1] = 5.0
+
+
+def _masked(x, y):
+    with p.if_cond(x > 150):
+        y.val = 5.0
+
+
+def _previous(x, y):
+    p.scatter_add_previous(y, t.asarray([1, 1]), t.asarray([2.0, 3.0]))
+
+
+@ti.kernel
+def _stores_five(y: ti.types.ndarray(ti.f32, 1)):
+    y[1] = 5
+
+
+def _by_kernel(x, y):
+    _stores_five(y)
+
+
+@pytest.mark.parametrize("change", [_part, _masked, _previous, _by_kernel])
+def test_parts_of_what_has_not_been_made_are_stored(change):
+    @p.program
+    def made():
+        x, c = p.input([-1], ti.f32), p.input([], ti.i32)
+        with p.if_cond(c > 0):
+            y = x * 10
+            y[0] = 4.0
+        change(x, y)
+        return y
+
+    for _ in range(2):
+        first = made([7.0, 14, 21], np.int32(1)).tolist()
+        assert first == {_masked: [4, 140, 210], _previous: [4, 145, 210]}.get(change, [4, 5, 210])
+        assert made([1.0, 2, 3], np.int32(0)).tolist() == [0, 0 if change is _masked else 5, 0]
+
+
+def test_what_is_stored_at_cells_and_everywhere():
+    x = ti.field(ti.f32)
+    ti.root.pointer(ti.i, 8).dense(ti.i, 4).place(x)
+    x[5], x[17] = 1, 2
+
+    @p.program
+    def made():
+        c, v = p.input([], ti.i32), p.input([], ti.f32)
+        (q,) = p.indices(x)
+        with p.if_cond(c > 0):
+            y = t.zeros((32,)) + v
+            y[q] = x[q] + 1
+        return y * 1
+
+    expected = np.full(32, 103.0)
+    expected[4:8] = expected[16:20] = 1
+    expected[5], expected[17] = 2, 3
+    for _ in range(2):
+        assert np.array_equal(made(np.int32(1), 103.0).numpy(), expected)
+        assert not made(np.int32(0), 7.0).numpy().any()

@@ -4,41 +4,43 @@
 //! if c { for [n] { t[i0] = a } }                  for [n] { t[i0] = 0 }; if c { for [n] { t[i0] = a } }
 //! for [n] { y[i0] = t[i0] }                       for [n] { y[i0] = t[i0] }
 //! ```
-//! It is done for temporaries that are read where no statement has stored to them for certain: behind a branch or a loop, in
-//! another branch, or in a later turn.
+//! It is done for temporaries that a branch or a loop stores to first, and that are read where no statement has stored all of
+//! them for certain: behind it, in another branch, in a later turn, or where a part of them is stored.
 
 use aerogel_base::{Scalar, Span};
 use indexmap::{IndexMap, IndexSet};
 
 use super::uses::{Touched, is_at_own_place};
-use crate::expr::Outside;
+use crate::expr::{Expr, Outside};
 use crate::program::{Buffer, For, Program, Role, Stmt, Store};
 
 /// Makes zeros before the statements of the host in which such temporaries are stored to first.
 pub(super) fn run(program: &mut Program) {
-    let mut unsure = IndexSet::new();
-    let mut stored = IndexSet::new();
-    block(program, &program.body, &mut stored, &mut unsure);
-    let unstored = program.results.iter().filter(|b| !stored.contains(*b));
-    unsure.extend(unstored.copied());
-    unsure.retain(|&b| program.buffers[b].role == Role::Temporary);
-    if unsure.is_empty() {
+    let mut homes = IndexMap::new();
+    for (k, stmt) in program.body.iter().enumerate() {
+        look(program, stmt, k, false, &mut homes);
+    }
+    homes.retain(|&b, home| home.in_block && program.buffers[b].role == Role::Temporary);
+    if homes.is_empty() {
         return;
     }
-    let mut at_cells = IndexMap::new();
-    stored_at_cells(program, &program.body, &mut at_cells);
-    let mut first: IndexMap<usize, Vec<Buffer>> = IndexMap::new();
-    for (k, stmt) in program.body.iter().enumerate() {
-        for buffer in Touched::by(program, std::slice::from_ref(stmt)).writes {
-            if unsure.shift_remove(&buffer) {
-                first.entry(k).or_default().push(buffer);
-            }
-        }
+    let mut reads = Reads {
+        program,
+        homes: &homes,
+        stored: IndexSet::new(),
+        unsure: IndexSet::new(),
+    };
+    reads.block(&program.body);
+    reads.read(program.results.iter().copied());
+    let unsure = reads.unsure;
+    let mut first: IndexMap<usize, Vec<(Buffer, Option<Buffer>)>> = IndexMap::new();
+    for buffer in unsure {
+        let home = &homes[&buffer];
+        first.entry(home.at).or_default().push((buffer, home.cells));
     }
     let body = std::mem::take(&mut program.body);
     for (k, stmt) in body.into_iter().enumerate() {
-        for &buffer in first.get(&k).into_iter().flatten() {
-            let cells = at_cells.get(&buffer).copied();
+        for &(buffer, cells) in first.get(&k).into_iter().flatten() {
             let zeros = zeros(program, buffer, cells);
             program.body.push(zeros);
         }
@@ -46,24 +48,125 @@ pub(super) fn run(program: &mut Program) {
     }
 }
 
-/// What is stored to at the active cells of a field, which are those where it is read.
-fn stored_at_cells(program: &Program, body: &[Stmt], found: &mut IndexMap<Buffer, Buffer>) {
-    for stmt in body {
-        if let Stmt::For(all) = stmt {
-            let own = all.body.iter().filter_map(|s| match s {
-                Stmt::Store(store) if is_at_own_place(program, all, store) => Some(store.target),
-                _ => None,
-            });
-            found.extend(
-                all.cells
-                    .into_iter()
-                    .flat_map(|field| own.clone().map(move |b| (b, field))),
-            );
-        } else {
-            for inside in stmt.inside() {
-                stored_at_cells(program, inside, found);
+/// Where a buffer is stored to.
+struct Home {
+    /// In which of the outermost statements first.
+    at: usize,
+    /// Whether a block is around that.
+    in_block: bool,
+    /// The cells at which alone it is, each element at its own, if there are such.
+    cells: Option<Buffer>,
+}
+
+fn look(
+    program: &Program,
+    stmt: &Stmt,
+    at: usize,
+    in_block: bool,
+    homes: &mut IndexMap<Buffer, Home>,
+) {
+    if matches!(stmt, Stmt::Loop { .. } | Stmt::If(..)) {
+        for inside in stmt.inside().into_iter().flatten() {
+            look(program, inside, at, true, homes);
+        }
+        return;
+    }
+    let mut cells = None;
+    let mut elsewhere = IndexSet::new();
+    if let Stmt::For(all) = stmt {
+        cells = all.cells;
+        for stmt in all.body.iter().filter(|_| cells.is_some()) {
+            if !matches!(stmt, Stmt::Store(store) if is_at_own_place(program, all, store)) {
+                elsewhere.extend(Touched::by(program, std::slice::from_ref(stmt)).writes);
             }
         }
+    }
+    for buffer in Touched::by(program, std::slice::from_ref(stmt)).writes {
+        let cells = cells.filter(|_| !elsewhere.contains(&buffer));
+        let home = homes.entry(buffer).or_insert(Home {
+            at,
+            in_block,
+            cells,
+        });
+        home.cells = home.cells.filter(|_| home.cells == cells);
+    }
+}
+
+/// What is read where it is not stored for certain.
+struct Reads<'p> {
+    program: &'p Program,
+    homes: &'p IndexMap<Buffer, Home>,
+    /// What is stored as a whole, each time that what is behind it runs.
+    stored: IndexSet<Buffer>,
+    unsure: IndexSet<Buffer>,
+}
+
+impl Reads<'_> {
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Loop { body, .. } => {
+                    self.exprs(stmt);
+                    let before = self.stored.len();
+                    self.block(body);
+                    self.stored.truncate(before);
+                }
+                Stmt::If(_, then, otherwise) => {
+                    self.exprs(stmt);
+                    let before = self.stored.len();
+                    let [then, otherwise] = [then, otherwise].map(|body| {
+                        self.block(body);
+                        self.stored.split_off(before)
+                    });
+                    let both = then.into_iter().filter(|b| otherwise.contains(b));
+                    self.stored.extend(both);
+                }
+                Stmt::For(all) => {
+                    self.exprs(stmt);
+                    for stmt in &all.body {
+                        self.read(Touched::by(self.program, std::slice::from_ref(stmt)).reads);
+                        if let Stmt::Store(store) = stmt
+                            && self.is_whole(all, store)
+                        {
+                            self.stored.insert(store.target);
+                        }
+                    }
+                }
+                _ => {
+                    let touched = Touched::by(self.program, std::slice::from_ref(stmt));
+                    self.read(touched.reads);
+                    match stmt {
+                        Stmt::Call(call) => self.stored.extend(&call.outputs),
+                        Stmt::Run(run) => self.stored.extend(&run.results),
+                        Stmt::Clear(buffer) => {
+                            self.stored.insert(*buffer);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a store makes all that there is of its target, whatever was there.
+    fn is_whole(&self, all: &For, store: &Store) -> bool {
+        let cells = self.homes.get(&store.target).and_then(|home| home.cells);
+        let each = store.accum.is_none() && is_at_own_place(self.program, all, store);
+        store.init || each && all.cells == cells
+    }
+
+    fn exprs(&mut self, stmt: &Stmt) {
+        let mut roots: Vec<Expr> = Vec::new();
+        stmt.exprs(|e| roots.push(e));
+        let mut touched = Touched::default();
+        touched.exprs(&self.program.exprs, roots);
+        self.read(touched.reads);
+    }
+
+    fn read(&mut self, buffers: impl IntoIterator<Item = Buffer>) {
+        let (homes, stored) = (self.homes, &self.stored);
+        let unsure = |b: &Buffer| homes.contains_key(b) && !stored.contains(b);
+        self.unsure.extend(buffers.into_iter().filter(unsure));
     }
 }
 
@@ -84,55 +187,4 @@ fn zeros(program: &mut Program, buffer: Buffer, cells: Option<Buffer>) -> Stmt {
         body: vec![Stmt::Store(store)],
         span: Span::NONE,
     })
-}
-
-/// Goes through statements: `stored` is what has been stored to when they run, and `unsure` what they read else.
-fn block(
-    program: &Program,
-    body: &[Stmt],
-    stored: &mut IndexSet<Buffer>,
-    unsure: &mut IndexSet<Buffer>,
-) {
-    for stmt in body {
-        match stmt {
-            Stmt::Loop { body, .. } => {
-                let mut roots = Vec::new();
-                stmt.exprs(|e| roots.push(e));
-                read(program, roots, stored, unsure);
-                let before = stored.len();
-                block(program, body, stored, unsure);
-                stored.truncate(before);
-            }
-            Stmt::If(cond, then, otherwise) => {
-                read(program, vec![*cond], stored, unsure);
-                let before = stored.len();
-                let [then, otherwise] = [then, otherwise].map(|body| {
-                    block(program, body, stored, unsure);
-                    stored.split_off(before)
-                });
-                stored.extend(then.into_iter().filter(|b| otherwise.contains(b)));
-            }
-            _ => {
-                let touched = Touched::by(program, std::slice::from_ref(stmt));
-                // What a point stores it may read.
-                let own = |b: &Buffer| {
-                    matches!(stmt, Stmt::For(_) | Stmt::Run(_)) && touched.writes.contains(b)
-                };
-                let reads = touched.reads.iter();
-                unsure.extend(reads.copied().filter(|b| !stored.contains(b) && !own(b)));
-                stored.extend(touched.writes);
-            }
-        }
-    }
-}
-
-fn read(
-    program: &Program,
-    roots: Vec<crate::expr::Expr>,
-    stored: &IndexSet<Buffer>,
-    unsure: &mut IndexSet<Buffer>,
-) {
-    let mut touched = Touched::default();
-    touched.exprs(&program.exprs, roots);
-    unsure.extend(touched.reads.into_iter().filter(|b| !stored.contains(b)));
 }

@@ -28,11 +28,12 @@ class Named:
 class Made:
     """How a tensor of a program came about."""
 
-    __slots__ = ("activations", "depth", "element", "is_memory", "number")
+    __slots__ = ("activations", "element", "is_memory", "number", "scopes")
 
-    def __init__(self, number: int, depth: int, activations: Any) -> None:
+    def __init__(self, number: int, scopes: tuple[Scope, ...], activations: Any) -> None:
         self.number = number
-        self.depth = depth
+        #: The blocks in which it was made, outermost first.
+        self.scopes = scopes
         self.is_memory = False
         #: How often stores may have made cells active by then.
         self.activations = activations

@@ -84,7 +84,7 @@ class Trace:
         """
         tensor._native = self.native.value(tensor._native)
         number, self._count = self._count, self._count + 1
-        tensor._made = Made(number, len(self.scopes), self.native.activations())
+        tensor._made = Made(number, tuple(self.scopes), self.native.activations())
         if number in self.facts:
             extents, field = self.learned[number] = self.facts[number]
             self._set_at[number] = tensor._made.activations
@@ -168,7 +168,7 @@ class Trace:
         """Refuses what is not the program's, and memory that was made outside of a function that `vmap` calls."""
         if target._made is None or not self.native.owns(target._native):
             raise ValueError(f"a tensor from outside {_CONSTANT}")
-        if any(scope.is_map for scope in self.scopes[target._made.depth :]):
+        if any(scope.is_map and scope not in target._made.scopes for scope in self.scopes):
             raise ValueError("`vmap`: the function stores to memory that was made outside of it")
 
     def begin_vmap(self) -> tuple[Any, int]:
@@ -196,7 +196,7 @@ class Trace:
         made = target._made
         if not made.is_memory or shape != target._native.shape:
             field = None
-            if made.depth < len(self.scopes):
+            if self._is_elsewhere(made):
                 field = self._learn(target, shape, None if mask is None else self._field_of(mask), self._field_of(new))
             elif mask is None:
                 # Another value at the same place of the program.
@@ -205,6 +205,10 @@ class Trace:
             self._to_memory(target, list(shape), field)
         self.native.set(target._native, new, mask)
         self.native.note()
+
+    def _is_elsewhere(self, made: Made) -> bool:
+        """Whether a block is open that was not when a tensor was made: it may run not at all, or several times."""
+        return any(scope not in made.scopes for scope in self.scopes)
 
     def _learn(self, target: Tensor, shape: tuple[Any, ...], *fields: Any) -> Any:
         """Notes that a tensor is memory from the first on: at the cells where it is set, if it is stretched to them.
@@ -247,7 +251,7 @@ class Trace:
         self._own(target)
         made = target._made
         if not made.is_memory:
-            if made.depth < len(self.scopes):
+            if self._is_elsewhere(made):
                 self._learn(target, target._native.shape)
             self._to_memory(target, list(target._native.shape))
         elif self._field_of(target._native) is not None:
