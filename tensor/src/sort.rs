@@ -48,10 +48,25 @@ where
 {
     let [n, n_first, n_rows] = lengths(x, values);
     let mut row = vec![0; n * SIZE];
-    let mut first = Vec::new();
+    let (mut first, mut placed) = (Vec::new(), Vec::new());
     for at in 0..n_rows {
         x.buffer.read(at * n * SIZE, &mut row)?;
         let (numbers, _) = row.as_chunks_mut::<SIZE>();
+        if numbers
+            .iter()
+            .any(|bytes| keys.is_minus_zero(u64::from(word(bytes))))
+        {
+            // Zeros of both signs are equal, and stay in the order in which they come.
+            let words = numbers
+                .iter()
+                .map(|bytes| keys.of_bytes(bytes))
+                .zip(0_u32..);
+            first_in_order(words, n_first, &mut placed);
+            let sorted = placed.iter().map(|&(_, place)| numbers[place as usize]);
+            let sorted: Vec<u8> = sorted.flatten().collect();
+            values.buffer.write(at * n_first * SIZE, &sorted)?;
+            continue;
+        }
         let words = numbers.iter().map(|bytes| {
             let key = keys.of_number(u64::from(word(bytes)));
             word(&low_bytes(key))
@@ -183,8 +198,11 @@ impl Keys {
         let mut word = [0; 8];
         word[..SIZE].copy_from_slice(bytes);
         let bits = u64::from_le_bytes(word);
-        let is_zero = self.infinity.is_some() && bits == self.sign;
-        self.of_number(if is_zero { 0 } else { bits })
+        self.of_number(if self.is_minus_zero(bits) { 0 } else { bits })
+    }
+
+    fn is_minus_zero(self, bits: u64) -> bool {
+        self.infinity.is_some() && bits == self.sign
     }
 
     /// A number from its bits. Zero is behind minus zero.

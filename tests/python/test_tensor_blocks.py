@@ -97,6 +97,12 @@ def test_what_is_made_at_cells_in_a_branch_is_zero_where_it_has_not_run():
         assert made(5.0)[0].item() == 0 and not made(5.0)[1].numpy().any()
 
 
+def _negated(x):
+    with p.if_cond(x > 0):
+        return x * 10
+    return -x
+
+
 def test_a_return_in_a_branch_is_refused():
     @p.program
     def made():
@@ -105,8 +111,51 @@ def test_a_return_in_a_branch_is_refused():
             return x * 10
         return -x
 
-    with pytest.raises(ValueError, match=r"`return` in a branch \(.*test_tensor_blocks.py:\d+\) would end the program"):
-        made([1.0, 2.0])
+    @p.program
+    def by_helper():
+        return _negated(p.input([-1], ti.f32))
+
+    for program in (made, by_helper, made):
+        with pytest.raises(
+            ValueError, match=r"`return` in a block \(.*test_tensor_blocks.py:\d+\) would leave out what stands behind"
+        ):
+            program([1.0, 2.0])
+
+
+@pytest.mark.parametrize("word", ["return", "break", "continue"])
+def test_what_leaves_a_loop_before_its_end_is_refused(word, tmp_path):
+    path = tmp_path / "leaves.py"
+    path.write_text(
+        "from aerogel.tensor import programs as p\n"
+        "@p.program\n"
+        "def made():\n"
+        "    x = p.const(0.0)\n"
+        "    for part in range(2):\n"
+        "        with p.loop(3):\n"
+        "            x.val = x + 1\n"
+        f"            {word}\n"
+        "    return x\n"
+    )
+    scope = {}
+    exec(compile(path.read_text(), path, "exec"), scope)
+    with pytest.raises(ValueError, match=rf"`{word}` in a block \(.*leaves.py:8\)"):
+        scope["made"]()
+
+
+def test_loops_of_python_in_a_block_are_left():
+    @p.program
+    def made():
+        x = p.const(0.0)
+        with p.loop(3):
+            for k in range(5):
+                if k == 1:
+                    continue
+                if k == 3:
+                    break
+                x.val = x + k
+        return x
+
+    assert made().item() == 6
 
 
 def test_a_function_in_a_branch_returns():
@@ -138,6 +187,34 @@ def test_a_block_that_is_not_begun_is_refused(word):
         made()
 
 
+def test_a_block_that_is_kept_is_refused():
+    kept = []
+
+    @p.program
+    def made():
+        y = p.const(0)
+        kept.append(p.loop(3))
+        return y + 1
+
+    with pytest.raises(RuntimeError, match=r"`loop` \(.*test_tensor_blocks.py:\d+\) begins no block"):
+        made()
+
+
+def test_a_block_begins_once():
+    @p.program
+    def made():
+        y = p.const(0)
+        block = p.loop(3)
+        with block:
+            y.val = y + 1
+        with block:
+            y.val = y + 1
+        return y
+
+    with pytest.raises(RuntimeError, match=r"a block begins once: write `with loop\(...\):` for each"):
+        made()
+
+
 def test_blocks_are_of_programs():
     with pytest.raises(RuntimeError, match="`loop` is for functions under `program`"):
         p.loop(3)
@@ -162,6 +239,84 @@ def test_loops_where_whole_numbers_are_of_64_bits():
         return x
 
     assert made([0.0, 1.0]).tolist() == [413, 414]
+
+
+@pytest.mark.parametrize(
+    "begin, end, step",
+    [(2**33, 2**33 + 5, 1), (2**33 + 5, 2**33, -2), (-(2**40), -(2**40) + 9, 4), (2**33, 0, 1), (0, 0, 1), (-3, 2, 2)],
+)
+def test_loops_over_large_numbers(begin, end, step):
+    @p.program
+    def made():
+        lo, hi = p.input([], ti.i64), p.input([], ti.i64)
+        turns, total = p.const(0), p.const(0, ti.i64)
+        with p.loop(lo, hi, step) as k:
+            turns.val = turns + 1
+            total.val = total + k
+        return turns, total
+
+    turns, total = made(np.int64(begin), np.int64(end))
+    assert [turns.item(), total.item()] == [len(range(begin, end, step)), sum(range(begin, end, step))]
+
+
+def test_loops_over_large_numbers_at_points():
+    @p.program
+    def made():
+        lo, n = p.input([-1], ti.i64), p.input([-1], ti.u32)
+        total = t.zeros_like(lo)
+        with p.loop(lo, lo + n) as k:
+            total.val = total + k
+        return total
+
+    lo, n = np.array([2**40, -5, 7], np.int64), np.array([3, 2, 0], np.uint32)
+    expected = [sum(range(a, a + int(b))) for a, b in zip(lo.tolist(), n)]
+    assert made(lo, n).tolist() == expected
+
+
+def test_a_loop_of_more_turns_than_are_counted():
+    @p.program
+    def made():
+        n, x = p.input([], ti.i64), p.const(0)
+        with p.if_cond(n > 5):
+            with p.loop(n) as k:
+                with p.if_cond(k > 2):
+                    p.break_loop()
+                x.val = x + 1
+        return x
+
+    assert made(np.int64(6)).item() == 3 and made(np.int64(2)).item() == 0
+    with pytest.raises(OverflowError, match="a loop of 2147483648 turns"):
+        made(np.int64(2**31))
+    assert made(np.int64(7)).item() == 3
+
+
+@pytest.mark.parametrize("dtype", [ti.i32, ti.i64])
+def test_a_loop_that_sets_its_bounds(dtype):
+    @p.program
+    def made():
+        lo, hi, turns = p.const(2, dtype), p.const(6, dtype), p.const(0)
+        with p.loop(lo, hi) as k:
+            lo.val = lo + 10
+            hi.val = hi + 10
+            turns.val = turns + k
+        return turns
+
+    assert made().item() == 2 + 3 + 4 + 5
+
+
+def test_a_loop_at_points_that_sets_its_bounds():
+    @p.program
+    def made():
+        lo, hi = p.input([-1], ti.i32), p.input([-1], ti.i32)
+        lo, hi = lo + 0, hi + 0
+        total = t.zeros_like(lo)
+        with p.loop(lo, hi) as k:
+            lo.val = lo + 10
+            hi.val = hi + 10
+            total.val = total + k
+        return total
+
+    assert made([2, 0], [6, 1]).tolist() == [14, 0]
 
 
 def test_a_loop_beyond_what_counts_its_turns():
@@ -298,3 +453,71 @@ def test_what_is_stored_at_cells_and_everywhere():
     for _ in range(2):
         assert np.array_equal(made(np.int32(1), 103.0).numpy(), expected)
         assert not made(np.int32(0), 7.0).numpy().any()
+
+
+@pytest.mark.parametrize("limit", [0.0, 10.0])
+def test_an_index_outside_is_an_error_where_a_block_that_does_not_run_reads(limit):
+    @p.program
+    def made():
+        x, ix, c = p.input([-1], ti.f32), p.input([-1], ti.i32), p.input([], ti.f32)
+        y = x[ix]
+        r = p.const(0.0)
+        with p.if_cond(c > 5):
+            r.val = y.sum()
+        return r
+
+    assert made([1.0, 2.0], [0, 1, 1], limit).item() == (5 if limit > 5 else 0)
+    with pytest.raises(IndexError):
+        made([1.0, 2.0], [0, 5], limit)
+
+
+def test_an_index_outside_is_an_error_where_cells_read():
+    f = ti.field(ti.f32)
+    ti.root.pointer(ti.i, 4).dense(ti.i, 4).place(f)
+    f[5] = 3
+
+    @p.program
+    def made():
+        x, ix = p.input([-1], ti.f32), p.input([-1], ti.i32)
+        (i,) = p.indices(f)
+        y = x[ix] * 2
+        return p.dense(f[i] + y[i])
+
+    x, ix = np.arange(16, dtype=np.float32), np.arange(16, dtype=np.int32)[::-1].copy()
+    assert made(x, ix).tolist() == [0] * 4 + [20 + 2, 23, 18, 16] + [0] * 8
+    ix[0] = 99
+    with pytest.raises(IndexError):
+        made(x, ix)
+
+
+def test_what_a_block_asks_for_is_asked_where_it_runs():
+    @p.program
+    def made():
+        x, c = p.input([-1], ti.f32), p.input([], ti.f32)
+        out = p.const(0.0)
+        with p.if_cond(c > 0):
+            out.val = t.pad(x, 1, mode="edge").sum() + x.max()
+        return out
+
+    assert made([1.0, 2.0], 1.0).item() == 8 and made(np.zeros(0, np.float32), -1.0).item() == 0
+    with pytest.raises(ValueError):
+        made(np.zeros(0, np.float32), 1.0)
+
+
+def test_a_value_of_two_blocks_is_set_in_others():
+    @p.program
+    def made():
+        x, c = p.input([-1], ti.f32), p.input([], ti.f32)
+        with p.if_cond(c > 0):
+            with p.if_cond(c > 1):
+                y = x * 10
+            with p.if_cond(c <= 1):
+                y.val = y - x
+        with p.loop(2):
+            with p.if_cond(c > 2):
+                y.val = y + 1
+        return y
+
+    given = np.array([1, 2], np.float32)
+    assert made(given, 3.0).tolist() == [12, 22] and made(given, 2.0).tolist() == [10, 20]
+    assert made(given, 0.5).tolist() == [-1, -2] and made(given, -1.0).tolist() == [0, 0]

@@ -78,3 +78,16 @@ def test_as_numpy_sorts(dtype, n):
     assert (down[:, 1:][whole] > down[:, :-1][whole]).all()
     if dtype[0] != "f":
         assert np.array_equal(values, np.sort(x)[:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", [ti.f16, ti.f32, ti.f64])
+def test_zeros_of_both_signs_stay_in_order(dtype):
+    x = T.asarray([0.0, -0.0, 1.0, -0.0, -1.0, 0.0], dtype=dtype)
+    signs = [True, False, True, True, False, False]
+    for values in (T.sort(x), T.take_along_axis(x, T.argsort(x))):
+        assert T.signbit(values).tolist() == signs, values
+    assert T.signbit(T.sort(x, descending=True)).tolist() == [False, False, True, True, False, True]
+    values, places = T.topk(T.asarray([-0.0, 0.0], dtype=dtype), 1)
+    assert places.tolist() == [0] and T.signbit(values).tolist() == [True]
+    only = T.topk(T.asarray([-0.0, 0.0], dtype=dtype), 1)[0]
+    assert T.signbit(only).tolist() == [True]

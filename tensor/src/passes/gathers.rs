@@ -13,7 +13,8 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
-use super::inline::{self, may_fail};
+use super::asked::may_fail;
+use super::inline;
 use super::uses::{is_whole, only_store};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Accum, Dim, For, Program, Stmt, Store};

@@ -17,6 +17,7 @@ use aerogel_ir::{BinaryOp, CompareOp, TreeId, UnaryOp};
 use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
+use super::asked::{is_all_read, may_fail};
 use super::uses::{Touched, is_at_own_place, is_whole, map_exprs, only_store};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Var};
@@ -356,6 +357,7 @@ impl Inline {
                     let touched = Touched::by(program, std::slice::from_ref(stmt));
                     // What a later turn changes, an earlier one has not seen.
                     self.change(&touched);
+                    self.keep_failing(program, &touched);
                     if matches!(stmt, Stmt::Loop { .. }) {
                         self.keep_dear(program, &touched);
                     }
@@ -387,6 +389,16 @@ impl Inline {
                     self.change(&touched);
                 }
                 Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
+            }
+        }
+    }
+
+    /// What may be an error is one, whether the block that reads it runs or not.
+    fn keep_failing(&mut self, program: &Program, touched: &Touched) {
+        for &buffer in &touched.reads {
+            if self.functions.get(&buffer).is_some_and(|f| f.may_fail) {
+                self.functions.shift_remove(&buffer);
+                self.keep(program, buffer, Kept::MayFail);
             }
         }
     }
@@ -494,7 +506,9 @@ impl Inline {
             {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::OtherCells);
-            } else if function.may_fail && !is_all_read(program, domain, body, buffer) {
+            } else if function.may_fail
+                && (function.cells != cells || !is_all_read(program, domain, body, buffer))
+            {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::MayFail);
             } else if !self.holds(function, writes) {
@@ -555,54 +569,6 @@ fn at_own_points(program: &Program, roots: &[Expr], buffer: Buffer) -> bool {
         }
     });
     own
-}
-
-/// Whether statements read every element of a buffer for certain: at points that are all there, and by no choice.
-fn is_all_read(program: &Program, domain: &[Dim], body: &[Stmt], buffer: Buffer) -> bool {
-    let shape = &program.buffers[buffer].shape;
-    let mut left: Vec<Expr> = Vec::new();
-    for stmt in body {
-        stmt.exprs(|e| left.push(e));
-    }
-    let mut seen = IndexSet::new();
-    while let Some(e) = left.pop() {
-        if !seen.insert(e) {
-            continue;
-        }
-        match &program.exprs[e] {
-            ExprDef::Select(cond, ..) => left.push(*cond),
-            ExprDef::Load {
-                buffer: read,
-                index,
-                ..
-            } if *read == buffer => {
-                let mut axes = IndexSet::new();
-                for (&i, &n) in index.iter().zip(shape) {
-                    if let ExprDef::Axis(k) = program.exprs[i]
-                        && domain[k as usize] == n
-                    {
-                        axes.insert(k as usize);
-                    }
-                }
-                let others = (0..domain.len()).filter(|k| !axes.contains(k));
-                let is_there = |k: usize| program.const_dim(domain[k]).is_some_and(|n| n > 0);
-                if axes.len() == shape.len() && others.into_iter().all(is_there) {
-                    return true;
-                }
-            }
-            def => def.operands(|x| left.push(x)),
-        }
-    }
-    false
-}
-
-/// Whether an index in it that is outside is an error.
-pub(super) fn may_fail(exprs: &Exprs, e: Expr) -> bool {
-    let mut found = false;
-    exprs.visit([e], &mut |x| {
-        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside == Outside::Error);
-    });
-    found
 }
 
 /// An extent of what is inlined.

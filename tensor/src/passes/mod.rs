@@ -1,5 +1,6 @@
 //! What is done to a program before it becomes kernels: a file for each pass.
 
+mod asked;
 mod by_library;
 mod components;
 mod dead;

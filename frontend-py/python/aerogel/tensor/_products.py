@@ -162,6 +162,12 @@ def _contracted(tensors: list[Tensor], named: list[list[int]], out: list[int]) -
     return tensors[0]
 
 
+#: As many elements an axis counts as having whose extent only the run knows.
+_MANY = 64
+#: NumPy has no more labels.
+_MOST_LABELS = 52
+
+
 def _path(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> list[tuple[int, ...]]:
     """Which tensors to multiply, one group after the other; what a group becomes stands behind what is left."""
     at_once = [tuple(range(len(tensors)))]
@@ -189,10 +195,6 @@ def _path(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> list
         return [tuple(group) for group in np.einsum_path(*operands, out, optimize="greedy")[0][1:]]
     except ValueError:
         return at_once
-
-
-_MANY = 64
-_MOST_LABELS = 52
 
 
 def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:

@@ -15,6 +15,7 @@ from aerogel.data.matrix import Matrix
 from aerogel.tensor import _items, _shapes, _types, _unknown
 from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._loops import Turns
 from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, tracing
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class Trace:
         self.is_complex: list[bool] = []
         #: Whether an exception left a block.
         self.is_broken = False
-        #: Blocks that a function names and never begins.
-        self.never_begun: list[str] = []
+        #: Blocks that the function names and has not begun yet, as errors say it.
+        self.not_begun: dict[Any, str] = {}
         self._count = 0
         self._n_loops = 0
 
@@ -531,37 +532,22 @@ class Trace:
     @contextlib.contextmanager
     def loop(self, begin: Any, end: Any, step: int) -> Iterator[Tensor]:
         """A loop; its counter is one number, or one for each point if the bounds are."""
-        lo, hi = (_bound(n) for n in (begin, end))
-        if self.divides_integers:
-            lo, hi = (x.astype("i32") if x.dtype.is_float else x for x in (lo, hi))
-        elif lo.dtype.is_float or hi.dtype.is_float:
-            wrong = lo if lo.dtype.is_float else hi
-            raise TypeError(f"the bounds of a loop are integers, not {wrong.dtype}: round them by `astype`")
-        if not isinstance(step, int) or step == 0:
-            raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
+        turns = Turns(self, begin, end, step)
         scope = Scope(is_loop=True)
         scope.number, self._n_loops = self._n_loops, self._n_loops + 1
         scope.left = self._nobody(("loop", scope.number))
-        first, last = lo._native, hi._native
-        per_point = lo.ndim > 0 or hi.ndim > 0
-        if per_point:
-            count = (hi - lo + (step - (1 if step > 0 else -1))) // step
-            # Where there are no points there are no turns.
-            first = last = constant(0, ALL["i32"])._native
-            if 0 not in count._native.shape:
-                last = count._native.reduce("max", None, False)
         var, counter = self.native.begin_loop()
         scope.skipped = self._nobody(("turn", scope.number))
         self.scopes.append(scope)
-        scope.turn = at = Tensor(counter)
-        if per_point:
-            at = lo + at * step
-            scope.conditions.append(((at < hi) if step > 0 else (at > hi))._native)
+        scope.turn = Tensor(counter)
+        at, is_there = turns.seen(scope.turn)
+        if is_there is not None:
+            scope.conditions.append(is_there._native)
         with self._whole(scope):
             yield at
         self._leave_if_done(scope)
         self.scopes.pop()
-        self.native.end_loop(var, first, last, 1 if per_point else step)
+        self.native.end_loop(var, turns.first._native, turns.last._native, turns.step)
 
     def _nobody(self, key: Any) -> Left | None:
         """That no point has left, if points are known to leave a loop or a turn of it."""
@@ -671,18 +657,6 @@ def here() -> str:
 def _last(field: MatrixField) -> list[int]:
     """The extents of a field's vectors or matrices."""
     return [field.n] if field.ndim == 1 else [field.n, field.m]
-
-
-def _bound(value: Any) -> Tensor:
-    """A bound of a loop, whose turns are counted by ``i32``; what is beyond these is their last number."""
-    if isinstance(value, int) and not -(2**31) <= value < 2**31:
-        raise OverflowError(f"a loop up to {value}: its turns are counted by `i32`")
-    value = constant(value, ALL["i32"]) if isinstance(value, int) and not hasattr(value, "dtype") else asarray(value)
-    if str(value.dtype) in ("i64", "u32", "u64"):
-        from aerogel.tensor._searching import clip
-
-        value = clip(value, -(2**31), 2**31 - 1)
-    return value if value.dtype.is_float else value.astype("i32")
 
 
 def _is_part(key: Any) -> bool:

@@ -46,4 +46,13 @@ def least(n: Any, m: Any) -> Any:
 
 def at_least(n: Any, count: int, message: str) -> None:
     """Asks, when the program runs, an extent for so many elements; ``{}`` in the message is how many there are."""
-    tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)
+    if not tracing.program.scopes:
+        tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)
+        return
+
+    # A block may not run, and what it asks for is asked in it.
+    def look(extent: Tensor, where: Any = None) -> None:
+        if extent.item() < count and (where is None or where.numpy().any()):
+            raise ValueError(message.format(extent.item()))
+
+    tracing.program.watch(look, "at_least", n)

@@ -188,17 +188,25 @@ def _least(x: Tensor, rtol: Any, largest: Tensor) -> Tensor:
     return largest * rtol
 
 
-def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse: singular values of no more than ``rtol`` of the largest count as zero."""
+def _counting(x: Tensor, s: Tensor, rtol: Any) -> Tensor:
+    """Which singular values of matrices count: those of more than ``rtol`` of the largest."""
+    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
+    return s > _least(x, rtol, s.max(axis=-1, keepdims=True))
+
+
+def _inverted(s: Tensor, counts: Tensor) -> Tensor:
     from aerogel.tensor._searching import where
 
+    return where(counts, 1.0 / where(counts, s, 1.0), 0.0)  # type: ignore[no-any-return]
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse: singular values of no more than ``rtol`` of the largest count as zero."""
     x = _matrix(x)
     if 0 in [n for n in x.shape[-2:] if isinstance(n, int)]:
         return x.mT
     u, s, vh = svd(x, full_matrices=False)
-    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
-    counts = s > _least(x, rtol, s.max(axis=-1, keepdims=True))
-    inverse = where(counts, 1.0 / where(counts, s, 1.0), 0.0)
+    inverse = _inverted(s, _counting(x, s, rtol))
     return (_adjoint(vh) * inverse.unsqueeze(-2)) @ _adjoint(u)
 
 
@@ -215,7 +223,6 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstSq:
     """
     from aerogel.tensor._elementwise import abs
     from aerogel.tensor._reductions import count_nonzero
-    from aerogel.tensor._searching import where
 
     a, b = _matrix(x1), _matrix(x2)
     if a.ndim < 2 or b.ndim < 1:
@@ -226,9 +233,9 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstSq:
         x, residuals, rank, s = lstsq(a, b.unsqueeze(-1), rtol=rtol)
         return LstSq(x.squeeze(-1), residuals.squeeze(-1), rank, s)
     u, s, vh = svd(a, full_matrices=False)
-    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
-    counts = s > _least(a, rtol, s.max(axis=-1, keepdims=True))
-    inverse = where(counts, 1.0 / where(counts, s, 1.0), 0.0)
+    # Of no singular values none counts.
+    counts = _counting(a, s, rtol) if 0 not in [n for n in s.shape[-1:] if isinstance(n, int)] else s > 0
+    inverse = _inverted(s, counts)
     x = _adjoint(vh) @ (inverse.unsqueeze(-1) * (_adjoint(u) @ b))
     return LstSq(x, (abs(a @ x - b) ** 2).sum(axis=-2), count_nonzero(counts, axis=-1), s)
 
@@ -241,8 +248,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     s = svdvals(x)
     if isinstance(s.shape[-1], int) and s.shape[-1] == 0:
         return s.sum(axis=-1).astype(i32)
-    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
-    return count_nonzero(s > _least(x, rtol, s.max(axis=-1, keepdims=True)), axis=-1)
+    return count_nonzero(_counting(x, s, rtol), axis=-1)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002

@@ -13,17 +13,14 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import inspect
 import sys
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.errors import AerogelAssertionError
-from aerogel.tensor import _types
+from aerogel.tensor import _exits, _types
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._tensor import Tensor, asarray, constant, tracing
 from aerogel.tensor._trace import Trace, here
@@ -44,38 +41,6 @@ def _outside_of_others() -> None:
         raise RuntimeError("a program is not traced inside another one: call the function")
 
 
-def _refuse_returns(function: Callable[[], Any]) -> None:
-    """Refuses a ``return`` in a branch of a program, which would end the function whether that runs or not."""
-    try:
-        source = textwrap.dedent(inspect.getsource(function))
-        tree = ast.parse(source)
-    except (OSError, TypeError, SyntaxError):
-        return
-    for block in ast.walk(tree):
-        if isinstance(block, ast.With) and any(_is_branch(item.context_expr) for item in block.items):
-            for node in _own_nodes(block):
-                if isinstance(node, ast.Return):
-                    code = function.__code__
-                    place = f"{code.co_filename}:{code.co_firstlineno + node.lineno - 1}"
-                    raise ValueError(
-                        f"`return` in a branch ({place}) would end the program where the condition is false, too: "
-                        "return what `where` chooses, or set a value in the branch and return that behind it"
-                    )
-
-
-def _is_branch(call: ast.expr) -> bool:
-    name = call.func if isinstance(call, ast.Call) else call
-    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) == "if_cond"
-
-
-def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions in it."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield child
-            yield from _own_nodes(child)
-
-
 #: So often a program is traced at most: each time teaches what a block sets, and blocks are in blocks.
 _MOST_TRACES = 50
 
@@ -92,7 +57,6 @@ class Program:
 
     def _traced(self) -> Any:
         _outside_of_others()
-        _refuse_returns(self._function)
         facts: dict[Any, Any] = {}
         for _ in range(_MOST_TRACES):
             trace = Trace(facts, self._divides_integers)
@@ -121,8 +85,8 @@ class Program:
             finally:
                 _native.set_recorder(outer)
                 tracing.trace = tracing.program = None
-            if trace.never_begun:
-                raise RuntimeError(trace.never_begun[0])
+            for what in trace.not_begun.values():
+                raise RuntimeError(what)
             if trace.is_broken:
                 raise RuntimeError(
                     "an exception left a block of the program (a loop, a branch) and was caught outside of it: what "
@@ -268,27 +232,24 @@ def const(value: Any, dtype: Any = None) -> Tensor:
 class _Block:
     """What begins a block of a program, by ``with``: one that is never begun is an error."""
 
-    __slots__ = ("_block", "_place", "_trace", "_word")
+    __slots__ = ("_block", "_not_begun", "_word")
 
     def __init__(self, word: str, begin: Callable[[Trace], Any]) -> None:
         trace = tracing.program
         if trace is None:
             raise RuntimeError(f"`{word}` is for functions under `program`, while they are traced")
-        self._word, self._place = word, here()
+        _exits.refuse(sys._getframe(2))
+        self._word, self._not_begun = word, trace.not_begun
         self._block = begin(trace)
-        self._trace: Trace | None = trace
+        trace.not_begun[self] = f"`{word}` ({here()}) begins no block: write `with {word}(...):`"
 
     def __enter__(self) -> Any:
-        self._trace = None
+        if self._not_begun.pop(self, None) is None:
+            raise RuntimeError(f"a block begins once: write `with {self._word}(...):` for each")
         return self._block.__enter__()
 
     def __exit__(self, *error: Any) -> Any:
         return self._block.__exit__(*error)
-
-    def __del__(self) -> None:
-        trace = getattr(self, "_trace", None)
-        if trace is not None and trace is tracing.program:
-            trace.never_begun.append(f"`{self._word}` ({self._place}) begins no block: write `with {self._word}(...):`")
 
 
 def loop(begin: Any, end: Any = None, step: int = 1) -> _Block:

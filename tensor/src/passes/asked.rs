@@ -1,0 +1,59 @@
+//! Which elements are asked for: an index that is outside is an error in what is written, whether its element counts or not.
+
+use indexmap::IndexSet;
+
+use crate::expr::{Expr, ExprDef, Exprs, Outside};
+use crate::program::{Buffer, Dim, Program, Stmt};
+
+/// Whether statements read every element of a buffer for certain: at points that are all there, and by no choice.
+pub(super) fn is_all_read(
+    program: &Program,
+    domain: &[Dim],
+    body: &[Stmt],
+    buffer: Buffer,
+) -> bool {
+    let shape = &program.buffers[buffer].shape;
+    let mut left: Vec<Expr> = Vec::new();
+    for stmt in body {
+        stmt.exprs(|e| left.push(e));
+    }
+    let mut seen = IndexSet::new();
+    while let Some(e) = left.pop() {
+        if !seen.insert(e) {
+            continue;
+        }
+        match &program.exprs[e] {
+            ExprDef::Select(cond, ..) => left.push(*cond),
+            ExprDef::Load {
+                buffer: read,
+                index,
+                ..
+            } if *read == buffer => {
+                let mut axes = IndexSet::new();
+                for (&i, &n) in index.iter().zip(shape) {
+                    if let ExprDef::Axis(k) = program.exprs[i]
+                        && domain[k as usize] == n
+                    {
+                        axes.insert(k as usize);
+                    }
+                }
+                let mut others = (0..domain.len()).filter(|k| !axes.contains(k));
+                let is_there = |k: usize| program.const_dim(domain[k]).is_some_and(|n| n > 0);
+                if axes.len() == shape.len() && others.all(is_there) {
+                    return true;
+                }
+            }
+            def => def.operands(|x| left.push(x)),
+        }
+    }
+    false
+}
+
+/// Whether an index in it that is outside is an error.
+pub(super) fn may_fail(exprs: &Exprs, e: Expr) -> bool {
+    let mut found = false;
+    exprs.visit([e], &mut |x| {
+        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside == Outside::Error);
+    });
+    found
+}
