@@ -9,8 +9,6 @@
 //! see `pays`. One that is stored at the active cells of a field is such a function at the same points of what goes over the
 //! same cells. What is kept has a [`Kept`], which `explain` tells.
 
-use std::fmt;
-
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{BinaryOp, CompareOp, TreeId, UnaryOp};
@@ -18,67 +16,10 @@ use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
 use super::asked::{is_all_read, may_fail};
+use super::kept::Kept;
 use super::uses::{Touched, is_at_own_place, is_whole, map_exprs, only_store};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Var};
-
-/// Why a temporary is kept in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// It is asked for.
-    Result,
-    /// Several statements store to it.
-    StoredAgain,
-    /// It accumulates: its elements are no function of their indices alone.
-    Accumulates,
-    /// Not every element is stored at the point with its indices.
-    OtherIndices,
-    /// It is stored by statements at points, beside others.
-    InKernel,
-    /// A library makes it or takes it.
-    Library,
-    /// A kernel of the user's makes it or takes it.
-    Kernel,
-    /// Indices outside it are errors.
-    Checked,
-    /// What it is made of changes before it is read.
-    OperandsChange,
-    /// It is made at the active cells of a field, and read elsewhere too.
-    OtherCells,
-    /// An index in it may be an error, and where it is read not all of it is asked for.
-    MayFail,
-    /// It is read by the host.
-    HostReads,
-    /// Computing it again costs more: what that costs, and how often it would be done.
-    Costly(u32, u32),
-}
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Result => "it is asked for",
-            Self::StoredAgain => "several statements store to it",
-            Self::Accumulates => "it accumulates",
-            Self::OtherIndices => "elements are not stored at the points with their indices",
-            Self::InKernel => "it is stored in a kernel with other statements",
-            Self::Library => "a library makes it or takes it",
-            Self::Kernel => "a kernel of yours makes it or takes it",
-            Self::Checked => "indices outside it are errors",
-            Self::OperandsChange => "what it is made of changes before it is read",
-            Self::OtherCells => {
-                "it is made at the active cells of a field, and read at other points too"
-            }
-            Self::MayFail => "an index in it may be an error, and not all of it is read",
-            Self::HostReads => "the host reads it",
-            Self::Costly(cost, visits) => {
-                return write!(
-                    f,
-                    "computing it again costs more ({cost} operations, {visits} times)"
-                );
-            }
-        })
-    }
-}
 
 /// No expression becomes larger than this: LLVM's time grows faster than that of small ones.
 const MAX_COST: u32 = 300;

@@ -9,6 +9,7 @@ mod gathers;
 mod inline;
 mod interchange;
 mod inverse;
+mod kept;
 mod planes;
 mod products;
 mod reductions;
@@ -18,7 +19,7 @@ mod tiles;
 mod uses;
 mod zeros;
 
-pub use inline::Kept;
+pub use kept::Kept;
 pub use products::Product;
 pub(crate) use uses::{Touched, map_exprs};
 
