@@ -9,6 +9,7 @@ use indexmap::{IndexMap, IndexSet};
 use crate::expr::{Expr, ExprDef};
 use crate::passes::{self, Kept, Options, Touched};
 use crate::plan::Plan;
+use crate::print::dim_key;
 use crate::program::{Buffer, Dim, DimDef, Library, Program, Role, Stmt};
 
 /// What the passes made of a program, in words.
@@ -179,8 +180,13 @@ impl Program {
         match *self.dim_def(dim) {
             DimDef::Const(n) => n.to_string(),
             DimDef::Input(buffer, axis) => format!("{}.shape[{axis}]", name(self, buffer)),
-            DimDef::Value(e) | DimDef::Number(e) => number(self, e),
+            DimDef::Value(e) | DimDef::Number(e) => number(self, e, MOST_NESTED),
         }
+    }
+
+    /// An extent in words that are the same in each program whose inputs and numbers are the same.
+    pub fn dim_key(&self, dim: Dim) -> String {
+        dim_key(self, dim)
     }
 }
 
@@ -204,12 +210,21 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
     )
 }
 
+/// So deep a number is written out: one that each is made of twice doubles with each of them.
+const MOST_NESTED: u32 = 6;
+
 /// A number that follows from extents, as Python has it.
-fn number(program: &Program, e: Expr) -> String {
-    let text = |e: Expr| number(program, e);
+fn number(program: &Program, e: Expr, most: u32) -> String {
+    let Some(most) = most.checked_sub(1) else {
+        return "..".to_owned();
+    };
+    let text = |e: Expr| number(program, e, most);
     match program.exprs[e] {
         ExprDef::Const(value) => value.to_string(),
-        ExprDef::Extent(d) => program.dim_text(d),
+        ExprDef::Extent(d) => match *program.dim_def(d) {
+            DimDef::Value(e) | DimDef::Number(e) => text(e),
+            _ => program.dim_text(d),
+        },
         ExprDef::Cast(x, ty) if program.exprs.ty(x).is_float() || ty.is_float() => {
             format!("{ty}({})", text(x))
         }

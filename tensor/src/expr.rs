@@ -65,6 +65,13 @@ pub enum ExprDef {
     Bitcast(Expr, ScalarType),
 }
 
+/// Goes into an operand. An expression is as deep as its program writes it, and a stack is not.
+pub(crate) fn deep<T>(go: impl FnOnce() -> T) -> T {
+    const LEAST: usize = 64 << 10;
+    const MORE: usize = 4 << 20;
+    stacker::maybe_grow(LEAST, MORE, go)
+}
+
 impl ExprDef {
     /// Calls `f` for every operand.
     pub fn operands(&self, mut f: impl FnMut(Expr)) {
@@ -338,7 +345,7 @@ impl Exprs {
             return done;
         }
         let old = self[e].clone();
-        let def = old.map_operands(|x| self.replace(x, done, new));
+        let def = old.map_operands(|x| deep(|| self.replace(x, done, new)));
         let replaced = match new(self, &def) {
             Some(replaced) => replaced,
             None if def == old => e,

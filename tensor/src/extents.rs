@@ -5,7 +5,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 
-use crate::expr::{Expr, ExprDef, Exprs};
+use crate::expr::{Expr, ExprDef, Exprs, deep};
 use crate::interp::{Failure, Scope};
 use crate::program::{Dim, DimDef, Program};
 
@@ -105,7 +105,7 @@ impl<S: Scope> Exact<'_, S> {
         if let Some(&done) = self.done.get(&e) {
             return Ok(done);
         }
-        let value = self.computed(e)?;
+        let value = deep(|| self.computed(e))?;
         self.done.insert(e, value);
         Ok(value)
     }

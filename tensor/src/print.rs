@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef, Outside};
+use crate::expr::{Expr, ExprDef, Outside, deep};
 use crate::program::{Buffer, Call, Dim, DimDef, Library, Program, Role, Stmt, Store};
 
 impl fmt::Display for Program {
@@ -36,8 +36,12 @@ fn inside_extent(program: &Program, e: Expr) -> Option<Expr> {
     }
 }
 
-/// What extents are computed by, operands first.
-fn in_extents(program: &Program, dims: impl IntoIterator<Item = Dim>) -> IndexSet<Expr> {
+/// What extents are computed by, operands first, down to what is known.
+fn in_extents(
+    program: &Program,
+    dims: impl IntoIterator<Item = Dim>,
+    is_known: impl Fn(Expr) -> bool,
+) -> IndexSet<Expr> {
     let mut found = IndexSet::new();
     let roots = dims.into_iter().filter_map(|d| program.dim_def(d).expr());
     let mut stack: Vec<_> = roots.map(|e| (e, false)).collect();
@@ -45,7 +49,7 @@ fn in_extents(program: &Program, dims: impl IntoIterator<Item = Dim>) -> IndexSe
     while let Some((e, ready)) = stack.pop() {
         if ready {
             found.insert(e);
-        } else if seen.insert(e) {
+        } else if !is_known(e) && seen.insert(e) {
             stack.push((e, true));
             program.exprs[e].operands(|x| stack.push((x, false)));
             stack.extend(inside_extent(program, e).map(|x| (x, false)));
@@ -54,11 +58,45 @@ fn in_extents(program: &Program, dims: impl IntoIterator<Item = Dim>) -> IndexSe
     found
 }
 
+/// An extent in words that are the same in each program in which it is: inputs by number, and all that it is computed by
+/// once.
+pub(crate) fn dim_key(program: &Program, dim: Dim) -> String {
+    let mut named: IndexMap<Expr, usize> = IndexMap::new();
+    let of_dim = |dim: Dim, named: &IndexMap<Expr, usize>| match program.dim_def(dim) {
+        DimDef::Const(n) => n.to_string(),
+        DimDef::Input(buffer, axis) => {
+            let number = program.inputs().position(|b| b == *buffer);
+            format!("input {number:?}, axis {axis}")
+        }
+        DimDef::Value(e) => format!("%{}", named[e]),
+        DimDef::Number(e) => format!("number %{}", named[e]),
+    };
+    let mut out = String::new();
+    for e in in_extents(program, [dim], |_| false) {
+        let text = match &program.exprs[e] {
+            ExprDef::Extent(dim) => of_dim(*dim, &named),
+            // Operands are before it.
+            def => {
+                let def = def.map_operands(|x| Expr::from_u32(named[&x] as u32));
+                format!("{def:?}")
+            }
+        };
+        let _ = writeln!(out, "{text}");
+        let number = named.len();
+        named.insert(e, number);
+    }
+    out + &of_dim(dim, &named)
+}
+
 /// What extents are computed by more than once: written out each time, it would double from one to the next.
 fn shared_in_extents(program: &Program) -> IndexSet<Expr> {
     let all = (0..program.dims.len() as u32).map(Dim::from_u32);
     let mut uses: IndexMap<Expr, usize> = IndexMap::new();
-    let found = in_extents(program, all);
+    let found = in_extents(program, all.clone(), |_| false);
+    // Where each extent stands itself.
+    for e in all.filter_map(|d| program.dim_def(d).expr()) {
+        *uses.entry(e).or_default() += 1;
+    }
     for &e in &found {
         program.exprs[e].operands(|x| *uses.entry(x).or_default() += 1);
         if let Some(x) = inside_extent(program, e) {
@@ -153,8 +191,9 @@ impl Printer<'_> {
         if self.shared.is_empty() {
             return;
         }
-        for e in in_extents(self.program, dims) {
-            if self.shared.contains(&e) && !self.of_extents.contains_key(&e) {
+        let known = &self.of_extents;
+        for e in in_extents(self.program, dims, |e| known.contains_key(&e)) {
+            if self.shared.contains(&e) {
                 let name = self.name(e);
                 self.of_extents.insert(e, name);
             }
@@ -303,7 +342,7 @@ impl Printer<'_> {
     fn expr(&self, e: Expr) -> String {
         match self.named.get(&e).or(self.of_extents.get(&e)) {
             Some(name) => format!("%{name}"),
-            None => self.def(e),
+            None => deep(|| self.def(e)),
         }
     }
 

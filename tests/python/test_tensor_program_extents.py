@@ -476,3 +476,57 @@ def test_transforms_of_no_rows_are_no_rows():
     frequencies = p.program(lambda: T.fft.fftfreq(p.input([-1], ti.i32).shape[0]))
     with pytest.raises(ValueError, match="`fftfreq` of 0 numbers"):
         frequencies(ints(0))
+
+
+def test_long_chains_of_extents():
+    @p.program
+    def made():
+        x = p.input([-1], ti.f32)
+        k = n = x.shape[0]
+        for i in range(3000):
+            # Written out, each would be twice as long as the one before.
+            k = (k + k + i) % 1000
+            n = (n * 3 + 1) % 7
+        return x[:n], x + k, p.buffer([k]).sum()
+
+    k, n = 8, 8
+    for i in range(3000):
+        k, n = (k + k + i) % 1000, (n * 3 + 1) % 7
+    x = np.arange(8, dtype=np.float32)
+    part, moved, zero = made(x)
+    assert part.tolist() == x[:n].tolist() and moved.tolist() == (x + k).tolist() and zero.item() == 0
+    assert len(made.text) < 3_000_000
+
+
+def test_what_is_told_of_a_long_extent_is_short():
+    @p.program
+    def made():
+        k = p.input([-1], ti.f32).shape[0]
+        for _ in range(60):
+            k = (k + k) % 1000
+        return t.cumulative_sum(p.buffer([k + 1]) + 1)
+
+    t = T
+    assert made([1.0, 2.0]).shape == (953,)
+    assert "% 1000" in made.explain() and len(made.explain()) < 5000
+
+
+def test_memory_of_inputs_with_one_name():
+    """Extents are told apart by which input they are of."""
+
+    @p.program
+    def made():
+        x, y = p.input([-1], ti.f32), p.input([-1], ti.f32)
+        x.set_debug_name("both")
+        y.set_debug_name("both")
+        with p.loop(2):
+            z = x * 0
+            w = y * 0
+            with p.if_cond(x > 1):
+                z.val = z + 1
+            with p.if_cond(y > 1):
+                w.val = w + 1
+        return z, w
+
+    z, w = made([1.0, 2.0], [2.0, 1.0, 3.0])
+    assert z.tolist() == [0, 1] and w.tolist() == [1, 0, 1]

@@ -25,6 +25,7 @@ mod parts;
 mod random;
 mod reduce;
 mod scan;
+mod single;
 mod varying;
 mod views;
 mod vmap;
@@ -44,7 +45,7 @@ pub(crate) use varying::varying;
 pub use views::Part;
 pub use vmap::Mapped;
 
-use crate::expr::{Expr, ExprDef, Outside};
+use crate::expr::{Expr, Outside};
 use crate::program::{Accum, Agreement, Buffer, Dim, DimDef, For, Program, Stmt, Store};
 
 /// What an operation gives.
@@ -132,6 +133,11 @@ impl Recording {
     /// An extent for messages.
     pub fn dim_text(&self, dim: Dim) -> String {
         self.program.dim_text(dim)
+    }
+
+    /// An extent in words that are the same in each program whose inputs and numbers are the same.
+    pub fn dim_key(&self, dim: Dim) -> String {
+        self.program.dim_key(dim)
     }
 
     /// Extents for messages.
@@ -335,120 +341,6 @@ impl Recording {
         self.numbers.remove(&store.target);
         self.forget();
         self.for_cells(domain.to_vec(), cells, vec![Stmt::Store(store)]);
-    }
-
-    /// A single number that is the same whenever it is computed.
-    pub(crate) fn constant(&self, x: Buffer) -> Option<Scalar> {
-        let &value = self.numbers.get(&x)?;
-        self.program.exprs.as_const(value)
-    }
-
-    /// A number as an extent.
-    ///
-    /// # Errors
-    /// If it does not follow from extents alone: each extent has one number as long as a program runs.
-    pub fn extent_of(&mut self, x: Buffer) -> Recorded<Dim> {
-        let value = self.element(x, Vec::new());
-        let value = self.followed(value);
-        let what = "an extent has to follow from the extents of inputs, and this number is computed from elements";
-        self.expect_fixed(value, what)?;
-        let value = self.program.exprs.cast(value, ScalarType::I32);
-        if let Some(n) = self.program.exprs.as_const(value).map(Scalar::as_i128)
-            && n < 0
-        {
-            return Err(RecordError::Value(format!("an extent is {n}, below zero")));
-        }
-        Ok(self.program.dim(DimDef::Value(value)))
-    }
-
-    /// Refuses a number that is not the same as long as a program runs.
-    fn expect_fixed(&self, value: Expr, what: &str) -> Recorded<()> {
-        let mut fixed = true;
-        let exprs = &self.program.exprs;
-        exprs.visit([value], &mut |e| {
-            fixed &= !matches!(exprs[e], ExprDef::Load { .. } | ExprDef::Var(..));
-        });
-        match fixed {
-            true => Ok(()),
-            false => Err(RecordError::Value(what.to_owned())),
-        }
-    }
-
-    /// A value with what single numbers are in place of them, as far as it is known.
-    fn followed(&mut self, value: Expr) -> Expr {
-        let mut value = value;
-        // A number is made of others, each of which may be read.
-        loop {
-            let mut done = LookupMap::default();
-            let (numbers, dims) = (&self.numbers, &self.program.dims);
-            let exprs = &mut self.program.exprs;
-            let new = exprs.replace(value, &mut done, &mut |_, def| match def {
-                ExprDef::Load { buffer, .. } => numbers.get(buffer).copied(),
-                ExprDef::Extent(dim) => match dims[dim.as_u32() as usize] {
-                    DimDef::Number(e) => Some(e),
-                    _ => None,
-                },
-                _ => None,
-            });
-            if new == value {
-                return value;
-            }
-            value = new;
-        }
-    }
-
-    /// Whether extents are in it, or in single numbers that it reads.
-    fn is_of_extents(&self, value: Expr) -> bool {
-        let mut any = false;
-        let exprs = &self.program.exprs;
-        exprs.visit([value], &mut |e| {
-            any |= match exprs[e] {
-                ExprDef::Extent(_) => true,
-                ExprDef::Load { buffer, .. } => self.of_extents[buffer],
-                _ => false,
-            };
-        });
-        any
-    }
-
-    /// Whether it reads nothing but single numbers, each known to be made of such.
-    fn is_of_numbers(&self, value: Expr) -> bool {
-        let mut all = true;
-        let exprs = &self.program.exprs;
-        exprs.visit([value], &mut |e| {
-            all &= match exprs[e] {
-                ExprDef::Load { buffer, .. } => self.numbers.contains_key(&buffer),
-                ExprDef::Var(..) => false,
-                _ => true,
-            };
-        });
-        all
-    }
-
-    /// A single number, of which the host keeps account if it follows from extents: so it does not wrap without a word.
-    fn counted(&mut self, value: Expr) -> Expr {
-        if !self.is_of_extents(value) || !self.is_of_numbers(value) {
-            return value;
-        }
-        let followed = self.followed(value);
-        if !crate::extents::follows(&self.program.exprs, followed) {
-            return value;
-        }
-        let exprs = &self.program.exprs;
-        let fits = match exprs[followed] {
-            ExprDef::Extent(_) => true,
-            // One less, and the like, needs no account.
-            ExprDef::Binary(BinaryOp::Add, n, c) => {
-                matches!(exprs[n], ExprDef::Extent(_))
-                    && exprs.as_const(c).is_some_and(|c| c.as_i128() < 0)
-            }
-            _ => false,
-        };
-        if fits {
-            return followed;
-        }
-        let dim = self.program.dim(DimDef::Number(followed));
-        self.program.exprs.extent(dim)
     }
 
     /// An element at an index that is inside.

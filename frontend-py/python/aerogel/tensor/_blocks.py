@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 class Named:
     """An extent of a trace; the same in words is the same."""
 
-    __slots__ = ("dim", "native", "text")
+    __slots__ = ("dim", "key", "native")
 
     def __init__(self, native: Any, dim: Any) -> None:
         self.native = native
         self.dim = dim
-        self.text = native.dim_text(dim)
+        self.key = native.dim_key(dim)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Named) and self.text == other.text
+        return isinstance(other, Named) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return hash(self.key)
 
 
 class Made:

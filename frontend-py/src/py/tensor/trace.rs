@@ -378,8 +378,8 @@ impl NativeTrace {
     }
 
     /// An extent in words.
-    fn dim_text(&self, dim: &NativeDim) -> String {
-        lock(self.recording()).dim_text(dim.dim)
+    fn dim_key(&self, dim: &NativeDim) -> String {
+        lock(self.recording()).dim_key(dim.dim)
     }
 
     /// The extent of this trace that is the same as one of another trace of the same function.
