@@ -313,3 +313,19 @@ def test_tensors_are_what_arrays_are(seed):
         both.run(30)
     except Exception as e:
         raise AssertionError("\n".join(both.said)) from e
+
+
+@pytest.mark.parametrize(
+    "low, high, dtype",
+    [
+        (2**63, 2**63 + 5, ti.u64),
+        (2**64 - 5, 2**64, ti.u64),
+        (-(2**63), -(2**63) + 3, ti.i64),
+        (2**40, 2**40 + 7, ti.i64),
+        (-3, 7, ti.i8),
+        (250, 256, ti.u8),
+    ],
+)
+def test_whole_numbers_at_the_ends_of_a_type(low, high, dtype):
+    drawn = ti.tensor.random.integers(low, high, shape=200, dtype=dtype)
+    assert drawn.dtype is dtype and set(drawn.tolist()) == set(range(low, high))

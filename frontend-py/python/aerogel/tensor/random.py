@@ -86,11 +86,12 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     return (radius * cos(2 * math.pi * both[1])).astype(kind)
 
 
-def integers(*args: Any, dtype: Any = None) -> Tensor:
+def integers(*args: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive): ``integers(low, high, shape)``.
 
     They are drawn as by ``rand``; ``integers(key, low, high, shape)`` are those of a key.
     """
+    args = args if shape is None else (*args, shape)
     if len(args) not in (3, 4):
         raise TypeError("`integers` takes the lowest number, the end, a shape, and before them a key, if there is one")
     key, low, high, shape = args if len(args) == 4 else (default.key(), *args)
@@ -111,7 +112,7 @@ def integers(*args: Any, dtype: Any = None) -> Tensor:
         raise ValueError(f"`integers`: not all numbers from {low} to before {high} are of `{kind}`")
     # The upper half of a product of 32 bits each.
     drawn = (bits(key, shape).astype("u64") * (high - low)) >> 32
-    return drawn.astype("i64").__add__(low).astype(kind)
+    return (drawn + low if low >= 0 else drawn.astype("i64") + low).astype(kind)
 
 
 def permutation(*args: Any) -> Tensor:
