@@ -84,8 +84,13 @@ fn views_of_unknown_extents() {
     let one = r.program.size(1);
     let wide = r.reshape(back, &[n[1], one, n[0]]).unwrap();
     let moved = r.roll(wide, &[1], &[2]).unwrap();
+    let zero = r.program.size(0);
     let out = r
-        .pad(moved, &[(0, 0), (0, 0), (1, 0)], Margin::Edge)
+        .pad(
+            moved,
+            &[(zero, zero), (zero, zero), (one, zero)],
+            Margin::Edge,
+        )
         .unwrap();
     assert_eq!(
         result(r, out, &[&x]),

@@ -201,11 +201,10 @@ def test_the_same_in_a_program(name):
         (lambda x: t.nonzero(x)[0], ValueError, "`nonzero` cannot be part of a program: how many numbers there are"),
         (lambda x: t.unique_values(x), ValueError, "`unique` cannot be part of a program"),
         (lambda x: x[x > 0], ValueError, r"`x\[mask\]` cannot be part of a program.*choose by `where`"),
-        (
-            lambda x: t.split(x, 2)[0],
-            ValueError,
-            "`split` into 2 equal parts: how many elements axis 0 has is known when",
-        ),
+        (lambda x: t.split(x, 4, axis=1)[0], ValueError, "axis 1 has 6 elements where 4 are needed"),
+        (lambda x: t.topk(x, x.shape[0] + 3).values, ValueError, "-1 elements more than are asked for along axis -1"),
+        (lambda x: t.topk(x, x.shape[0] - 5).values, ValueError, "-1 elements are asked for"),
+        (lambda x: t.tile(x, (1, x.shape[0] - 5)), ValueError, "`tile`: an element cannot be there -1 times"),
         (lambda x: t.unstack(x)[0], ValueError, "`unstack` gives so many tensors as the axis has elements"),
         (lambda x: x * len(x), TypeError, r"how many elements the first axis has is known .* it is `x.shape\[0\]`"),
         (lambda x: t.topk(x, 7).values, ValueError, "`topk`: axis -1 has 6 elements, 7 are asked for"),
@@ -391,3 +390,60 @@ def test_bounds_of_loops_are_integers():
     with pytest.raises(TypeError, match="the bounds of a loop are integers"):
         in_a_program(lambda x: turns(x.sum()), A)
     assert in_a_program(lambda x: turns((x * 0 + 1).sum().astype(ti.i32)), A) == A.size
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "wrap", "reflect", "symmetric"])
+def test_margins_that_the_run_knows(mode):
+    @p.program
+    def made():
+        x, more = p.input([-1], ti.f32), p.input([-1], ti.f32)
+        n = more.shape[0]
+        return t.pad(x, (n, 8 - x.shape[0]), mode=mode), t.pad(x, [(2, n)], mode=mode)
+
+    for m in (1, 3, 5, 8):
+        x = np.arange(m, dtype=np.float32) + 1
+        for n in (0, 1, 7):
+            both, behind = made(x, np.zeros(n, np.float32))
+            assert both.tolist() == np.pad(x, (n, 8 - m), mode=mode).tolist()
+            assert behind.tolist() == np.pad(x, (2, n), mode=mode).tolist()
+    with pytest.raises(ValueError, match="is -1, below zero"):
+        made(np.zeros(9, np.float32), np.zeros(1, np.float32))
+
+
+def test_what_is_no_margin():
+    x = t.asarray([1.0, 2.0])
+    assert t.pad(x, np.array([1, 2])).shape == (5,) and t.pad(x, np.int64(2)).shape == t.pad(x, t.asarray(2)).shape
+    for widths in (((-1, 2),), -1):
+        with pytest.raises(ValueError, match="a margin of -1 elements"):
+            t.pad(x, widths)
+    for widths in ((1, 2, 3), ((1, 2), (1, 2)), [(1, 2, 3)]):
+        with pytest.raises(ValueError, match="two numbers for each of 1 axes"):
+            t.pad(x, widths)
+    with pytest.raises(TypeError):
+        t.pad(x, 1.5)
+    with pytest.raises(ValueError, match="`pad`: the shape is"):
+        t.pad(x, 2**31)
+
+
+def test_numbers_of_parts_that_the_run_knows():
+    @p.program
+    def made():
+        x = p.input([-1, -1], ti.f32)
+        n = x.shape[0] // 2
+        return (
+            *t.split(x, 2, axis=1),
+            t.tile(x, (n, 1, 2)),
+            t.tile(x, n),
+            t.repeat(x, n, axis=0),
+            t.repeat(x, x.shape[0]),
+            t.topk(x, n, axis=0).values,
+            t.topk(x, n, axis=0).indices,
+            t.accum("ij => ik", x, extents={"k": n}),
+        )
+
+    first, second, tiled, along, rows, flat, values, places, sums = (out.numpy() for out in made(A))
+    assert np.array_equal(np.concatenate([first, second], axis=1), A) and first.shape == second.shape
+    assert np.array_equal(tiled, np.tile(A, (2, 1, 2))) and np.array_equal(along, np.tile(A, 2))
+    assert np.array_equal(rows, np.repeat(A, 2, axis=0)) and np.array_equal(flat, np.repeat(A, 4))
+    assert np.array_equal(values, -np.sort(-A, axis=0)[:2]) and np.array_equal(places, np.argsort(-A, axis=0)[:2])
+    np.testing.assert_allclose(sums, np.repeat(A.sum(axis=1)[:, None], 2, axis=1), rtol=1e-5)

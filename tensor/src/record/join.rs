@@ -61,21 +61,16 @@ impl Recording {
                 return self.types_error("concat", parts, "tensors of one type");
             }
         }
-        let known = parts
-            .iter()
-            .map(|&part| self.program.const_dim(self.shape(part)[axis]));
-        if let Some(n) = known.sum::<Option<u64>>() {
-            let whole = self.program.size(n);
-            self.expect_counted("`concat`", &[whole])?;
-        }
+        let extents: Vec<Dim> = parts.iter().map(|&part| self.shape(part)[axis]).collect();
+        let whole = self.sum_of_extents("`concat`", &extents)?;
         // Where each part begins, and the end.
         let mut starts = vec![self.program.exprs.i32(0)];
-        for (k, &part) in parts.iter().enumerate() {
-            let extent = self.program.extent(self.shape(part)[axis]);
+        for (k, &extent) in extents.iter().enumerate() {
+            let extent = self.program.extent(extent);
             starts.push(self.add(starts[k], extent));
         }
         let mut domain = shape;
-        domain[axis] = self.program.dim(DimDef::Value(starts[parts.len()]));
+        domain[axis] = whole;
         if parts.len() > MAX_CHOSEN {
             return Ok(self.concat_by_stores(parts, axis, &domain, &starts));
         }
@@ -101,6 +96,22 @@ impl Recording {
         }
         let value = value.expect("there is a part");
         Ok(self.map(&domain, value))
+    }
+
+    /// As many elements as extents have together.
+    fn sum_of_extents(&mut self, op: &str, extents: &[Dim]) -> Recorded<Dim> {
+        let known = extents.iter().map(|&dim| self.program.const_dim(dim));
+        if let Some(n) = known.sum::<Option<u64>>() {
+            let whole = self.program.size(n);
+            self.expect_counted(op, &[whole])?;
+            return Ok(whole);
+        }
+        let mut sum = self.program.exprs.i32(0);
+        for &dim in extents {
+            let extent = self.program.extent(dim);
+            sum = self.add(sum, extent);
+        }
+        Ok(self.program.dim(DimDef::Value(sum)))
     }
 
     fn fits(
@@ -167,17 +178,18 @@ impl Recording {
     ///
     /// # Errors
     /// If there is not a pair for each axis, or a mirror has nothing to show.
-    pub fn pad(&mut self, x: Buffer, widths: &[(i64, i64)], margin: Margin) -> Recorded {
+    pub fn pad(&mut self, x: Buffer, widths: &[(Dim, Dim)], margin: Margin) -> Recorded {
         let shape = self.shape(x);
-        if widths.len() != shape.len() || widths.iter().any(|&(a, b)| a < 0 || b < 0) {
+        if widths.len() != shape.len() {
             return Err(RecordError::Value(format!(
-                "`pad` takes two numbers, 0 or more, for each of {} axes",
+                "`pad` takes two numbers for each of {} axes",
                 shape.len()
             )));
         }
         for (&dim, &(before, behind)) in shape.iter().zip(widths) {
             let from_elements = !matches!(margin, Margin::Constant(_));
-            if from_elements && before + behind > 0 && self.program.const_dim(dim) == Some(0) {
+            let is_one = [before, behind].map(|n| self.program.const_dim(n).is_some_and(|n| n > 0));
+            if from_elements && is_one.contains(&true) && self.program.const_dim(dim) == Some(0) {
                 let shape = self.shape_text(&shape);
                 return Err(RecordError::Value(format!(
                     "`pad`: a margin of elements for an axis without any: the shape is {shape}"
@@ -188,11 +200,12 @@ impl Recording {
         let mut index = Vec::new();
         let mut inside = self.program.exprs.constant(Scalar::bool(true));
         for (axis, (&dim, &(before, behind))) in shape.iter().zip(widths).enumerate() {
-            domain.push(self.shifted(dim, before + behind));
+            let first = self.program.extent(before);
+            domain.push(self.sum_of_extents("`pad`", &[before, dim, behind])?);
             let at = self.program.exprs.axis(axis as u32);
-            let skipped = self.program.exprs.i32(before as i32);
-            let at = self.sub(at, skipped);
-            if before + behind > 0 {
+            let at = self.sub(at, first);
+            let known = [before, behind].map(|n| self.program.const_dim(n));
+            if known != [Some(0); 2] {
                 let zero = self.program.exprs.i32(0);
                 let extent = self.program.extent(dim);
                 let from = self.program.exprs.compare(CompareOp::Ge, at, zero);
@@ -203,9 +216,10 @@ impl Recording {
                     None => self.program.exprs.binary(BinaryOp::And, inside, both),
                 };
             }
+            let most = known[0].zip(known[1]).map(|(a, b)| a.max(b));
             index.push(match margin {
-                Margin::Reflect => self.mirrored(at, dim, before.max(behind), true),
-                Margin::Symmetric => self.mirrored(at, dim, before.max(behind), false),
+                Margin::Reflect => self.mirrored(at, dim, most, true),
+                Margin::Symmetric => self.mirrored(at, dim, most, false),
                 _ => at,
             });
         }
@@ -227,11 +241,12 @@ impl Recording {
     }
 
     /// An index in the image of an axis mirrored at both ends, again and again: at the middle of the outermost elements, or
-    /// half an element beyond it. The index is no farther outside than `width`.
-    fn mirrored(&mut self, at: Expr, dim: Dim, width: i64, at_middle: bool) -> Expr {
-        let shared = i64::from(at_middle);
-        let once = (self.program.const_dim(dim)).is_some_and(|n| width + shared <= n as i64);
-        let [before, shared] = [shared - 1, shared].map(|n| self.program.exprs.i32(n as i32));
+    /// half an element beyond it. The index is no farther outside than `most`, if that is known.
+    fn mirrored(&mut self, at: Expr, dim: Dim, most: Option<u64>, at_middle: bool) -> Expr {
+        let shared = i32::from(at_middle);
+        let both = self.program.const_dim(dim).zip(most);
+        let once = both.is_some_and(|(n, most)| most + u64::from(at_middle) <= n);
+        let [before, shared] = [shared - 1, shared].map(|n| self.program.exprs.i32(n));
         let last = self.last(dim);
         let extent = self.program.extent(dim);
         let exprs = &mut self.program.exprs;

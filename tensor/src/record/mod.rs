@@ -386,19 +386,4 @@ impl Recording {
         });
         self.program.dim(DimDef::Value(value))
     }
-
-    /// The extent that is this many more (or fewer).
-    pub(crate) fn shifted(&mut self, dim: Dim, by: i64) -> Dim {
-        if let Some(n) = self.program.const_dim(dim) {
-            return self.program.size((n as i64 + by).max(0) as u64);
-        }
-        let extent = self.program.extent(dim);
-        let more = self.program.exprs.i32(by as i32);
-        let mut value = self.add(extent, more);
-        if by < 0 {
-            let zero = self.program.exprs.i32(0);
-            value = self.program.exprs.binary(BinaryOp::Max, value, zero);
-        }
-        self.program.dim(DimDef::Value(value))
-    }
 }

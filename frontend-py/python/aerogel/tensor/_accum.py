@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from typing import Any, NamedTuple
 
@@ -124,7 +125,7 @@ Axis = Index | Joined | Dots
 class _Extents:
     """What is known of the labels' extents."""
 
-    def __init__(self, spec: str, given: dict[str, int]) -> None:
+    def __init__(self, spec: str, given: dict[str, Any]) -> None:
         self.spec = spec
         self.of: dict[str, Any] = {}
         self.where: dict[str, str] = {}
@@ -132,7 +133,7 @@ class _Extents:
         for label, n in given.items():
             if label not in spec:
                 raise ValueError(f"`accum`: `extents` names {label!r}, which {spec!r} has not")
-            self.put(label, n, "`extents`")
+            self.put(label, tracing.program.extents([n])[0] if tracing.program else operator.index(n), "`extents`")
 
     def put(self, label: str, n: Any, where: str) -> None:
         """An extent, which has to be that which is known, or 1."""
@@ -278,7 +279,7 @@ def accum(
     op: str = "mul",
     how: str = "add",
     into: Any = None,
-    extents: dict[str, int] | None = None,
+    extents: dict[str, Any] | None = None,
     padding: str = "valid",
 ) -> Tensor:
     """What ``how`` makes of ``op`` of the tensors' elements, over all axes that the result does not have.

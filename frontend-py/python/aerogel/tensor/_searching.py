@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._cells import refuse_order
-from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, is_number, operands
+from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, is_number, operands, tracing
 from aerogel.tensor._unknown import at_least, differ, outside_of_programs
 
 
@@ -84,12 +85,22 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
-    """The ``k`` largest (or smallest) numbers along an axis in order, and where they are."""
+def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
+    """The ``k`` largest (or smallest) numbers along an axis in order, and where they are.
+
+    In a program, ``k`` may follow from extents.
+    """
     x = asarray(x)
     _types.axis(axis, x.ndim, "topk")
     refuse_order(x, axis, "topk")
     n = x.shape[axis]
+    if isinstance(k, Tensor) and tracing.program is not None:
+        # How many are asked for follows from extents.
+        at_least(k, 0, "`topk`: {} elements are asked for")
+        at_least(n - k, 0, f"`topk`: {{}} elements more than are asked for along axis {axis}")
+        first = tuple(slice(k) if at == axis % x.ndim else slice(None) for at in range(x.ndim))
+        return TopK(*(Tensor(t)[first] for t in x._native.sort(axis, largest)))
+    k = operator.index(k)
     if not isinstance(n, int):
         at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are asked for")
     elif not 0 <= k <= n:

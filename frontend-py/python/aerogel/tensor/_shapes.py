@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 from aerogel._dtypes import u1
@@ -148,8 +149,27 @@ def _rolled(x: Tensor, shift: Any, axis: Any) -> Tensor:
 
 @by_planes
 def tile(x: Any, repetitions: Any, /) -> Tensor:
-    """The tensor so many times along each axis."""
-    return Tensor(asarray(x)._native.tile(_list(repetitions)))
+    """The tensor so many times along each axis; in a program, numbers of times may follow from extents."""
+    x, times = asarray(x), list(repetitions) if isinstance(repetitions, (list, tuple)) else [repetitions]
+    if tracing.program is None or not any(isinstance(n, Tensor) for n in times):
+        return Tensor(x._native.tile(_list(repetitions)))
+    for _ in range(len(times) - x.ndim):
+        x = x.unsqueeze(0)
+    first = x.ndim - len(times)
+    for axis, n in enumerate(times, first):
+        if isinstance(n, Tensor):
+            own = x.shape[axis]
+            x = _times("tile", x, axis, n, lambda at, own=own: at % own)
+    return Tensor(x._native.tile([1] * first + [1 if isinstance(n, Tensor) else n for n in times]))
+
+
+def _times(word: str, x: Tensor, axis: int, n: Tensor, where: Any) -> Tensor:
+    """A number of times as many elements along an axis, each from ``where`` says."""
+    from aerogel.tensor._creation import arange
+    from aerogel.tensor._searching import take
+
+    _unknown.at_least(n, 0, f"`{word}`: an element cannot be there {{}} times")
+    return take(x, where(arange(x.shape[axis] * n)), axis=axis)
 
 
 @by_planes
@@ -165,6 +185,8 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
             shape[axis] = 0
             return x[tuple(slice(0) if k == axis % x.ndim else slice(None) for k in range(x.ndim))]
         return Tensor(x._native.repeat(int(repeats), axis))
+    if tracing.program is not None and isinstance(repeats, Tensor) and repeats.ndim == 0:
+        return _times("repeat", x, axis, repeats, lambda at: at // repeats)
     import numpy as np
 
     counts = asarray(repeats).numpy()
@@ -268,13 +290,11 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     axis = _types.axis(axis, x.ndim, "split")
     n = x.shape[axis]
     if hasattr(sections, "__index__"):
-        if not isinstance(n, int):
-            raise ValueError(
-                f"`split` into {sections} equal parts: how many elements axis {axis} has is known when the program "
-                "runs; take parts such as `x[: n // 2]`"
-            )
-        if sections <= 0 or n % sections:
+        sections = operator.index(sections)
+        if sections <= 0 or isinstance(n, int) and n % sections:
             raise ValueError(f"`split`: {n} elements along axis {axis} are not {sections} equal parts")
+        if not isinstance(n, int):
+            _unknown.demand(x, axis, n // sections * sections)
         ends = [n // sections * k for k in range(sections + 1)]
     else:
         ends = [0, *sections, n]
@@ -292,23 +312,46 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
 
     Args:
         x: The tensor.
-        widths: How many elements before and behind along each axis: pairs, one pair for all, or one number.
+        widths: How many elements before and behind along each axis: pairs, one pair for all, or one number; in a
+            program they may follow from extents.
         mode: ``constant``, ``edge`` (the nearest element), ``wrap`` (from the other end), ``reflect`` (mirrored at the
             outermost elements) or ``symmetric`` (mirrored at the ends, so that these stand twice).
         value: What stands in a constant margin.
     """
     x = asarray(x)
-    if hasattr(widths, "__index__"):
-        widths = [(widths, widths)] * x.ndim
-    pairs = [tuple(w) if not hasattr(w, "__index__") else w for w in widths]
-    if len(pairs) == 2 and all(hasattr(w, "__index__") for w in pairs):
-        pairs = [tuple(pairs)] * x.ndim
-    for axis, (n, width) in enumerate(zip(x.shape, pairs)):
-        if mode != "constant" and any(width) and not isinstance(n, int):
-            _unknown.at_least(n, 1, f"`pad`: a margin of elements for axis {axis} with {{}}")
+    given = [widths] * 2 if _is_number(widths) else [w if _is_number(w) else tuple(w) for w in widths]
+    if len(given) == 2 and all(_is_number(w) for w in given):
+        given = [tuple(given)] * x.ndim
+    if len(given) != x.ndim or any(_is_number(pair) or len(pair) != 2 for pair in given):
+        raise ValueError(f"`pad` takes two numbers for each of {x.ndim} axes")
+    pairs = [_margins(pair) for pair in given]
+    for axis, (n, pair) in enumerate(zip(x.shape, given)):
+        if mode != "constant" and any(pairs[axis]) and not _unknown.all_known([n, *pairs[axis]]):
+            # One more where there is no margin.
+            needed = n + 1 - _unknown.least(sum(pair), 1)
+            _unknown.at_least(needed, 1, f"`pad`: a margin of elements for axis {axis} with {{}}")
     _types.kept(value, x.dtype, "a margin of elements")
     value = _types.checked(value, x.dtype)
-    return Tensor(x._native.pad([(int(a), int(b)) for a, b in pairs], mode, value), x._outside)
+    return Tensor(x._native.pad(pairs, mode, value), x._outside)
+
+
+def _is_number(width: Any) -> bool:
+    """Whether it is one number, not some in a row."""
+    return not getattr(width, "ndim", hasattr(width, "__len__"))
+
+
+def _margins(pair: tuple[Any, ...]) -> tuple[Any, Any]:
+    """So many elements before and behind, as extents."""
+    if tracing.program is not None and any(isinstance(w, Tensor) for w in pair):
+        for width in pair:
+            if isinstance(width, Tensor):
+                _unknown.at_least(width, 0, "`pad`: a margin of {} elements")
+        before, behind = tracing.program.extents(pair)
+        return before, behind
+    before, behind = (operator.index(w) for w in pair)
+    if min(before, behind) < 0:
+        raise ValueError(f"`pad`: a margin of {min(before, behind)} elements")
+    return before, behind
 
 
 @by_planes

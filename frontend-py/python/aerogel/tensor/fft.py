@@ -93,7 +93,7 @@ def _complex_to_complex(x: Any, n: int | None, axis: int, norm: str, backwards: 
     return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
     """The Fourier transform along an axis.
 
     Args:
@@ -108,7 +108,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _complex_to_complex(x, n, axis, norm, False, "fft")
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
     """The inverse of ``fft``."""
     return _complex_to_complex(x, n, axis, norm, True, "ifft")
 
@@ -122,7 +122,7 @@ def _from_real(x: Any, n: int | None, axis: int, norm: str, what: str) -> Comple
     return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
     """The first ``n // 2 + 1`` transforms of real numbers, of which the others are the conjugates."""
     return _from_real(x, n, axis, norm, "rfft")
 
@@ -138,19 +138,19 @@ def _to_real(x: Any, n: int | None, axis: int, what: str) -> tuple[Tensor, Any, 
     return Tensor(out), n, axis
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of ``rfft``: ``n`` real numbers, an even count unless it is named."""
     out, n, axis = _to_real(x, n, axis, "irfft")
     return moveaxis(_scaled(out, _scale(n, norm, True)), -1, axis)
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform of numbers of which the second half is the conjugate of the first: ``n`` real numbers."""
     out, n, axis = _to_real(asarray(x).conj(), n, axis, "hfft")
     return moveaxis(_scaled(out, _scale(n, norm, False)), -1, axis)
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
     """The inverse of ``hfft``."""
     opposite = {"backward": "forward", "forward": "backward"}.get(norm, norm)
     return _from_real(x, n, axis, opposite, "ihfft").conj()
@@ -171,7 +171,7 @@ def _axes(x: Any, s: Any, axes: Any, what: str) -> list[tuple[int, int | None]]:
     return list(zip(axes, sizes))
 
 
-def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
     """The Fourier transform along several axes, or all."""
     out: Any = _given(x)
     for axis, n in reversed(_axes(x, s, axes, "fftn")):
@@ -179,7 +179,7 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
     return out if isinstance(out, ComplexTensor) else joined(out, zeros_like(out))
 
 
-def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
     """The inverse of ``fftn``."""
     out: Any = _given(x)
     for axis, n in reversed(_axes(x, s, axes, "ifftn")):
@@ -187,7 +187,7 @@ def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     return out if isinstance(out, ComplexTensor) else joined(out, zeros_like(out))
 
 
-def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
     """The transform of real numbers along several axes: the first half along the last of them."""
     *others, (axis, n) = _axes(x, s, axes, "rfftn")
     out = rfft(x, n=n, axis=axis, norm=norm)
@@ -196,7 +196,7 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     return out
 
 
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """The inverse of ``rfftn``."""
     *others, (last, n_last) = _axes(x, s, axes, "irfftn")
     out: Any = _given(x)
@@ -205,22 +205,22 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     return irfft(out, n=n_last, axis=last, norm=norm)
 
 
-def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
+def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
     """The Fourier transform along the last two axes."""
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
+def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
     """The inverse of ``fft2``."""
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
+def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
     """The transform of real numbers along the last two axes."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Tensor:
+def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Tensor:
     """The inverse of ``rfft2``."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 

@@ -455,7 +455,7 @@ impl NativeTensor {
     #[pyo3(signature = (widths, margin, value = None))]
     fn pad(
         &self,
-        widths: Vec<(i64, i64)>,
+        widths: Vec<(Extent<'_>, Extent<'_>)>,
         margin: &str,
         value: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -473,7 +473,12 @@ impl NativeTensor {
                 )));
             }
         };
-        self.op(&[], |r, x, _| r.pad(x, &widths, margin))
+        self.op(&[], |r, x, _| {
+            let (before, behind): (Vec<_>, Vec<_>) = widths.into_iter().unzip();
+            let (before, behind) = (dims(r, &before), dims(r, &behind));
+            let widths: Vec<_> = before.into_iter().zip(behind).collect();
+            r.pad(x, &widths, margin)
+        })
     }
 
     /// This and others one after the other.
