@@ -494,6 +494,38 @@ impl Lower<'_, '_> {
         }
     }
 
+    /// An index of an axis, moved and turned round the end, without a division at each point.
+    fn turned(&mut self, moved: Expr, extent: Expr) -> Option<Value> {
+        let exprs = &self.program.exprs;
+        let ExprDef::Binary(BinaryOp::Add, at, by) = exprs[moved] else {
+            return None;
+        };
+        let ExprDef::Axis(k) = exprs[at] else {
+            return None;
+        };
+        let dim = self.domain[k as usize];
+        let is_own = match exprs[extent] {
+            ExprDef::Extent(of) => of == dim,
+            ExprDef::Const(n) => self.program.const_dim(dim).map(i128::from) == Some(n.as_i128()),
+            _ => false,
+        };
+        let is_same_everywhere = match exprs[by] {
+            ExprDef::Const(_) => true,
+            ExprDef::Var(var, _) => !self.vars.contains_key(&var),
+            _ => false,
+        };
+        if !is_own || !is_same_everywhere {
+            return None;
+        }
+        let [at, by, extent] = [at, by, extent].map(|e| self.expr(e));
+        let by = self.b.binary(BinaryOp::Mod, by, extent);
+        let first = self.b.binary(BinaryOp::Sub, extent, by);
+        let is_before = self.b.compare(CompareOp::Lt, at, first);
+        let before = self.b.binary(BinaryOp::Add, at, by);
+        let around = self.b.binary(BinaryOp::Sub, at, first);
+        Some(self.b.select(is_before, before, around))
+    }
+
     /// Whether an index is an axis of the domain as long as the buffer's, or a constant inside it.
     fn is_inside(&self, buffer: Buffer, axis: usize, e: Expr) -> bool {
         let dim = self.program.buffers[buffer].shape[axis];
@@ -550,6 +582,13 @@ impl Lower<'_, '_> {
                 let x = self.expr(x);
                 self.b.unary(op, x)
             }
+            ExprDef::Binary(BinaryOp::Mod, lhs, rhs) => match self.turned(lhs, rhs) {
+                Some(value) => value,
+                None => {
+                    let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
+                    self.b.binary(BinaryOp::Mod, lhs, rhs)
+                }
+            },
             ExprDef::Binary(op, lhs, rhs) => {
                 let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
                 self.b.binary(op, lhs, rhs)
