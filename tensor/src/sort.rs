@@ -48,33 +48,28 @@ where
 {
     let [n, n_first, n_rows] = lengths(x, values);
     let mut row = vec![0; n * SIZE];
-    let (mut first, mut placed) = (Vec::new(), Vec::new());
+    let (mut first, mut zeros) = (Vec::new(), Vec::new());
+    let zero = word(&low_bytes(keys.of_number(0)));
     for at in 0..n_rows {
         x.buffer.read(at * n * SIZE, &mut row)?;
         let (numbers, _) = row.as_chunks_mut::<SIZE>();
-        if numbers
+        let words = numbers
             .iter()
-            .any(|bytes| keys.is_minus_zero(u64::from(word(bytes))))
-        {
-            // Zeros of both signs are equal, and stay in the order in which they come.
-            let words = numbers
-                .iter()
-                .map(|bytes| keys.of_bytes(bytes))
-                .zip(0_u32..);
-            first_in_order(words, n_first, &mut placed);
-            let sorted = placed.iter().map(|&(_, place)| numbers[place as usize]);
-            let sorted: Vec<u8> = sorted.flatten().collect();
-            values.buffer.write(at * n_first * SIZE, &sorted)?;
-            continue;
-        }
-        let words = numbers.iter().map(|bytes| {
-            let key = keys.of_number(u64::from(word(bytes)));
-            word(&low_bytes(key))
-        });
+            .map(|bytes| word(&low_bytes(keys.of_bytes(bytes))));
         first_in_order(words, n_first, &mut first);
+        // Zeros of both signs are equal, and stay in the order in which they come.
+        let from = first.partition_point(|&key| key < zero);
+        let n_zeros = first[from..].partition_point(|&key| key == zero);
+        zeros.clear();
+        if n_zeros > 0 {
+            let all = numbers.iter();
+            let all = all.filter(|bytes| word(&low_bytes(keys.of_bytes(bytes))) == zero);
+            zeros.extend(all.copied().take(n_zeros));
+        }
         for (to, &key) in numbers.iter_mut().zip(&first) {
             *to = low_bytes(keys.to_number(u64::from(key)));
         }
+        numbers[from..from + n_zeros].copy_from_slice(&zeros);
         values
             .buffer
             .write(at * n_first * SIZE, &row[..n_first * SIZE])?;
@@ -198,11 +193,8 @@ impl Keys {
         let mut word = [0; 8];
         word[..SIZE].copy_from_slice(bytes);
         let bits = u64::from_le_bytes(word);
-        self.of_number(if self.is_minus_zero(bits) { 0 } else { bits })
-    }
-
-    fn is_minus_zero(self, bits: u64) -> bool {
-        self.infinity.is_some() && bits == self.sign
+        let is_minus_zero = self.infinity.is_some() && bits == self.sign;
+        self.of_number(if is_minus_zero { 0 } else { bits })
     }
 
     /// A number from its bits. Zero is behind minus zero.

@@ -375,7 +375,7 @@ def test_a_value_of_one_block_is_set_in_another():
 
     @p.program
     def turned():
-        x, s = p.input([-1], ti.f32), p.const(0.0)
+        x = p.input([-1], ti.f32)
         with p.loop(2):
             y = x * 10
             with p.loop(2):

@@ -14,6 +14,7 @@ import operator
 import re
 from typing import Any, NamedTuple
 
+from aerogel.tensor import _unknown
 from aerogel.tensor._products import _numbers
 from aerogel.tensor._tensor import Tensor, operands, tracing
 
@@ -238,7 +239,7 @@ def _windows(rows: list[list[Any]], shapes: list[tuple[Any, ...]], known: _Exten
                     few = (
                         f"`accum`: {{}} elements along axis {axis} of {where} are fewer than the window of {reach + 1}"
                     )
-                    tracing.trace.ask_at_least(n, reach + 1, few)
+                    _unknown.at_least(n, reach + 1, few)
                 known.put(label, n if same else _turns(n, reach, factor), where)
                 if same:
                     begins[(number, axis)] = reach // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import ALL
@@ -10,8 +11,8 @@ from aerogel.tensor._tensor import Tensor, asarray, constant
 if TYPE_CHECKING:
     from aerogel.tensor._trace import Trace
 
-_I32 = ALL["i32"]
-_WIDE = (ALL["i64"], ALL["u32"], ALL["u64"])
+_I32, _I64, _U64 = ALL["i32"], ALL["i64"], ALL["u64"]
+_WIDE = (_I64, ALL["u32"], _U64)
 _MOST = 2**31 - 1
 
 
@@ -27,43 +28,55 @@ class Turns:
     """
 
     def __init__(self, trace: Trace, begin: Any, end: Any, step: int) -> None:
-        lo, hi = _bound(begin), _bound(end)
+        from aerogel.tensor._elementwise import minimum
+        from aerogel.tensor._searching import where
+
+        lo, hi = _bound(trace, begin), _bound(trace, end)
         if trace.divides_integers:
             lo, hi = (x.astype(_I32) if x.dtype.is_float else x for x in (lo, hi))
         elif lo.dtype.is_float or hi.dtype.is_float:
             wrong = lo if lo.dtype.is_float else hi
             raise TypeError(f"the bounds of a loop are integers, not {wrong.dtype}: round them by `astype`")
-        if not isinstance(step, int) or step == 0:
-            raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
+        try:
+            step = operator.index(step)
+        except TypeError:
+            step = 0
+        if step == 0:
+            raise ValueError("a loop's step is a whole number other than zero, known when the program is traced")
         self._from: Tensor | None = None
-        self._to: Tensor | None = None
-        self._by = step
+        self._count: Tensor | None = None
         self.first, self.last, self.step = lo, hi, step
         per_point = lo.ndim > 0 or hi.ndim > 0
-        is_wide = lo.dtype is not _I32 or hi.dtype is not _I32
-        if not per_point and not is_wide:
+        if not per_point and lo.dtype is hi.dtype is _I32 and abs(step) <= _MOST:
             return
+        is_wide = lo.dtype is not _I32 or hi.dtype is not _I32
+        self._dtype, self._by = _I64 if is_wide or abs(step) > _MOST else _I32, step
         # A block that sets its bounds goes on by those it began with.
-        lo, hi = (Tensor(trace.native.value(x._native)) for x in (lo, hi))
-        self._from, self._to = lo, hi if per_point else None
+        lo, hi = (Tensor(trace.native.value(x.astype(_I64)._native)) for x in (lo, hi))
+        self._from = lo.astype(self._dtype)
         self.first, self.step = constant(0, _I32), 1
         self.last = self.first
-        count = (hi - lo + (step - (1 if step > 0 else -1))) // step
+        low, high = (lo, hi) if step > 0 else (hi, lo)
+        # How far it is may be more than `i64` has.
+        far = (high - low).astype(_U64) if is_wide else high - low
+        count = where(low < high, (far - 1) // abs(step) + 1, 0)
         # Where there are no points there are no turns.
         if 0 not in count._native.shape:
-            self.last = Tensor(count._native.reduce("max", None, False))
-        if is_wide:
-            trace.watch(_look, "loop", self.last)
-            self.last = self.last.astype(_I32)
+            most = Tensor(count._native.reduce("max", None, False))
+            # A function of one of many is none of the host, who counts the turns of all.
+            if not any(scope.is_map for scope in trace.scopes):
+                trace.watch(_look, "loop", most)
+            self.last = minimum(most, _MOST).astype(_I32)
+        if per_point:
+            self._count = minimum(count, _MOST).astype(_I32)
 
     def seen(self, counter: Tensor) -> tuple[Tensor, Tensor | None]:
         """What the program sees as the counter, and at which points the turn is one, if not at all."""
         if self._from is None:
             return counter, None
-        at = self._from + counter * self._by
-        if self._to is None:
-            return at, None
-        return at, at < self._to if self._by > 0 else at > self._to
+        # At points that have no more turns it may be any number.
+        at = self._from + counter.astype(self._dtype) * constant(self._by, self._dtype)
+        return at, None if self._count is None else counter < self._count
 
 
 def _look(turns: Tensor, where: Any = None) -> None:
@@ -71,7 +84,12 @@ def _look(turns: Tensor, where: Any = None) -> None:
         raise OverflowError(f"a loop of {turns.item()} turns: they are counted by `i32`")
 
 
-def _bound(value: Any) -> Tensor:
+def _look_wide(bound: Tensor, where: Any = None) -> None:
+    if bound.item() >= 2**63 and (where is None or where.numpy().any()):
+        raise OverflowError(f"a loop up to {bound.item()}: bounds are of `i64`")
+
+
+def _bound(trace: Trace, value: Any) -> Tensor:
     """A bound of a loop, in ``i32`` or, if its type has other numbers, in ``i64``."""
     if isinstance(value, int) and not hasattr(value, "dtype"):
         if not -(2**31) <= value <= _MOST:
@@ -80,4 +98,6 @@ def _bound(value: Any) -> Tensor:
     value = asarray(value)
     if value.dtype.is_float:
         return value
-    return value.astype(ALL["i64"] if value.dtype in _WIDE else _I32)
+    if value.dtype is _U64 and 0 not in value._native.shape and not any(scope.is_map for scope in trace.scopes):
+        trace.watch(_look_wide, "loop", Tensor(value._native.reduce("max", None, False)))
+    return value.astype(_I64 if value.dtype in _WIDE else _I32)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.errors import AerogelAssertionError
-from aerogel.tensor import _exits, _types
+from aerogel.tensor import _types, _written
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._tensor import Tensor, asarray, constant, tracing
 from aerogel.tensor._trace import Trace, here
@@ -232,23 +232,31 @@ def const(value: Any, dtype: Any = None) -> Tensor:
 class _Block:
     """What begins a block of a program, by ``with``: one that is never begun is an error."""
 
-    __slots__ = ("_block", "_not_begun", "_word")
+    __slots__ = ("_block", "_names", "_trace", "_word")
 
     def __init__(self, word: str, begin: Callable[[Trace], Any]) -> None:
         trace = tracing.program
         if trace is None:
             raise RuntimeError(f"`{word}` is for functions under `program`, while they are traced")
-        _exits.refuse(sys._getframe(2))
-        self._word, self._not_begun = word, trace.not_begun
+        self._word, self._trace = word, trace
+        self._names: _written.Names | None = None
         self._block = begin(trace)
         trace.not_begun[self] = f"`{word}` ({here()}) begins no block: write `with {word}(...):`"
 
     def __enter__(self) -> Any:
-        if self._not_begun.pop(self, None) is None:
+        if self._trace.not_begun.pop(self, None) is None:
             raise RuntimeError(f"a block begins once: write `with {self._word}(...):` for each")
-        return self._block.__enter__()
+        frame = sys._getframe(1)
+        block = _written.at(frame)
+        value = self._block.__enter__()
+        if block is not None:
+            self._names = _written.Names(block, frame, self._trace.scopes)
+        return value
 
     def __exit__(self, *error: Any) -> Any:
+        names, self._names = self._names, None
+        if names is not None and error[0] is None:
+            names.end()
         return self._block.__exit__(*error)
 
 

@@ -384,8 +384,11 @@ impl NativeTrace {
 
     /// The extent of this trace that is the same as one of another trace of the same function.
     fn dim_like(&self, other: &Self, dim: &NativeDim) -> PyResult<NativeDim> {
-        let theirs = lock(other.recording()).program.clone();
-        let made = lock(self.recording()).dim_like(&theirs, dim.dim);
+        if Arc::ptr_eq(self.recording(), other.recording()) {
+            return Ok(NativeDim { dim: dim.dim });
+        }
+        let theirs = lock(other.recording());
+        let made = lock(self.recording()).dim_like(&theirs.program, dim.dim);
         let dim = made.ok_or_else(|| {
             PyValueError::new_err(
                 "memory that is set in a block has the extents of an input that is made after it",

@@ -1,0 +1,179 @@
+"""Blocks of a program as they are written: what a trace does not see of them.
+
+A trace sees neither that Python leaves a block early nor that it binds a name to another tensor, and either would give
+results other than those that the text says.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aerogel.tensor._tensor import Tensor
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
+
+    from aerogel.tensor._blocks import Scope
+
+
+class Written(NamedTuple):
+    """A block by ``with``."""
+
+    file: str
+    #: The lines from ``with`` to the first statement.
+    first: int
+    last: int
+    #: Names that are bound in it, and where first.
+    bound: dict[str, int]
+    #: Those of them that are read before.
+    carried: frozenset[str]
+    #: What leaves it early, and where.
+    exits: list[tuple[str, int]]
+
+
+#: The blocks of functions that have been looked at.
+_seen: weakref.WeakKeyDictionary[Any, list[Written]] = weakref.WeakKeyDictionary()
+
+
+def at(frame: Any) -> Written | None:
+    """The block that a frame is about to begin by ``with``, if its source is there.
+
+    Raises:
+        ValueError: For ``return``, ``break`` and ``continue`` out of the block.
+    """
+    blocks = _seen.get(frame.f_code)
+    if blocks is None:
+        blocks = _seen[frame.f_code] = _of(frame.f_code)
+    around = [block for block in blocks if block.first <= frame.f_lineno <= block.last]
+    if not around:
+        return None
+    for word, line in around[-1].exits:
+        _refuse(word, f"{around[-1].file}:{line}")
+    return around[-1]
+
+
+def _of(code: Any) -> list[Written]:
+    import ast
+    import inspect
+    import textwrap
+
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError, IndexError):
+        # Without a source, as of what `exec` makes, there is nothing to look at.
+        return []
+    ast.increment_lineno(tree, max(first, 1) - 1)
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.With)]
+    return [_written(code.co_filename, block) for block in sorted(blocks, key=lambda b: b.lineno)]
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement or an expression is made of, but for functions in it."""
+    import ast
+
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield child
+
+
+def _exits(node: ast.AST, in_loop: bool) -> Iterator[tuple[Any, str]]:
+    """What leaves a statement."""
+    import ast
+
+    for child in _own(node):
+        if isinstance(child, ast.Return):
+            yield child, "return"
+        elif isinstance(child, (ast.Break, ast.Continue)) and not in_loop:
+            yield child, type(child).__name__.lower()
+        elif isinstance(child, (ast.For, ast.While)):
+            for part in (child.body, child.orelse):
+                for stmt in part:
+                    yield from _exits(ast.Module([stmt], []), in_loop or part is child.body)
+        else:
+            yield from _exits(child, in_loop)
+
+
+def _refuse(word: str, place: str) -> None:
+    instead = "return what `where` chooses, or set a value in the block and return that behind it"
+    if word != "return":
+        instead = "a loop of the program is left by `break_loop` and `continue_loop`"
+    raise ValueError(
+        f"`{word}` in a block ({place}) would leave out what stands behind it, whether the block runs or not: {instead}"
+    )
+
+
+def _written(file: str, block: ast.With) -> Written:
+    bound: dict[str, int] = {}
+    carried = set()
+    read = set()
+    for name, line, is_read in (use for stmt in block.body for use in _uses(stmt)):
+        if is_read:
+            read.add(name)
+        elif name not in bound:
+            bound[name] = line
+            carried |= {name} & read
+    exits = [(word, node.lineno) for node, word in _exits(block, False)]
+    return Written(file, block.lineno, block.body[0].lineno, bound, frozenset(carried), exits)
+
+
+def _uses(node: ast.AST) -> Iterator[tuple[str, int, bool]]:
+    """The names in a statement in the order in which they are read and bound, and whether it is the former."""
+    import ast
+
+    if isinstance(node, ast.Name):
+        yield node.id, node.lineno, isinstance(node.ctx, ast.Load)
+    elif isinstance(node, ast.AugAssign):
+        if isinstance(node.target, ast.Name):
+            yield node.target.id, node.lineno, True
+        yield from _uses(node.value)
+        yield from _uses(node.target)
+    else:
+        # What is assigned is computed first.
+        last = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        children = list(_own(node))
+        for child in [c for c in children if c not in last] + [c for c in children if c in last]:
+            yield from _uses(child)
+
+
+class Names:
+    """The tensors that names stand for where a block begins."""
+
+    def __init__(self, block: Written, frame: Any, scopes: list[Scope]) -> None:
+        self._block, self._frame = block, frame
+        *self._around, self._scope = scopes
+        values = frame.f_locals
+        self._before = {name: values[name] for name in block.bound if self._is_there(values.get(name))}
+
+    def _is_there(self, value: Any) -> bool:
+        """Whether it is a tensor of the program whose value is known here: not one of a block that has ended."""
+        made = value._made if type(value) is Tensor else None
+        return made is not None and all(scope in self._around for scope in made.scopes)
+
+    def end(self) -> None:
+        """Refuses to read, behind the block, what a name has been bound to in it.
+
+        Raises:
+            ValueError: If a turn of a loop reads what the one before would have bound.
+        """
+        values, self._frame = self._frame.f_locals, None
+        for name, old in self._before.items():
+            new = values.get(name)
+            if type(new) is not Tensor or new is old or new._made is None or self._scope not in new._made.scopes:
+                continue
+            message = (
+                f"`{name}` is bound to another tensor in a block ({self._block.file}:{self._block.bound[name]}), and "
+                f"what it was stays as it was: write `{name}.val = ...`"
+            )
+            if self._scope.is_loop and name in self._block.carried:
+                raise ValueError(message)
+            new.__class__ = _rebound(message)
+
+
+def _rebound(message: str) -> type[Tensor]:
+    def refuse(_: Tensor) -> Any:
+        raise ValueError(message)
+
+    return type("Tensor", (Tensor,), {"__slots__": (), "_native": property(refuse)})

@@ -1,0 +1,236 @@
+"""What a trace does not see of blocks: how they are left, and names that are bound in them; turns of all bounds and steps."""
+
+import contextlib
+
+import aerogel as ti
+import numpy as np
+import pytest
+from aerogel.tensor import programs as p
+
+t = ti.tensor
+
+
+@pytest.fixture(autouse=True)
+def started():
+    ti.init(arch=ti.cpu, log_level="error")
+
+
+def bound_in_a_branch(s):
+    x = p.const(3)
+    with p.if_cond(s > 0):
+        x = x + 4
+    return x
+
+
+def bound_at_points(s):
+    x = s * 2
+    with p.if_cond(x > 0):
+        x += 4
+    return x
+
+
+def bound_in_turns(s):
+    x = p.const(0)
+    with p.loop(5):
+        x += 1
+    return s
+
+
+def bound_behind_what_reads(s):
+    x, total = p.const(0), p.const(0)
+    with p.loop(5):
+        y = x * 2
+        x = y + 1
+        total.val = total + x
+    return total + s
+
+
+def bound_in_a_block_of_a_block(s):
+    x = p.const(0)
+    with p.loop(5) as k:
+        y = k * 2
+        with p.if_cond(y > 2):
+            y = y * 2
+        x.val = x + y
+    return x + s
+
+
+@pytest.mark.parametrize(
+    "function",
+    [bound_in_a_branch, bound_at_points, bound_in_turns, bound_behind_what_reads, bound_in_a_block_of_a_block],
+)
+def test_a_name_that_a_block_binds_to_another_tensor_is_not_read_behind_it(function):
+    name = "y" if function is bound_in_a_block_of_a_block else "x"
+    made = p.program(lambda: function(p.input([] if function is not bound_at_points else [-1], ti.i32)))
+    given = 1 if function is not bound_at_points else [1, -2]
+    with pytest.raises(ValueError, match=rf"`{name}` is bound to another tensor in a block \(.*:\d+\).*`{name}.val = "):
+        made(given)
+
+
+def test_names_that_blocks_use_for_themselves():
+    @p.program
+    def made():
+        s, total = p.input([], ti.i32), p.const(0)
+        y = s * 2
+        with p.loop(5) as k:
+            y = k * 2
+            total.val = total + y
+        for _ in range(2):
+            with p.loop(5) as k:
+                z = k * 2
+                with p.if_cond(z > 2):
+                    z = z * 2
+                    total.val = total + z
+            last = total + 1
+        with p.if_cond(s > 0):
+            only = s + 1
+            only = only * 2
+        return total, last, only
+
+    assert [out.item() for out in made(1)] == [20 + 36 + 36, 93, 4]
+
+
+def test_blocks_by_other_names_are_left_at_their_end():
+    def by_else():
+        with p.if_cond(p.const(1.0) > 0):
+            for _ in range(2):
+                pass
+            else:
+                return 1.0
+        return 0.0
+
+    def by_name():
+        block = p.if_cond(p.const(1.0) > 0)
+        with block:
+            return p.const(1.0)
+
+    def by_alias():
+        where = p.if_cond
+        with where(p.const(1.0) > 0):
+            return p.const(1.0)
+
+    def broken():
+        for _ in range(3):
+            with p.if_cond(p.const(1.0) > 0):
+                for _ in range(2):
+                    pass
+                else:
+                    break
+        return p.const(1.0)
+
+    for function in (by_else, by_name, by_alias, broken):
+        with pytest.raises(ValueError, match="in a block .* would leave out what stands behind it"):
+            p.program(function)()
+
+
+def test_blocks_of_others_are_left_as_they_like():
+    class Mine:
+        loop = if_cond = staticmethod(contextlib.nullcontext)
+
+    def two():
+        with Mine.loop(), Mine.if_cond():
+            return 2.0
+
+    @p.program
+    def made():
+        x = p.const(0.0)
+        with p.loop(3):
+            x.val = x + two()
+        return x
+
+    assert made().item() == 6
+
+
+def counted(lo, hi, step, dtype):
+    first, last = np.asarray(lo), np.asarray(hi)
+
+    @p.program
+    def made():
+        a, b = p.input([-1], dtype), p.input([-1], dtype)
+        turns = p.buffer(a.shape, ti.i32)
+        with p.loop(a, b, step):
+            turns.val = turns + 1
+        return turns
+
+    kind = {ti.i32: np.int32, ti.i64: np.int64}[dtype]
+    return made(first.astype(kind), last.astype(kind)).tolist()
+
+
+@pytest.mark.parametrize(
+    "lo, hi, step, dtype",
+    [
+        ([2**31 - 3, 0], [2**31 - 1, 10], 1, ti.i32),
+        ([0, 2_000_000_000], [2_000_000_000, 2_100_000_000], 100_000_000, ti.i32),
+        ([-2_000_000_000], [2_000_000_000], 100_000_000, ti.i32),
+        ([2**31 - 1, 0], [-(2**31) + 1, 3], 1, ti.i32),
+        ([2**31 - 1, 5], [-(2**31), 0], -(2**30), ti.i32),
+        ([0, 7], [10, 7], 2**31, ti.i32),
+        ([2**63 - 4, 0], [2**63 - 1, 10], 1, ti.i64),
+        ([-(2**63), 1], [2**63 - 1, 0], 2**61, ti.i64),
+    ],
+)
+def test_turns_at_the_ends_of_a_type(lo, hi, step, dtype):
+    assert counted(lo, hi, step, dtype) == [len(range(a, b, step)) for a, b in zip(lo, hi)]
+
+
+def test_more_turns_than_are_counted():
+    with pytest.raises(OverflowError, match="a loop of 4294967294 turns"):
+        counted([-(2**31) + 1], [2**31 - 1], 1, ti.i32)
+    with pytest.raises(OverflowError, match="a loop of 18446744073709551615 turns"):
+        counted([-(2**63)], [2**63 - 1], 1, ti.i64)
+
+    @p.program
+    def made():
+        n, x = p.input([], ti.u64), p.const(0)
+        with p.loop(0, n, 2**30):
+            x.val = x + 1
+        return x
+
+    assert made(np.uint64(2**32)).item() == 4
+    with pytest.raises(OverflowError, match="a loop up to 9223372036854775813: bounds are of `i64`"):
+        made(np.uint64(2**63 + 5))
+
+
+@pytest.mark.parametrize("step", [0, 1.5, "2", None])
+def test_what_is_no_step(step):
+    with pytest.raises(ValueError, match="a loop's step is a whole number other than zero"):
+        counted([0], [3], step, ti.i32)
+
+
+def test_a_step_of_numpy_s():
+    assert counted([0], [5], np.int64(2), ti.i32) == [3]
+
+
+@pytest.mark.parametrize("dtype", [ti.i16, ti.i32, ti.u32, ti.i64, ti.u64])
+def test_loops_of_one_of_many(dtype):
+    def one(n):
+        turns = p.const(0)
+        with p.loop(n) as k:
+            turns.val = turns + k.astype(ti.i32) + 1
+        return turns
+
+    made = p.program(lambda: ti.vmap(one)(p.input([-1], dtype)))
+    assert made(t.asarray([1, 2, 0, 3], dtype=dtype)).tolist() == [1, 3, 0, 6]
+
+
+@pytest.mark.parametrize("function", [t.max, t.argmin, t.min, lambda x: t.pad(x, 1, mode="edge")])
+def test_what_asks_for_elements_of_one_of_many(function):
+    made = p.program(lambda: ti.vmap(function)(p.input([-1, -1], ti.f32)))
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    expected = [function(t.asarray(row)).numpy() for row in x]
+    assert np.array_equal(made(x).numpy(), np.stack(expected))
+
+
+def test_a_window_in_a_branch_that_does_not_run():
+    @p.program
+    def made():
+        x, w, c = p.input([-1], ti.f32), p.input([3], ti.f32), p.input([], ti.f32)
+        out = p.const(0.0)
+        with p.if_cond(c > 0):
+            out.val = t.accum("i+k; k => i", x, w).sum()
+        return out
+
+    w = np.ones(3, np.float32)
+    assert made(np.ones(4, np.float32), w, 1.0).item() == 6 and made(np.ones(1, np.float32), w, 0.0).item() == 0
+    with pytest.raises(ValueError, match="fewer than the window of 3"):
+        made(np.ones(1, np.float32), w, 1.0)
