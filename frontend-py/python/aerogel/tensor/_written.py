@@ -142,7 +142,8 @@ class Names:
     """The tensors that names stand for where a block begins."""
 
     def __init__(self, block: Written, frame: Any, scopes: list[Scope]) -> None:
-        self._block, self._frame = block, frame
+        self._block = block
+        self._frame: Any = frame
         *self._around, self._scope = scopes
         values = frame.f_locals
         self._before = {name: values[name] for name in block.bound if self._is_there(values.get(name))}
