@@ -9,7 +9,6 @@ use indexmap::{IndexMap, IndexSet};
 use crate::expr::{Expr, ExprDef};
 use crate::passes::{self, Kept, Options, Touched};
 use crate::plan::Plan;
-use crate::print::dim_key;
 use crate::program::{Buffer, Dim, DimDef, Library, Program, Role, Stmt};
 
 /// What the passes made of a program, in words.
@@ -180,13 +179,8 @@ impl Program {
         match *self.dim_def(dim) {
             DimDef::Const(n) => n.to_string(),
             DimDef::Input(buffer, axis) => format!("{}.shape[{axis}]", name(self, buffer)),
-            DimDef::Value(e) | DimDef::Number(e) => number(self, e, MOST_NESTED),
+            DimDef::Value(e) | DimDef::Number(e) => number(self, e, &mut { MOST_PARTS }),
         }
-    }
-
-    /// An extent in words that are the same in each program whose inputs and numbers are the same.
-    pub fn dim_key(&self, dim: Dim) -> String {
-        dim_key(self, dim)
     }
 }
 
@@ -210,15 +204,16 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
     )
 }
 
-/// So deep a number is written out: one that each is made of twice doubles with each of them.
-const MOST_NESTED: u32 = 6;
+/// Of so many parts a number is written out: one that each is made of twice doubles with each of them.
+const MOST_PARTS: u32 = 50;
 
 /// A number that follows from extents, as Python has it.
-fn number(program: &Program, e: Expr, most: u32) -> String {
-    let Some(most) = most.checked_sub(1) else {
+fn number(program: &Program, e: Expr, left: &mut u32) -> String {
+    let Some(less) = left.checked_sub(1) else {
         return "..".to_owned();
     };
-    let text = |e: Expr| number(program, e, most);
+    *left = less;
+    let mut text = |e: Expr| number(program, e, left);
     match program.exprs[e] {
         ExprDef::Const(value) => value.to_string(),
         ExprDef::Extent(d) => match *program.dim_def(d) {

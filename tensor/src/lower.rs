@@ -14,7 +14,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::bounds;
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store, Var};
+use crate::program::{Buffer, Dim, DimDef, For, Program, Role, Stmt, Store, Var};
 
 /// A kernel, and what to hand to it: first the buffers, then the scalars.
 #[derive(Clone, Debug)]
@@ -460,7 +460,10 @@ impl Lower<'_, '_> {
                     }
                     match outside {
                         Outside::Clamp => clamped(&mut self.b),
-                        _ => self.b.binary(BinaryOp::Mod, i, extent),
+                        _ => match self.turned(e, dim) {
+                            Some(turned) => turned,
+                            None => self.b.binary(BinaryOp::Mod, i, extent),
+                        },
                     }
                 }
                 Outside::Zero | Outside::Error => {
@@ -494,21 +497,13 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An index of an axis, moved and turned round the end, without a division at each point.
-    fn turned(&mut self, moved: Expr, extent: Expr) -> Option<Value> {
+    /// An index of an axis, moved and turned round the end of an extent as long, without a division at each point.
+    fn turned(&mut self, moved: Expr, dim: Dim) -> Option<Value> {
         let exprs = &self.program.exprs;
         let ExprDef::Binary(BinaryOp::Add, at, by) = exprs[moved] else {
             return None;
         };
-        let ExprDef::Axis(k) = exprs[at] else {
-            return None;
-        };
-        let dim = self.domain[k as usize];
-        let is_own = match exprs[extent] {
-            ExprDef::Extent(of) => of == dim,
-            ExprDef::Const(n) => self.program.const_dim(dim).map(i128::from) == Some(n.as_i128()),
-            _ => false,
-        };
+        let is_own = matches!(exprs[at], ExprDef::Axis(k) if self.domain[k as usize] == dim);
         let is_same_everywhere = match exprs[by] {
             ExprDef::Const(_) => true,
             ExprDef::Var(var, _) => !self.vars.contains_key(&var),
@@ -517,13 +512,27 @@ impl Lower<'_, '_> {
         if !is_own || !is_same_everywhere {
             return None;
         }
-        let [at, by, extent] = [at, by, extent].map(|e| self.expr(e));
+        let [at, by] = [at, by].map(|e| self.expr(e));
+        let extent = self.extent(dim);
         let by = self.b.binary(BinaryOp::Mod, by, extent);
         let first = self.b.binary(BinaryOp::Sub, extent, by);
         let is_before = self.b.compare(CompareOp::Lt, at, first);
         let before = self.b.binary(BinaryOp::Add, at, by);
         let around = self.b.binary(BinaryOp::Sub, at, first);
         Some(self.b.select(is_before, before, around))
+    }
+
+    /// The extent that an expression is.
+    fn dim_of(&self, e: Expr) -> Option<Dim> {
+        match self.program.exprs[e] {
+            ExprDef::Extent(dim) => Some(dim),
+            ExprDef::Const(n) => {
+                let n = u64::try_from(n.as_i128()).ok()?;
+                let at = self.program.dims.get_index_of(&DimDef::Const(n))?;
+                Some(Dim::from_u32(at as u32))
+            }
+            _ => None,
+        }
     }
 
     /// Whether an index is an axis of the domain as long as the buffer's, or a constant inside it.
@@ -582,16 +591,13 @@ impl Lower<'_, '_> {
                 let x = self.expr(x);
                 self.b.unary(op, x)
             }
-            ExprDef::Binary(BinaryOp::Mod, lhs, rhs) => match self.turned(lhs, rhs) {
-                Some(value) => value,
-                None => {
-                    let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
-                    self.b.binary(BinaryOp::Mod, lhs, rhs)
-                }
-            },
             ExprDef::Binary(op, lhs, rhs) => {
-                let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
-                self.b.binary(op, lhs, rhs)
+                let dim = self.dim_of(rhs).filter(|_| op == BinaryOp::Mod);
+                let turned = dim.and_then(|dim| self.turned(lhs, dim));
+                turned.unwrap_or_else(|| {
+                    let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
+                    self.b.binary(op, lhs, rhs)
+                })
             }
             ExprDef::Compare(op, lhs, rhs) => {
                 let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];

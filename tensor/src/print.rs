@@ -23,6 +23,39 @@ impl fmt::Display for Program {
     }
 }
 
+impl Program {
+    /// An extent in words that are the same in each program in which it is: inputs by number, and all that it is computed by
+    /// once.
+    pub fn dim_key(&self, dim: Dim) -> String {
+        let program = self;
+        let mut named: IndexMap<Expr, usize> = IndexMap::new();
+        let of_dim = |dim: Dim, named: &IndexMap<Expr, usize>| match program.dim_def(dim) {
+            DimDef::Const(n) => n.to_string(),
+            DimDef::Input(buffer, axis) => {
+                let number = program.inputs().position(|b| b == *buffer);
+                format!("input {number:?}, axis {axis}")
+            }
+            DimDef::Value(e) => format!("%{}", named[e]),
+            DimDef::Number(e) => format!("number %{}", named[e]),
+        };
+        let mut out = String::new();
+        for e in in_extents(program, [dim], |_| false) {
+            let text = match &program.exprs[e] {
+                ExprDef::Extent(dim) => of_dim(*dim, &named),
+                // Operands are before it.
+                def => {
+                    let def = def.map_operands(|x| Expr::from_u32(named[&x] as u32));
+                    format!("{def:?}")
+                }
+            };
+            let _ = writeln!(out, "{text}");
+            let number = named.len();
+            named.insert(e, number);
+        }
+        out + &of_dim(dim, &named)
+    }
+}
+
 fn names(buffers: &[Buffer]) -> String {
     let names = buffers.iter().map(Buffer::to_string);
     names.collect::<Vec<_>>().join(", ")
@@ -56,36 +89,6 @@ fn in_extents(
         }
     }
     found
-}
-
-/// An extent in words that are the same in each program in which it is: inputs by number, and all that it is computed by
-/// once.
-pub(crate) fn dim_key(program: &Program, dim: Dim) -> String {
-    let mut named: IndexMap<Expr, usize> = IndexMap::new();
-    let of_dim = |dim: Dim, named: &IndexMap<Expr, usize>| match program.dim_def(dim) {
-        DimDef::Const(n) => n.to_string(),
-        DimDef::Input(buffer, axis) => {
-            let number = program.inputs().position(|b| b == *buffer);
-            format!("input {number:?}, axis {axis}")
-        }
-        DimDef::Value(e) => format!("%{}", named[e]),
-        DimDef::Number(e) => format!("number %{}", named[e]),
-    };
-    let mut out = String::new();
-    for e in in_extents(program, [dim], |_| false) {
-        let text = match &program.exprs[e] {
-            ExprDef::Extent(dim) => of_dim(*dim, &named),
-            // Operands are before it.
-            def => {
-                let def = def.map_operands(|x| Expr::from_u32(named[&x] as u32));
-                format!("{def:?}")
-            }
-        };
-        let _ = writeln!(out, "{text}");
-        let number = named.len();
-        named.insert(e, number);
-    }
-    out + &of_dim(dim, &named)
 }
 
 /// What extents are computed by more than once: written out each time, it would double from one to the next.

@@ -470,3 +470,23 @@ def test_loops_over_other_extents_are_compiled_a_few_times(name):
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
     # Two for their numbers, one for all others, and where extents are equal to others by chance.
     assert _native.tensor_counts()[3] - made <= 8, name
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (3, 4), (2, 1, 5)])
+def test_what_is_turned_round_by_any_number(shape):
+    """The index is turned without a division: the same at every shift, by the axis's end, and of fixed and unknown extents."""
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for shift in (0, 1, -1, 4, 5, -7, 2**31 - 1, -(2**31) + 1):
+        for axis in range(len(shape)):
+            expected = np.roll(x, shift, axis)
+
+            def made(n, axis=axis, shift=shift):
+                given = ti.tensor.programs.input([n] * len(shape) if n else list(shape), ti.f32)
+                i = given.index(axis)
+                key = [given.index(k) for k in range(len(shape))]
+                key[axis] = i - shift % max(shape[axis], 1)
+                return ti.tensor.roll(given, shift, axis), given.outside("wrap")[tuple(key)]
+
+            for n in (-1, 0):
+                rolled, wrapped = ti.tensor.programs.program(lambda n=n, made=made: made(n))(x)
+                assert np.array_equal(rolled.numpy(), expected) and np.array_equal(wrapped.numpy(), expected)

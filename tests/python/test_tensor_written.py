@@ -55,6 +55,93 @@ def bound_in_a_block_of_a_block(s):
     return x + s
 
 
+def bound_from_a_number(s):
+    x = 1.0
+    with p.if_cond(s > 5):
+        x = s * 2.0
+    return x + 1
+
+
+def bound_from_a_number_in_turns(s):
+    x = 0
+    with p.loop(5):
+        x = x + s
+    return s
+
+
+def bound_from_an_array(s):
+    x = np.zeros(2)
+    with p.loop(5):
+        x = x + s
+    return s
+
+
+def bound_from_an_extent(s):
+    x = p.input([-1], ti.i32).shape[0]
+    with p.loop(5):
+        x = x * 2
+    return s
+
+
+def bound_of_complex_numbers(s):
+    x = t.fft.fft(s * t.ones(4))
+    with p.if_cond(s > 0):
+        x = x * 2
+    return x.imag
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        bound_from_a_number,
+        bound_from_a_number_in_turns,
+        bound_from_an_array,
+        bound_from_an_extent,
+        bound_of_complex_numbers,
+    ],
+)
+def test_a_name_of_any_value_is_not_bound_to_what_a_block_makes(function):
+    with pytest.raises(ValueError, match=r"`x` is bound to another tensor in a block \(.*:\d+\).*`x.val = "):
+        p.program(lambda: function(p.input([], ti.i32))).compile()
+
+
+def test_names_of_python_s_own_loops():
+    @p.program
+    def made():
+        s, total = p.input([], ti.i32), p.const(0)
+        for v in (s, s + 1):
+            total.val = total + v
+        with p.loop(3) as k:
+            for v in (s * k, s + k):
+                total.val = total + v
+            total.val = total + sum(v * 2 for v in (s, k))
+        return total
+
+    assert made(1).item() == 3 + (0 + 1 + 1 + 2 + 2 + 3) + 2 * (3 + 3)
+
+
+def test_loops_between_large_numbers_of_python_s():
+    @p.program
+    def made():
+        turns, total = p.const(0), p.const(0, ti.i64)
+        for bounds in ((2**33, 2**33 + 5), (2**40, 0, -(2**39)), (-(2**63), -(2**63) + 1)):
+            with p.loop(*bounds) as k:
+                turns.val = turns + 1
+                total.val = total + k % 7
+        return turns, total
+
+    given = [*range(2**33, 2**33 + 5), 2**40, 2**39, -(2**63)]
+    assert [out.item() for out in made()] == [len(given), sum(k % 7 for k in given)]
+
+    def beyond(*bounds):
+        with p.loop(*bounds):
+            p.const(0)
+
+    for bounds in ((2**63,), (-(2**63) - 1, 0)):
+        with pytest.raises(OverflowError, match="bounds are of `i64`"):
+            p.program(lambda bounds=bounds: beyond(*bounds))()
+
+
 @pytest.mark.parametrize(
     "function",
     [bound_in_a_branch, bound_at_points, bound_in_turns, bound_behind_what_reads, bound_in_a_block_of_a_block],

@@ -135,11 +135,6 @@ impl Recording {
         self.program.dim_text(dim)
     }
 
-    /// An extent in words that are the same in each program whose inputs and numbers are the same.
-    pub fn dim_key(&self, dim: Dim) -> String {
-        self.program.dim_key(dim)
-    }
-
     /// Extents for messages.
     pub fn shape_text(&self, shape: &[Dim]) -> String {
         let extents = shape.iter().map(|&d| self.dim_text(d));

@@ -6,7 +6,9 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import ALL
-from aerogel.tensor._tensor import Tensor, asarray, constant
+from aerogel.tensor._elementwise import minimum
+from aerogel.tensor._searching import where
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number
 
 if TYPE_CHECKING:
     from aerogel.tensor._trace import Trace
@@ -28,10 +30,7 @@ class Turns:
     """
 
     def __init__(self, trace: Trace, begin: Any, end: Any, step: int) -> None:
-        from aerogel.tensor._elementwise import minimum
-        from aerogel.tensor._searching import where
-
-        lo, hi = _bound(trace, begin), _bound(trace, end)
+        lo, hi = (_bound(trace, bound) for bound in (begin, end))
         if trace.divides_integers:
             lo, hi = (x.astype(_I32) if x.dtype.is_float else x for x in (lo, hi))
         elif lo.dtype.is_float or hi.dtype.is_float:
@@ -43,6 +42,9 @@ class Turns:
             step = 0
         if step == 0:
             raise ValueError("a loop's step is a whole number other than zero, known when the program is traced")
+        n_known = max(-((begin - end) // step), 0) if is_number(begin) and is_number(end) else 0
+        if n_known > _MOST:
+            raise OverflowError(f"a loop up to {end}: its {n_known} turns are counted by `i32`")
         self._from: Tensor | None = None
         self._count: Tensor | None = None
         self.first, self.last, self.step = lo, hi, step
@@ -64,7 +66,7 @@ class Turns:
         if 0 not in count._native.shape:
             most = Tensor(count._native.reduce("max", None, False))
             # A function of one of many is none of the host, who counts the turns of all.
-            if not any(scope.is_map for scope in trace.scopes):
+            if not trace.is_of_many:
                 trace.watch(_look, "loop", most)
             self.last = minimum(most, _MOST).astype(_I32)
         if per_point:
@@ -92,12 +94,14 @@ def _look_wide(bound: Tensor, where: Any = None) -> None:
 def _bound(trace: Trace, value: Any) -> Tensor:
     """A bound of a loop, in ``i32`` or, if its type has other numbers, in ``i64``."""
     if isinstance(value, int) and not hasattr(value, "dtype"):
-        if not -(2**31) <= value <= _MOST:
-            raise OverflowError(f"a loop up to {value}: its turns are counted by `i32`")
-        return constant(value, _I32)
+        if not -(2**63) <= value < 2**63:
+            raise OverflowError(f"a loop up to {value}: bounds are of `i64`")
+        return constant(value, _I32 if -(2**31) <= value <= _MOST else _I64)
     value = asarray(value)
     if value.dtype.is_float:
         return value
-    if value.dtype is _U64 and 0 not in value._native.shape and not any(scope.is_map for scope in trace.scopes):
-        trace.watch(_look_wide, "loop", Tensor(value._native.reduce("max", None, False)))
+    if value.dtype is _U64:
+        if 0 not in value._native.shape and not trace.is_of_many:
+            trace.watch(_look_wide, "loop", Tensor(value._native.reduce("max", None, False)))
+        value = minimum(value, 2**63 - 1)
     return value.astype(_I64 if value.dtype in _WIDE else _I32)

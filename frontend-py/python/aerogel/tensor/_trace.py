@@ -143,6 +143,11 @@ class Trace:
 
     # Where statements are.
 
+    @property
+    def is_of_many(self) -> bool:
+        """Whether a function of one of many is traced."""
+        return any(scope.is_map for scope in self.scopes)
+
     def mask(self) -> Any:
         """Where the statement at hand is done, if not everywhere."""
         parts: list[Any] = []
@@ -428,7 +433,7 @@ class Trace:
 
     def watch(self, function: Callable[..., None], name: str, value: Tensor) -> None:
         """Calls a function with a value, and with where it is at hand, when the program gets there."""
-        if any(scope.is_map for scope in self.scopes):
+        if self.is_of_many:
             raise ValueError(f"`vmap`: the function calls `{name}`, which has no rule for many")
         mask = self.mask()
         natives = [value._native, *([] if mask is None else [mask])]
@@ -449,7 +454,7 @@ class Trace:
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
         """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
         called = f"kernel `{kernel.__name__}`"
-        if any(scope.is_map for scope in self.scopes):
+        if self.is_of_many:
             raise ValueError(f"`vmap`: the function calls {called}")
         if self.mask() is not None:
             raise RuntimeError(

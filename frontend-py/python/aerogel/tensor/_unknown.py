@@ -46,10 +46,9 @@ def least(n: Any, m: Any) -> Any:
 
 def at_least(n: Any, count: int, message: str) -> None:
     """Asks, when the program runs, an extent for so many elements; ``{}`` in the message is how many there are."""
-    scopes = tracing.program.scopes
     # Of one of many it is the same of all.
-    if not scopes or any(scope.is_map for scope in scopes):
-        tracing.trace.ask_at_least(_extent(n), count, message)
+    if not tracing.program.scopes or tracing.program.is_of_many:
+        tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)
         return
 
     # A block may not run, and what it asks for is asked in it.
@@ -57,8 +56,4 @@ def at_least(n: Any, count: int, message: str) -> None:
         if extent.item() < count and (where is None or where.numpy().any()):
             raise ValueError(message.format(extent.item()))
 
-    tracing.program.watch(look, "at_least", n if isinstance(n, Tensor) else tracing.program.shape((n,))[0])
-
-
-def _extent(n: Any) -> Any:
-    return tracing.program.extents([n])[0] if isinstance(n, (Tensor, int)) else n
+    tracing.program.watch(look, "at_least", n)

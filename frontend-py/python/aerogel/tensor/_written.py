@@ -6,14 +6,17 @@ results other than those that the text says.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aerogel.tensor._tensor import Tensor
+from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._tensor import Tensor, is_number
 
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from aerogel.tensor._blocks import Scope
 
@@ -55,10 +58,6 @@ def at(frame: Any) -> Written | None:
 
 
 def _of(code: Any) -> list[Written]:
-    import ast
-    import inspect
-    import textwrap
-
     try:
         lines, first = inspect.getsourcelines(code)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -70,30 +69,23 @@ def _of(code: Any) -> list[Written]:
     return [_written(code.co_filename, block) for block in sorted(blocks, key=lambda b: b.lineno)]
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """What a statement or an expression is made of, but for functions in it."""
-    import ast
-
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield child
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def _exits(node: ast.AST, in_loop: bool) -> Iterator[tuple[Any, str]]:
-    """What leaves a statement."""
-    import ast
-
-    for child in _own(node):
-        if isinstance(child, ast.Return):
-            yield child, "return"
-        elif isinstance(child, (ast.Break, ast.Continue)) and not in_loop:
-            yield child, type(child).__name__.lower()
-        elif isinstance(child, (ast.For, ast.While)):
-            for part in (child.body, child.orelse):
-                for stmt in part:
-                    yield from _exits(ast.Module([stmt], []), in_loop or part is child.body)
-        else:
-            yield from _exits(child, in_loop)
+def _exits(nodes: Iterable[ast.AST], in_loop: bool) -> Iterator[tuple[str, int]]:
+    """What leaves the block of some statements, and in which lines."""
+    for node in nodes:
+        if isinstance(node, ast.Return):
+            yield "return", node.lineno
+        elif isinstance(node, (ast.Break, ast.Continue)):
+            if not in_loop:
+                yield type(node).__name__.lower(), node.lineno
+        elif isinstance(node, (ast.For, ast.While)):
+            yield from _exits(node.body, True)
+            yield from _exits(node.orelse, in_loop)
+        elif not isinstance(node, _FUNCTIONS):
+            yield from _exits(ast.iter_child_nodes(node), in_loop)
 
 
 def _refuse(word: str, place: str) -> None:
@@ -115,26 +107,25 @@ def _written(file: str, block: ast.With) -> Written:
         elif name not in bound:
             bound[name] = line
             carried |= {name} & read
-    exits = [(word, node.lineno) for node, word in _exits(block, False)]
+    exits = list(_exits(block.body, False))
     return Written(file, block.lineno, block.body[0].lineno, bound, frozenset(carried), exits)
 
 
 def _uses(node: ast.AST) -> Iterator[tuple[str, int, bool]]:
     """The names in a statement in the order in which they are read and bound, and whether it is the former."""
-    import ast
-
     if isinstance(node, ast.Name):
         yield node.id, node.lineno, isinstance(node.ctx, ast.Load)
-    elif isinstance(node, ast.AugAssign):
-        if isinstance(node.target, ast.Name):
+    elif isinstance(node, _COMPREHENSIONS):
+        uses = [use for child in ast.iter_child_nodes(node) for use in _uses(child)]
+        own = {name for name, _, is_read in uses if not is_read}
+        yield from (use for use in uses if use[0] not in own)
+    elif not isinstance(node, _FUNCTIONS):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id, node.lineno, True
-        yield from _uses(node.value)
-        yield from _uses(node.target)
-    else:
-        # What is assigned is computed first.
-        last = getattr(node, "targets", None) or [getattr(node, "target", None)]
-        children = list(_own(node))
-        for child in [c for c in children if c not in last] + [c for c in children if c in last]:
+        children = list(ast.iter_child_nodes(node))
+        # What is bound is computed first: `value`, or what a `for` goes through.
+        computed = [getattr(node, field, None) for field in ("value", "iter")]
+        for child in sorted(children, key=lambda c: c not in computed):
             yield from _uses(child)
 
 
@@ -149,9 +140,11 @@ class Names:
         self._before = {name: values[name] for name in block.bound if self._is_there(values.get(name))}
 
     def _is_there(self, value: Any) -> bool:
-        """Whether it is a tensor of the program whose value is known here: not one of a block that has ended."""
-        made = value._made if type(value) is Tensor else None
-        return made is not None and all(scope in self._around for scope in made.scopes)
+        """Whether it is a number, or a tensor whose value is known here: not one of a block that has ended."""
+        if is_number(value) or hasattr(value, "__array_interface__"):
+            return True
+        planes = _planes(value)
+        return bool(planes) and all(scope in self._around for plane in planes for scope in plane._made.scopes)
 
     def end(self) -> None:
         """Refuses to read, behind the block, what a name has been bound to in it.
@@ -162,15 +155,24 @@ class Names:
         values, self._frame = self._frame.f_locals, None
         for name, old in self._before.items():
             new = values.get(name)
-            if type(new) is not Tensor or new is old or new._made is None or self._scope not in new._made.scopes:
+            planes = [] if new is old else [p for p in _planes(new) if self._scope in p._made.scopes]
+            if not planes:
                 continue
+            before = "" if _planes(old) else f"`{name} = const(...)` before the block, and "
             message = (
                 f"`{name}` is bound to another tensor in a block ({self._block.file}:{self._block.bound[name]}), and "
-                f"what it was stays as it was: write `{name}.val = ...`"
+                f"what it was stays as it was: write {before}`{name}.val = ...`"
             )
             if self._scope.is_loop and name in self._block.carried:
                 raise ValueError(message)
-            new.__class__ = _rebound(message)
+            for plane in planes:
+                plane.__class__ = _rebound(message)
+
+
+def _planes(value: Any) -> list[Tensor]:
+    """The tensors of a program that a value is made of: of complex numbers two."""
+    parts = [value.real, value.imag] if isinstance(value, ComplexTensor) else [value]
+    return [part for part in parts if isinstance(part, Tensor) and part._made is not None]
 
 
 def _rebound(message: str) -> type[Tensor]:

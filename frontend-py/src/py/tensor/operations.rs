@@ -474,9 +474,11 @@ impl NativeTensor {
             }
         };
         self.op(&[], |r, x, _| {
-            let (before, behind): (Vec<_>, Vec<_>) = widths.into_iter().unzip();
-            let (before, behind) = (dims(r, &before), dims(r, &behind));
-            let widths: Vec<_> = before.into_iter().zip(behind).collect();
+            let widths = widths.into_iter().map(|(before, behind)| {
+                let both = dims(r, &[before, behind]);
+                (both[0], both[1])
+            });
+            let widths: Vec<_> = widths.collect();
             r.pad(x, &widths, margin)
         })
     }

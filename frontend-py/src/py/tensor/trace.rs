@@ -377,9 +377,9 @@ impl NativeTrace {
         Ok(true)
     }
 
-    /// An extent in words.
+    /// An extent in words that are the same in each trace in which it is.
     fn dim_key(&self, dim: &NativeDim) -> String {
-        lock(self.recording()).dim_key(dim.dim)
+        lock(self.recording()).program.dim_key(dim.dim)
     }
 
     /// The extent of this trace that is the same as one of another trace of the same function.
