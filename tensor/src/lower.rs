@@ -526,7 +526,7 @@ impl Lower<'_, '_> {
     fn dim_of(&self, e: Expr) -> Option<Dim> {
         match self.program.exprs[e] {
             ExprDef::Extent(dim) => Some(dim),
-            ExprDef::Const(n) => {
+            ExprDef::Const(n) if n.ty() == ScalarType::I32 => {
                 let n = u64::try_from(n.as_i128()).ok()?;
                 let at = self.program.dims.get_index_of(&DimDef::Const(n))?;
                 Some(Dim::from_u32(at as u32))
@@ -592,7 +592,7 @@ impl Lower<'_, '_> {
                 self.b.unary(op, x)
             }
             ExprDef::Binary(op, lhs, rhs) => {
-                let dim = self.dim_of(rhs).filter(|_| op == BinaryOp::Mod);
+                let dim = (op == BinaryOp::Mod).then(|| self.dim_of(rhs)).flatten();
                 let turned = dim.and_then(|dim| self.turned(lhs, dim));
                 turned.unwrap_or_else(|| {
                     let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
