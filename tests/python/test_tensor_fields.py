@@ -523,11 +523,44 @@ def test_a_tape_does_not_take_what_it_does_not_record():
     @p.program
     def double():
         (i,) = p.indices(x)
-        x[i] = x[i] * 2
+        x[i] = i * 2.0
 
     double()
     with pytest.raises(RuntimeError, match="is not recorded"), ti.ad.Tape(loss):
         double()
+
+
+@pytest.mark.parametrize("source", ["field", "vectors", "array"])
+def test_no_tensor_loses_a_derivative_without_a_word(source):
+    loss = ti.field(ti.f32, shape=(), needs_grad=True)
+    x = {
+        "field": lambda: ti.field(ti.f32, shape=4, needs_grad=True),
+        "vectors": lambda: ti.Vector.field(2, ti.f32, shape=4, needs_grad=True),
+        "array": lambda: ti.ndarray(ti.f32, shape=4, needs_grad=True),
+    }[source]()
+    ways = [lambda: ti.tensor.asarray(x) * 2, lambda: ti.tensor.asarray(x, copy=True)]
+    if source != "array":
+        ways += [p.program(lambda: ti.tensor.asarray(x)), p.program(lambda: x[p.indices(x)[0]])]
+    for way in ways:
+        way()
+        with pytest.raises(RuntimeError, match="is a constant, and a tape would lose the gradient"), ti.ad.Tape(loss):
+            way()
+
+
+def test_forward_mode_loses_no_tangent_without_a_word():
+    x, loss = (ti.field(ti.f32, shape=n, needs_dual=True) for n in (4, ()))
+    with pytest.raises(RuntimeError, match="would lose the tangent"), ti.ad.FwdMode(loss=loss, param=x, seed=[1] * 4):
+        ti.tensor.asarray(x)
+
+
+def test_a_tape_lets_constants_become_tensors():
+    x, loss = ti.field(ti.f32, shape=4), ti.field(ti.f32, shape=(), needs_grad=True)
+    y = ti.field(ti.f32, shape=4, needs_grad=True)
+    x.fill(3)
+    with ti.ad.Tape(loss):
+        assert (ti.tensor.asarray(x) * 2).tolist() == [6] * 4
+        assert p.program(lambda: ti.tensor.sum(x))().item() == 12
+        assert ti.tensor.asarray(y.to_numpy()).tolist() == [0] * 4
 
 
 def test_programs_see_what_fields_hold_when_they_run():

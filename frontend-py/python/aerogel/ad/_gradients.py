@@ -143,6 +143,26 @@ def expect_differentiable(target: Any, kind: str, what: str) -> None:
         )
 
 
+def expect_constant(target: Any, what: str) -> None:
+    """That what is made of a field or an array loses no derivative that a tape or forward mode computes.
+
+    Args:
+        target: The field or array.
+        what: How messages begin, as in "a tensor of".
+    """
+    recorder = _recorder.current()
+    if not isinstance(recorder, _recorder.Recorder) or recorder.constant or recorder.replaced_within:
+        return
+    kind = "grad" if derivative_of(target, "grad") is not None else "dual"
+    if derivative_of(target, kind) is None:
+        return
+    raise AerogelRuntimeError(
+        f"{what} {name_of(target)} is a constant, and {recorder.called} would lose the "
+        f"{'gradient' if kind == 'grad' else 'tangent'}: compute with its elements in a kernel, or, where no derivative is "
+        "meant to pass, make the tensor before, or of `to_numpy()`"
+    )
+
+
 def gradient_of(target: Any, kind: str = "grad") -> Any:
     """The gradient of a field or an array; of a tensor, made if it is not there."""
     if is_tensor(target) and target.grad is None:

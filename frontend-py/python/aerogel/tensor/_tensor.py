@@ -393,16 +393,27 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         if tracing.program is not None:
             out = tracing.program.all_of(obj)
             return out if dtype is None else out.astype(dtype)
+        expect_constant(obj)
         field: Any = obj
         obj = field.to_numpy()
     if is_number(obj):
         return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
+    if isinstance(obj, _native.NativeNdarray):
+        expect_constant(obj)
     if isinstance(obj, _native.NativeNdarray) and not copy:
         out = Tensor(_native.NativeTensor.of_ndarray(obj))
         return out if dtype is None else out.astype(dtype)
     if copy is False:
         raise ValueError("only a ti.ndarray becomes a tensor without being copied")
     return inside(_of_numpy(obj, dtype))
+
+
+def expect_constant(source: Any) -> None:
+    """That no tape and no forward mode would lose the derivative of a field or an array of which a tensor is made."""
+    if _native.recorder() is not None and tracing.program is None:
+        from aerogel.ad._gradients import expect_constant
+
+        expect_constant(source, "a tensor of")
 
 
 def inside(x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from aerogel._dtypes import ALL, dtype_of
 from aerogel.errors import AerogelAssertionError
 from aerogel.tensor import _types, _written
 from aerogel.tensor._complex import ComplexTensor
-from aerogel.tensor._tensor import Tensor, asarray, constant, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, tracing
 from aerogel.tensor._trace import Trace, here
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class Program:
                         f"input {n} of `{self.__name__}`: axis {axis} takes {known} elements, not {extent}"
                     )
             given.append(tensor._native)
+        for field in trace.fields_read:
+            expect_constant(field)
         arguments = iter(given)
         every = [next(arguments) if own is None else own for own in trace.given]
         planes = iter([self._result(r) for r in native.run(every)])
