@@ -34,6 +34,7 @@ impl Recording {
                                 op,
                                 shapes: shapes.iter().map(|s| self.shape_text(s)).collect(),
                                 sides: Box::new(sides),
+                                roles: Vec::new(),
                             });
                         }
                     }

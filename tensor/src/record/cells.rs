@@ -380,7 +380,8 @@ impl Recording {
             let mut operands = index.to_vec();
             operands.push(value);
             operands.extend(mask);
-            let (domain, elements) = self.stretched("x[key] = value", &operands)?;
+            let stretched = self.stretched("x[key] = value", &operands);
+            let (domain, elements) = stretched.map_err(|e| e.of_store(index.len()))?;
             let rank = self.rank(field);
             let (at, own) = self.field_index(field, index, cells, &elements);
             let holder = |r: &Self, b: Buffer| r.program.holder(b);

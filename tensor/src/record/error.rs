@@ -4,6 +4,8 @@ use std::fmt;
 
 use aerogel_base::ScalarType;
 
+const BLOCK: &str = "the condition of the block";
+
 /// Why an operation cannot be recorded. Nothing was recorded then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
@@ -15,6 +17,8 @@ pub enum RecordError {
         shapes: Vec<String>,
         /// Which axis, of which operand (counted from 0), and its extent; twice.
         sides: Box<[(usize, usize, String); 2]>,
+        /// What each operand is called, if not by its number.
+        roles: Vec<String>,
     },
     /// An axis that there is not.
     Axis {
@@ -40,15 +44,46 @@ pub enum RecordError {
     Value(String),
 }
 
+impl RecordError {
+    /// What an operand is called in messages.
+    pub fn role(&self, operand: usize) -> String {
+        match self {
+            Self::Extents { roles, .. } if operand < roles.len() => roles[operand].clone(),
+            _ => format!("operand {operand}"),
+        }
+    }
+
+    /// The same of a store: its operands are indices, the value, and where it is done.
+    pub(super) fn of_store(self, n_indices: usize) -> Self {
+        let indices = (0..n_indices).map(|k| format!("index {k}"));
+        self.with_roles(indices.chain(["the value", BLOCK].map(str::to_owned)))
+    }
+
+    /// The same of `x.val = value`: its operands are the memory, the value, and where it is done.
+    pub(super) fn of_setting(self) -> Self {
+        self.with_roles(["the memory", "the value", BLOCK].map(str::to_owned))
+    }
+
+    fn with_roles(mut self, named: impl IntoIterator<Item = String>) -> Self {
+        if let Self::Extents { roles, .. } = &mut self {
+            roles.extend(named);
+        }
+        self
+    }
+}
+
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Extents { op, shapes, sides } => {
+            Self::Extents {
+                op, shapes, sides, ..
+            } => {
                 let [(axis, operand, extent), (axis2, operand2, extent2)] = &**sides;
+                let [role, role2] = [*operand, *operand2].map(|operand| self.role(operand));
                 write!(
                     f,
-                    "`{op}`: axis {axis} of operand {operand} has {extent} elements, axis {axis2} of operand {operand2} \
-                     has {extent2}; the shapes are {}",
+                    "`{op}`: axis {axis} of {role} has {extent} elements, axis {axis2} of {role2} has {extent2}; the \
+                     shapes are {}",
                     shapes.join(" and ")
                 )
             }

@@ -129,6 +129,7 @@ impl Recording {
                 op: op.to_owned(),
                 shapes: vec![r.shape_text(shape), r.shape_text(&other)],
                 sides: Box::new([(at, 0, text(shape)), (at, operand, text(&other))]),
+                roles: Vec::new(),
             }
         };
         if other.len() != shape.len() {

@@ -45,6 +45,7 @@ impl Recording {
                     (n_a - 1, 0, self.dim_text(k)),
                     (n_b.saturating_sub(2), 1, self.dim_text(k2)),
                 ]),
+                roles: Vec::new(),
             });
         }
         let batch = self.broadcast(

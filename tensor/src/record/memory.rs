@@ -38,7 +38,8 @@ impl Recording {
             self.shape(value),
             mask.map_or(Vec::new(), |m| self.shape(m)),
         ];
-        let to = self.broadcast("x.val = value", &shapes)?;
+        let to = self.broadcast("x.val = value", &shapes);
+        let to = to.map_err(RecordError::of_setting)?;
         if to.len() != shape.len() {
             let (from, to) = (self.shape_text(&to), self.shape_text(&shape));
             return Err(RecordError::Value(format!(
@@ -182,7 +183,8 @@ impl Recording {
         outside: Outside,
     ) -> Recorded<(Vec<Dim>, Store, Option<Expr>)> {
         let rank = self.rank(target);
-        let (domain, elements) = self.stretched(&stored_by(accum), operands)?;
+        let stretched = self.stretched(&stored_by(accum), operands);
+        let (domain, elements) = stretched.map_err(|e| e.of_store(rank))?;
         let mut at: Vec<Expr> = Vec::new();
         let extents = self.shape(target);
         for (&e, dim) in elements[..rank].iter().zip(extents) {

@@ -158,8 +158,8 @@ def expect_constant(target: Any, what: str) -> None:
         return
     raise AerogelRuntimeError(
         f"{what} {name_of(target)} is a constant, and {recorder.called} would lose the "
-        f"{'gradient' if kind == 'grad' else 'tangent'}: compute with its elements in a kernel, or, where no derivative is "
-        "meant to pass, make the tensor before, or of `to_numpy()`"
+        f"{'gradient' if kind == 'grad' else 'tangent'}: compute with its elements in a kernel, or, where no "
+        "derivative is meant to pass, make the tensor before, or of `to_numpy()`"
     )
 
 

@@ -33,6 +33,15 @@ def _device(device: Any) -> None:
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
 
 
+def _type(dtype: Any, called: str) -> Any:
+    """A type of elements, or nothing for the default; another extent in its place is an error in the user's words."""
+    if isinstance(dtype, int) and not isinstance(dtype, bool):
+        raise TypeError(
+            f"`{called}` takes its extents in one tuple, as in `{called}((2, 3))`, and then a type, not {dtype}"
+        )
+    return dtype
+
+
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere.
 
@@ -60,12 +69,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> 
 
 def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros."""
-    return full(shape, 0, dtype=dtype or _types.default_float(), device=device)
+    return full(shape, 0, dtype=_type(dtype, "zeros") or _types.default_float(), device=device)
 
 
 def ones(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones."""
-    return full(shape, 1, dtype=dtype or _types.default_float(), device=device)
+    return full(shape, 1, dtype=_type(dtype, "ones") or _types.default_float(), device=device)
 
 
 empty = zeros

@@ -81,7 +81,13 @@ class Tensor(Methods):
     def shape(self) -> tuple[Any, ...]:
         """The extent of each axis; in a program that is traced, numbers of the program where they are not known."""
         shape = self._native.shape
-        return shape if tracing.program is None else tracing.program.shape(shape)
+        if tracing.program is not None:
+            return tracing.program.shape(shape)
+        if any(not isinstance(n, int) for n in shape):
+            raise AerogelRuntimeError(
+                "a tensor of a program has extents while that runs: take those of what it returns"
+            )
+        return shape
 
     @property
     def ndim(self) -> int:
@@ -193,8 +199,8 @@ class Tensor(Methods):
         return xp
 
     def __repr__(self) -> str:
-        if not self.is_numbers or self._native.is_one_of_many():
-            return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
+        if not (self.is_numbers and self._native.is_outside) or self._native.is_one_of_many():
+            return f"<tensor of shape {self._native.shape_text()}, dtype={self.dtype}>"
         import numpy as np
 
         text = np.array2string(self._as_numpy_has_them()._view(), separator=", ", prefix="tensor(")

@@ -22,7 +22,7 @@ from aerogel._dtypes import ALL, dtype_of
 from aerogel.errors import AerogelAssertionError
 from aerogel.tensor import _types, _written
 from aerogel.tensor._complex import ComplexTensor
-from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, is_number, tracing
 from aerogel.tensor._trace import Trace, here
 
 if TYPE_CHECKING:
@@ -226,7 +226,9 @@ def buffer(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def const(value: Any, dtype: Any = None) -> Tensor:
-    """A value that may be set."""
+    """A value that may be set: of a number, a list, an array or another tensor."""
+    if not is_number(value):
+        return asarray(value, dtype, copy=True)
     kind = dtype_of(dtype) if dtype is not None else _types.of_number(value, None)
     return constant(value, kind)
 

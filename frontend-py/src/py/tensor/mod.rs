@@ -177,7 +177,7 @@ fn raised_at(e: RecordError, places: &[Place]) -> PyErr {
         for (_, operand, _) in &**sides {
             let place = Python::attach(|py| places::named(py, places[*operand]));
             if let Some(place) = place {
-                text += &format!("; operand {operand} is made in {place}");
+                text += &format!("; {} is made in {place}", e.role(*operand));
             }
         }
     }

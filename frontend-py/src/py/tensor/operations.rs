@@ -209,6 +209,15 @@ impl NativeTensor {
         }
     }
 
+    /// The extents, for messages.
+    fn shape_text(&self, py: Python<'_>) -> PyResult<String> {
+        let Home::Program(recording, buffer) = &self.home else {
+            return Ok(self.shape(py)?.repr()?.to_string());
+        };
+        let r = lock(recording);
+        Ok(r.shape_text(&r.shape(*buffer)))
+    }
+
     fn unary(&self, name: &str) -> PyResult<Self> {
         self.point_op(name, &[], |r, x, _| r.unary(name, x))
     }

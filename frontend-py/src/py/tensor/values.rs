@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::ended::Traced;
 use super::{Home, NativeTensor, SESSION, lock, made_for, note};
-use crate::py::{error, program, signals};
+use crate::py::{error, program, recorder, signals};
 
 fn failed(py: Python<'_>, e: LazyError) -> PyErr {
     match e {
@@ -49,13 +49,19 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
     }
 }
 
+const RETURN_IT: &str = "a tensor of a program has numbers while that runs: let the program return it, and take what it returns";
+
 impl NativeTensor {
     pub(crate) fn computed(&self, py: Python<'_>) -> PyResult<Operand> {
         let Home::Lazy(slot) = self.home else {
             return Err(error::runtime(
                 py,
-                "a tensor of a program has no numbers while the program is traced, so no `if`, `while`, `range` and `float` \
-                 takes it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it",
+                if recorder::traced(py)?.is_none() {
+                    RETURN_IT
+                } else {
+                    "a tensor of a program has no numbers while the program is traced, so no `if`, `while`, `range` and `float` \
+                 takes it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it"
+                },
             ));
         };
         if let Some(value) = lock(&SESSION).value(slot) {
