@@ -4,17 +4,18 @@
 //! met, and what lies in trees fields of the module; variables that the host set and extents become scalar arguments. A buffer without axes
 //! is an array of one element.
 
+mod places;
+
+use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{AssertKind, ScalarType};
 use aerogel_ir::{
-    Arg, BinaryOp, Builder, CompareOp, FieldData, FieldId, Function, LoopAttrs, Module, NodeRef,
-    Op, ParamData, ParamType, TreeId, Type, Value,
+    Arg, BinaryOp, Builder, FieldData, Function, LoopAttrs, Module, NodeRef, Op, ParamData,
+    ParamType, TreeId, Type, Value,
 };
 use indexmap::{IndexMap, IndexSet};
 
-use crate::bounds;
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, DimDef, For, Program, Role, Stmt, Store, Var};
+use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store, Var};
 
 /// A kernel, and what to hand to it: first the buffers, then the scalars.
 #[derive(Clone, Debug)]
@@ -389,162 +390,6 @@ impl Lower<'_, '_> {
             Some(inside) => {
                 self.b.if_(inside, &[], write, |_| {});
             }
-        }
-    }
-
-    /// An element's storage, at indices inside the extents, and whether it is meant at all.
-    fn place(
-        &mut self,
-        buffer: Buffer,
-        index: &[Expr],
-        outside: Outside,
-        stored: bool,
-    ) -> (Op, Option<Value>) {
-        let (mut indices, inside) = self.indices(buffer, index, outside, stored);
-        if let Some(number) = self.names.fields.get_index_of(&buffer) {
-            let field = FieldId::from_u32(number as u32);
-            return (Op::FieldAt { field, indices }, inside);
-        }
-        if indices.is_empty() {
-            indices.push(self.b.i32(0));
-        }
-        let array = self.array(buffer);
-        (Op::ArrayAt { array, indices }, inside)
-    }
-
-    fn array(&self, buffer: Buffer) -> Arg {
-        let number = self.names.buffers.get_index_of(&buffer);
-        Arg::from_u32(number.expect("it is named") as u32)
-    }
-
-    /// The extent of a buffer along an axis.
-    fn extent_of(&mut self, buffer: Buffer, axis: usize) -> Value {
-        if self.names.fields.contains(&buffer) {
-            return self.extent(self.program.buffers[buffer].shape[axis]);
-        }
-        let array = self.array(buffer);
-        let axis = axis as u32;
-        self.b.value(Op::ArrayShape { array, axis }, Type::I32)
-    }
-
-    fn indices(
-        &mut self,
-        buffer: Buffer,
-        index: &[Expr],
-        outside: Outside,
-        stored: bool,
-    ) -> (Vec<Value>, Option<Value>) {
-        let mut inside: Option<Value> = None;
-        let mut indices = Vec::new();
-        for (axis, &e) in index.iter().enumerate() {
-            let i = self.expr(e);
-            if outside == Outside::Never || self.is_inside(buffer, axis, e) {
-                indices.push(i);
-                continue;
-            }
-            let extent = self.extent_of(buffer, axis);
-            let (zero, one) = (self.b.i32(0), self.b.i32(1));
-            let last = self.b.binary(BinaryOp::Sub, extent, one);
-            let clamped = |b: &mut Builder<'_>| {
-                let low = b.binary(BinaryOp::Min, i, last);
-                b.binary(BinaryOp::Max, low, zero)
-            };
-            let index = match outside {
-                Outside::Never => i,
-                Outside::Clamp | Outside::Wrap => {
-                    let dim = self.program.buffers[buffer].shape[axis];
-                    if self.program.const_dim(dim).is_none_or(|n| n == 0) {
-                        // Of nothing, no element is nearest.
-                        let some = self.b.compare(CompareOp::Gt, extent, zero);
-                        inside = Some(self.both(inside, some));
-                    }
-                    match outside {
-                        Outside::Clamp => clamped(&mut self.b),
-                        _ => match self.turned(e, dim) {
-                            Some(turned) => turned,
-                            None => self.b.binary(BinaryOp::Mod, i, extent),
-                        },
-                    }
-                }
-                Outside::Zero | Outside::Error => {
-                    let low = self.b.compare(CompareOp::Ge, i, zero);
-                    let high = self.b.compare(CompareOp::Lt, i, extent);
-                    let both = self.b.binary(BinaryOp::And, low, high);
-                    if outside == Outside::Error {
-                        let name = &self.program.buffers[buffer].name;
-                        self.b.effect(Op::Assert {
-                            cond: both,
-                            kind: AssertKind::Bounds,
-                            template: bounds::template(name, axis, stored),
-                            args: vec![i, extent],
-                        });
-                        i
-                    } else {
-                        inside = Some(self.both(inside, both));
-                        clamped(&mut self.b)
-                    }
-                }
-            };
-            indices.push(index);
-        }
-        (indices, inside)
-    }
-
-    fn both(&mut self, before: Option<Value>, cond: Value) -> Value {
-        match before {
-            Some(before) => self.b.binary(BinaryOp::And, before, cond),
-            None => cond,
-        }
-    }
-
-    /// An index of an axis, moved and turned round the end of an extent as long, without a division at each point.
-    fn turned(&mut self, moved: Expr, dim: Dim) -> Option<Value> {
-        let exprs = &self.program.exprs;
-        let ExprDef::Binary(BinaryOp::Add, at, by) = exprs[moved] else {
-            return None;
-        };
-        let is_own = matches!(exprs[at], ExprDef::Axis(k) if self.domain[k as usize] == dim);
-        let is_same_everywhere = match exprs[by] {
-            ExprDef::Const(_) => true,
-            ExprDef::Var(var, _) => !self.vars.contains_key(&var),
-            _ => false,
-        };
-        if !is_own || !is_same_everywhere {
-            return None;
-        }
-        let [at, by] = [at, by].map(|e| self.expr(e));
-        let extent = self.extent(dim);
-        let by = self.b.binary(BinaryOp::Mod, by, extent);
-        let first = self.b.binary(BinaryOp::Sub, extent, by);
-        let is_before = self.b.compare(CompareOp::Lt, at, first);
-        let before = self.b.binary(BinaryOp::Add, at, by);
-        let around = self.b.binary(BinaryOp::Sub, at, first);
-        Some(self.b.select(is_before, before, around))
-    }
-
-    /// The extent that an expression is.
-    fn dim_of(&self, e: Expr) -> Option<Dim> {
-        match self.program.exprs[e] {
-            ExprDef::Extent(dim) => Some(dim),
-            ExprDef::Const(n) if n.ty() == ScalarType::I32 => {
-                let n = u64::try_from(n.as_i128()).ok()?;
-                let at = self.program.dims.get_index_of(&DimDef::Const(n))?;
-                Some(Dim::from_u32(at as u32))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether an index is an axis of the domain as long as the buffer's, or a constant inside it.
-    fn is_inside(&self, buffer: Buffer, axis: usize, e: Expr) -> bool {
-        let dim = self.program.buffers[buffer].shape[axis];
-        match &self.program.exprs[e] {
-            ExprDef::Axis(k) => self.domain[*k as usize] == dim,
-            ExprDef::Const(value) => self
-                .program
-                .const_dim(dim)
-                .is_some_and(|n| (0..i128::from(n)).contains(&value.as_i128())),
-            _ => false,
         }
     }
 

@@ -213,6 +213,7 @@ fn compile_unit(
         groups: llvm.get_global_metadata("aerogel.groups"),
         loops: llvm.get_global_metadata("aerogel.loops"),
         vectors: llvm.get_global_metadata("aerogel.vectors"),
+        scalars: llvm.get_global_metadata("aerogel.scalars"),
         narrow: llvm.get_global_metadata("aerogel.narrow"),
         rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
@@ -239,8 +240,8 @@ fn uses_remainders(module: &Module) -> bool {
     funcs.any(|func| func.insts.values().any(|inst| is_one(func, &inst.op)))
 }
 
-/// A module of the given functions, with an access group and loop marks for each task (of which the second asks for vectors, and
-/// the third for short ones), and a mark for each `for`.
+/// A module of the given functions, with an access group and loop marks for each task (of which the second asks for vectors, the
+/// third for none, and the fourth for short ones), and a mark for each `for`.
 /// LLVM's C interface cannot make distinct nodes, but its parser can.
 fn skeleton<'ctx>(
     ctx: &'ctx Context,
@@ -256,12 +257,18 @@ fn skeleton<'ctx>(
         next - 1
     };
     let (mut groups, mut loops, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut narrow, mut rolled) = (Vec::new(), Vec::new());
+    let (mut scalars, mut narrow, mut rolled) = (Vec::new(), Vec::new(), Vec::new());
     let short = node(&mut text, &|_| {
         format!("!{{!\"llvm.loop.vectorize.width\", i32 {FEW_LANES}}}")
     });
     let enable = node(&mut text, &|_| {
         "!{!\"llvm.loop.vectorize.enable\", i1 true}".to_owned()
+    });
+    let none = node(&mut text, &|_| {
+        "!{!\"llvm.loop.vectorize.width\", i32 1}".to_owned()
+    });
+    let keep = node(&mut text, &|_| {
+        "!{!\"llvm.loop.unroll.disable\"}".to_owned()
     });
     for _ in 0..n_tasks {
         let group = node(&mut text, &|_| "distinct !{}".to_owned());
@@ -275,13 +282,13 @@ fn skeleton<'ctx>(
         vectors.push(node(&mut text, &|n| {
             format!("distinct !{{!{n}, !{parallel}, !{enable}}}")
         }));
+        scalars.push(node(&mut text, &|n| {
+            format!("distinct !{{!{n}, !{none}, !{keep}}}")
+        }));
         narrow.push(node(&mut text, &|n| {
             format!("distinct !{{!{n}, !{parallel}, !{short}}}")
         }));
     }
-    let keep = node(&mut text, &|_| {
-        "!{!\"llvm.loop.unroll.disable\"}".to_owned()
-    });
     for _ in 0..n_loops {
         rolled.push(node(&mut text, &|n| format!("distinct !{{!{n}, !{keep}}}")));
     }
@@ -289,6 +296,7 @@ fn skeleton<'ctx>(
         ("groups", groups),
         ("loops", loops),
         ("vectors", vectors),
+        ("scalars", scalars),
         ("narrow", narrow),
         ("rolled", rolled),
     ];

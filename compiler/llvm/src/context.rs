@@ -20,6 +20,7 @@ use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue}
 
 use crate::builder::{Builder, Opcode, Val, basic};
 use crate::control::Loop;
+use crate::interior::Outcome;
 use crate::math::{Arith, FAST};
 use crate::places::Changed;
 use crate::sites::Sites;
@@ -54,6 +55,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) loops: Vec<MetadataValue<'ctx>>,
     /// The same, asking for vectors even where LLVM's guess is against them.
     pub(crate) vectors: Vec<MetadataValue<'ctx>>,
+    /// The same, asking for no vectors: the loop is short.
+    pub(crate) scalars: Vec<MetadataValue<'ctx>>,
     /// The same, asking for vectors of few lanes.
     pub(crate) narrow: Vec<MetadataValue<'ctx>>,
     /// Marks for loops that are not to be unrolled, one for each `for`.
@@ -88,6 +91,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) exact: SecondaryMap<Inst, bool>,
     pub(crate) entry: BasicBlock<'ctx>,
     pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
+    /// What is known beforehand, in the inside of a row.
+    pub(crate) outcomes: LookupMap<Value, Outcome>,
     pub(crate) loops: Vec<Loop<'ctx>>,
     pub(crate) task: Option<TaskState<'ctx>>,
     /// What is known of the counters of loops.
@@ -177,6 +182,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             },
             entry,
             values: SecondaryMap::new(),
+            outcomes: LookupMap::default(),
             loops: Vec::new(),
             task: None,
             ranges: Ranges::default(),

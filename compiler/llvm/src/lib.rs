@@ -13,6 +13,7 @@ mod device_code;
 mod diagnostics;
 mod elementwise;
 mod grid;
+mod interior;
 pub mod jit;
 mod lanes;
 mod lower;

@@ -43,6 +43,11 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Fma { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. } => {
+                let known = result.and_then(|result| self.outcomes.get(&result));
+                if let Some(&outcome) = known {
+                    self.values[result.expect("it has an outcome")] = Some(self.outcome(outcome));
+                    return;
+                }
                 let flags = self.flags_of(inst, self.flags);
                 let fast = std::mem::replace(&mut self.flags, flags);
                 let made = self.elementwise(inst);

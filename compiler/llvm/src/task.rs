@@ -25,6 +25,7 @@ use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::control::Loop;
+use crate::interior::Interior;
 use crate::lanes;
 use crate::places::Changed;
 use crate::sums::Version;
@@ -41,6 +42,8 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) random: bool,
     /// The number that tells this task's random numbers from those of others.
     pub(crate) stream: u64,
+    /// `[lo, hi)` of the last axis.
+    pub(crate) row: Option<[Value; 2]>,
     /// `[lo, hi)` of each axis, as `i64`.
     pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
     /// The part of the linearised space to walk.
@@ -145,6 +148,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         serial,
         random,
         stream: stream(kernel, task),
+        row: yielded.last_chunk().copied(),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
         part: part_of_space,
         is_looped: false,
@@ -565,6 +569,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.
     pub(crate) fn row(&mut self, row: &Row<'ctx>, serial: bool) -> BasicBlock<'ctx> {
+        let bounds = self.task.as_ref().and_then(|task| task.row);
+        let interior = bounds
+            .filter(|_| !serial)
+            .and_then(|bounds| Interior::of(self.func, row.body, bounds));
+        match interior {
+            Some(interior) => self.row_in_parts(row, interior),
+            None => self.stretch(row, serial, false),
+        }
+    }
+
+    /// Runs the body for neighbouring indices, at least one. Gives the block behind it.
+    pub(crate) fn stretch(
+        &mut self,
+        row: &Row<'ctx>,
+        serial: bool,
+        is_short: bool,
+    ) -> BasicBlock<'ctx> {
         let [again, next, done] = ["row", "next", "row_done"].map(|n| self.b.block(self.llvm, n));
         let before = self.b.current();
         self.b.br(again);
@@ -598,10 +619,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let many = self.cx.lanes.is_some_and(|lanes| lanes > FEW_LANES);
             let env = &self.module.env;
             let narrow = many && lanes::far_reads(self.func, env, row.body) > FAR_READS;
-            let marks = if narrow {
-                &self.cx.narrow
-            } else {
-                &self.cx.loops
+            let marks = match (is_short, narrow) {
+                (true, _) => &self.cx.scalars,
+                (false, true) => &self.cx.narrow,
+                (false, false) => &self.cx.loops,
             };
             self.b.mark(back, "llvm.loop", marks[row.number]);
         }

@@ -1,0 +1,463 @@
+//! The inside of a row: the indices at which each comparison with a number that is the same all along has one outcome.
+//!
+//! A stencil asks at each point whether a neighbour lies beyond an edge, as in `x[select(i < 1, i + last, i - 1)]` and
+//! `x[min(i + 1, last)]`. LLVM sees indices that may jump anywhere, and reads each element by itself; but they jump only at
+//! the ends of the row. So a row is run in three parts, of which the edges share their code:
+//!
+//! ```text
+//! for i in lo .. first { body }
+//! for i in first .. last { body, where `i < 1` is false and `min(i + 1, last)` is `i + 1` }
+//! for i in last .. hi { body }
+//! ```
+//!
+//! This is index set splitting (Griebl, Feautrier, Lengauer, International Journal of Parallel Programming 28, 2000) for the
+//! one part that matters. Where it lies is computed as the row begins, so that the numbers need not be known any earlier:
+//! which side of a number is taken for the inside is a guess, and costs time at most.
+
+mod emit;
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::trips::iterations_within;
+use aerogel_ir::{Arg, BinaryOp, CompareOp, Function, Inst, Op, Region, Value, walk};
+
+/// A row that is shorter is all edge.
+const SHORTEST: i64 = 32;
+/// An edge of so many indices is run one after the other.
+const NARROW: i64 = 64;
+/// A body of more instructions takes too long to compile twice.
+const LARGEST: usize = 1000;
+
+/// A number that is the same all along a row: a constant, and values that are added or (`true`) taken away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) constant: i64,
+    pub(crate) terms: Vec<(Value, bool)>,
+}
+
+impl Sum {
+    fn plus(mut self, other: &Self, is_less: bool) -> Self {
+        self.constant += if is_less {
+            -other.constant
+        } else {
+            other.constant
+        };
+        let terms = other.terms.iter();
+        self.terms
+            .extend(terms.map(|&(value, less)| (value, less != is_less)));
+        self
+    }
+
+    fn and(mut self, constant: i64) -> Self {
+        self.constant += constant;
+        self
+    }
+}
+
+/// What a value is in the inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Truth(bool),
+    Is(Value),
+}
+
+/// Where the inside of a row lies, and what is known there.
+pub(crate) struct Interior {
+    pub(crate) outcomes: LookupMap<Value, Outcome>,
+    /// No index is below any of these.
+    pub(crate) from: Vec<Sum>,
+    /// All indices are below these.
+    pub(crate) below: Vec<Sum>,
+    /// Whether the edges are so narrow that nothing is lost if their indices come one after the other.
+    pub(crate) has_narrow_edges: bool,
+}
+
+/// The side of a number on which the inside lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// From the number on.
+    From,
+    Below,
+}
+
+/// What may be known in the inside.
+struct Fact {
+    value: Value,
+    outcome: Outcome,
+    side: Side,
+    at: Sum,
+    /// How far the index is moved that is compared.
+    moved: Sum,
+    is_narrow: bool,
+    /// Whether it decides where memory is, or what is done.
+    decides: bool,
+}
+
+/// Something that has the same value wherever it is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Arg(Arg),
+    Shape(Arg, u32),
+    Value(Value),
+}
+
+struct Search<'a> {
+    func: &'a Function,
+    /// What is defined in the body.
+    inside: SecondaryMap<Value, bool>,
+    /// What decides where memory is, or what is done.
+    decides: SecondaryMap<Value, bool>,
+    /// Indices: how far each is moved.
+    moved: LookupMap<Value, Sum>,
+    truths: LookupMap<Value, bool>,
+    /// Where the row begins and ends.
+    ends: [(Option<Base>, i64); 2],
+    facts: Vec<Fact>,
+    /// Sums that have to be numbers of 32 bits for the indices to be what they seem.
+    exact: Vec<Sum>,
+}
+
+impl Interior {
+    /// The inside of the rows of a body, whose last axis has these bounds; nothing if it would be no faster there.
+    pub(crate) fn of(func: &Function, body: Region, bounds: [Value; 2]) -> Option<Self> {
+        let &counter = func.regions[body].params.last()?;
+        if func.elem(counter) != ScalarType::I32 || iterations_within(func, body) != Some(0) {
+            return None;
+        }
+        let (inside, n_insts) = defined(func, body);
+        let ends = bounds.map(|end| base(func, end));
+        if n_insts > LARGEST || matches!(ends, [(None, lo), (None, hi)] if hi - lo < SHORTEST) {
+            return None;
+        }
+        let mut search = Search {
+            func,
+            decides: deciding(func, body, &inside),
+            inside,
+            moved: LookupMap::default(),
+            truths: LookupMap::default(),
+            ends,
+            facts: Vec::new(),
+            exact: Vec::new(),
+        };
+        search.moved.insert(counter, Sum::default());
+        search.region(body);
+        search.finish()
+    }
+}
+
+impl Search<'_> {
+    fn region(&mut self, region: Region) {
+        let func = self.func;
+        for &inst in &func.regions[region].insts {
+            match func[inst] {
+                Op::If {
+                    then, otherwise, ..
+                } => {
+                    self.region(then);
+                    self.region(otherwise);
+                }
+                _ => self.inst(inst),
+            }
+        }
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let func = self.func;
+        let &[result] = &func.insts[inst].results[..] else {
+            return;
+        };
+        match func[inst] {
+            Op::Binary { op, lhs, rhs } => self.binary(result, op, [lhs, rhs]),
+            Op::Compare { op, lhs, rhs } => self.compare(result, op, [lhs, rhs]),
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } => {
+                let Some(&truth) = self.truths.get(&cond) else {
+                    return;
+                };
+                let chosen = if truth { on_true } else { on_false };
+                if let Some(moved) = self.moved.get(&chosen).cloned() {
+                    self.moved.insert(result, moved);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A number that is the same all along the row.
+    fn same(&self, value: Value) -> Option<Sum> {
+        if self.func.ty(value).scalar() != Some(ScalarType::I32) {
+            return None;
+        }
+        if let Some(constant) = self.func.as_const(value) {
+            let constant = constant.as_i128() as i64;
+            return Some(Sum::default().and(constant));
+        }
+        let terms = vec![(value, false)];
+        (!self.inside[value]).then_some(Sum { constant: 0, terms })
+    }
+
+    fn binary(&mut self, result: Value, op: BinaryOp, [lhs, rhs]: [Value; 2]) {
+        if op == BinaryOp::And {
+            let truths = [lhs, rhs].map(|x| self.truths.get(&x).copied());
+            match truths {
+                [Some(true), Some(true)] => drop(self.truths.insert(result, true)),
+                [Some(false), _] | [_, Some(false)] => drop(self.truths.insert(result, false)),
+                _ => {}
+            }
+            return;
+        }
+        let (moved, other, is_swapped) = match (self.moved.get(&lhs), self.moved.get(&rhs)) {
+            (Some(moved), None) => (moved.clone(), rhs, false),
+            (None, Some(moved)) => (moved.clone(), lhs, true),
+            _ => return,
+        };
+        let Some(same) = self.same(other) else {
+            return;
+        };
+        let index = if is_swapped { rhs } else { lhs };
+        match op {
+            BinaryOp::Add => self.moves(result, moved.plus(&same, false)),
+            BinaryOp::Sub if !is_swapped => self.moves(result, moved.plus(&same, true)),
+            BinaryOp::Min | BinaryOp::Max if self.decides[result] => {
+                let turn = same.plus(&moved, true);
+                let (side, is_narrow) = self.side(&turn);
+                // The index is the smaller one up to where both are equal.
+                let is_index = (op == BinaryOp::Min) == (side == Side::Below);
+                let at = turn.and(i64::from(side == Side::Below));
+                if is_index {
+                    self.moved.insert(result, moved.clone());
+                }
+                self.facts.push(Fact {
+                    value: result,
+                    outcome: Outcome::Is(if is_index { index } else { other }),
+                    side,
+                    at,
+                    moved,
+                    is_narrow,
+                    decides: true,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// An index that is moved, without running over the ends of its type.
+    fn moves(&mut self, result: Value, by: Sum) {
+        self.exact.push(by.clone());
+        self.moved.insert(result, by);
+    }
+
+    fn compare(&mut self, result: Value, op: CompareOp, [lhs, rhs]: [Value; 2]) {
+        let (moved, other, op) = match (self.moved.get(&lhs), self.moved.get(&rhs)) {
+            (Some(moved), None) => (moved.clone(), rhs, op),
+            (None, Some(moved)) => (moved.clone(), lhs, swapped(op)),
+            _ => return,
+        };
+        let Some(same) = self.same(other) else {
+            return;
+        };
+        // Where the index is what it is compared with.
+        let turn = same.plus(&moved, true);
+        let (side, is_narrow) = self.side(&turn);
+        let (truth, behind) = match op {
+            CompareOp::Lt => (side == Side::Below, false),
+            CompareOp::Ge => (side == Side::From, false),
+            CompareOp::Le => (side == Side::Below, true),
+            CompareOp::Gt => (side == Side::From, true),
+            CompareOp::Eq => (false, side == Side::From),
+            CompareOp::Ne => (true, side == Side::From),
+        };
+        let decides = self.decides[result];
+        if decides {
+            self.truths.insert(result, truth);
+        }
+        self.facts.push(Fact {
+            value: result,
+            outcome: Outcome::Truth(truth),
+            side,
+            at: turn.and(i64::from(behind)),
+            moved,
+            is_narrow,
+            decides,
+        });
+    }
+
+    /// On which side of a number the inside lies, and whether little is left on the other side for certain.
+    fn side(&self, at: &Sum) -> (Side, bool) {
+        let Some((base_of, at)) = self.resolved(at) else {
+            return (Side::Below, false);
+        };
+        let [(no_base, lo), hi] = self.ends;
+        let lo = no_base.is_none().then_some(lo);
+        match (base_of, lo, hi) {
+            (None, Some(lo), (None, hi)) => {
+                let before = (at - lo).clamp(0, hi - lo);
+                let behind = hi - lo - before;
+                let side = if before <= behind {
+                    Side::From
+                } else {
+                    Side::Below
+                };
+                (side, before.min(behind) <= NARROW)
+            }
+            (None, lo, _) => (Side::From, lo.is_some_and(|lo| at - lo <= NARROW)),
+            (Some(base), _, (Some(end), hi)) if base == end => (Side::Below, hi - at <= NARROW),
+            _ => (Side::Below, false),
+        }
+    }
+
+    /// A sum as something and a constant.
+    fn resolved(&self, sum: &Sum) -> Option<(Option<Base>, i64)> {
+        let mut constant = sum.constant;
+        let mut bases: Vec<(Base, bool)> = Vec::new();
+        for &(value, less) in &sum.terms {
+            let (base, by) = base(self.func, value);
+            constant += if less { -by } else { by };
+            let Some(base) = base else {
+                continue;
+            };
+            match bases.iter().position(|&(b, l)| b == base && l != less) {
+                Some(at) => drop(bases.remove(at)),
+                None => bases.push((base, less)),
+            }
+        }
+        match bases[..] {
+            [] => Some((None, constant)),
+            [(base, false)] => Some((Some(base), constant)),
+            _ => None,
+        }
+    }
+
+    fn finish(self) -> Option<Interior> {
+        let (chosen, others): (Vec<Fact>, Vec<Fact>) =
+            self.facts.into_iter().partition(|fact| fact.decides);
+        if chosen.is_empty() {
+            return None;
+        }
+        // What else asks the same of an index makes the inside no smaller.
+        let others = others.into_iter().filter(|other| {
+            let mut chosen = chosen.iter();
+            chosen.any(|fact| fact.side == other.side && fact.moved == other.moved)
+        });
+        let mut out = Interior {
+            outcomes: LookupMap::default(),
+            from: Vec::new(),
+            below: Vec::new(),
+            has_narrow_edges: true,
+        };
+        let others: Vec<Fact> = others.collect();
+        for fact in chosen.into_iter().chain(others) {
+            out.outcomes.insert(fact.value, fact.outcome);
+            out.has_narrow_edges &= fact.is_narrow;
+            let bounds = match fact.side {
+                Side::From => &mut out.from,
+                Side::Below => &mut out.below,
+            };
+            if !bounds.contains(&fact.at) {
+                bounds.push(fact.at);
+            }
+        }
+        // No index runs over an end of its type when it is moved.
+        let counts_from_zero = matches!(self.ends[0], (None, 0..));
+        for by in self.exact {
+            let least = Sum::default().and(i64::from(i32::MIN)).plus(&by, true);
+            let most = Sum::default().and(i64::from(i32::MAX) + 1).plus(&by, true);
+            let is_constant = by.terms.is_empty();
+            if !(is_constant && (by.constant >= 0 || counts_from_zero))
+                && !out.from.contains(&least)
+            {
+                out.from.push(least);
+            }
+            if !(is_constant && by.constant <= 0) && !out.below.contains(&most) {
+                out.below.push(most);
+            }
+        }
+        Some(out)
+    }
+}
+
+fn swapped(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+        CompareOp::Eq | CompareOp::Ne => op,
+    }
+}
+
+/// What is defined in a region, and of how many instructions it is.
+fn defined(func: &Function, region: Region) -> (SecondaryMap<Value, bool>, usize) {
+    let mut inside = SecondaryMap::new();
+    let mut n_insts = 0;
+    walk(func, region, &mut |func, inst| {
+        n_insts += 1;
+        for &result in &func.insts[inst].results {
+            inside[result] = true;
+        }
+    });
+    if let Some(&counter) = func.regions[region].params.last() {
+        inside[counter] = true;
+    }
+    (inside, n_insts)
+}
+
+/// What decides where memory is, which side of a branch is taken, and whether something is an error.
+fn deciding(
+    func: &Function,
+    region: Region,
+    inside: &SecondaryMap<Value, bool>,
+) -> SecondaryMap<Value, bool> {
+    let mut found: SecondaryMap<Value, bool> = SecondaryMap::new();
+    let mut stack: Vec<Value> = Vec::new();
+    walk(func, region, &mut |func, inst| match &func[inst] {
+        Op::ArrayAt { indices, .. } => stack.extend(indices),
+        Op::ElemRef { index, .. } => stack.extend(index),
+        Op::If { cond, .. } | Op::Assert { cond, .. } => stack.push(*cond),
+        _ => {}
+    });
+    while let Some(value) = stack.pop() {
+        if !inside[value] || std::mem::replace(&mut found[value], true) {
+            continue;
+        }
+        if let Some(op) = func.def_op(value)
+            && !matches!(op, Op::Load { .. })
+        {
+            op.operands(|x| stack.push(x));
+        }
+    }
+    found
+}
+
+/// A number as something that has the same value wherever it is computed, and a constant: exactly but for remainders, which
+/// count as the number that they are of.
+fn base(func: &Function, value: Value) -> (Option<Base>, i64) {
+    base_within(func, value, DEEPEST)
+}
+
+/// How far back a number is followed.
+const DEEPEST: u32 = 4;
+
+fn base_within(func: &Function, value: Value, depth: u32) -> (Option<Base>, i64) {
+    let whole = (Some(Base::Value(value)), 0);
+    match func.def_op(value) {
+        Some(Op::Const { value }) if value.ty().is_int() => (None, value.as_i128() as i64),
+        Some(&Op::Arg { arg }) => (Some(Base::Arg(arg)), 0),
+        Some(&Op::ArrayShape { array, axis }) => (Some(Base::Shape(array, axis)), 0),
+        Some(&Op::Binary { op, lhs, rhs }) if depth > 0 => {
+            let [x, y] = [lhs, rhs].map(|x| base_within(func, x, depth - 1));
+            match (op, x, y) {
+                (BinaryOp::Add, (base, at), (None, by))
+                | (BinaryOp::Add, (None, by), (base, at)) => (base, at + by),
+                (BinaryOp::Sub, (base, at), (None, by)) => (base, at - by),
+                (BinaryOp::Mod, (None, by @ 0..), _) => (None, by),
+                _ => whole,
+            }
+        }
+        _ => whole,
+    }
+}

@@ -1,0 +1,90 @@
+//! A row as LLVM IR: its edges, which share their code, and its inside.
+
+use aerogel_base::ScalarType;
+use aerogel_base::hash::LookupMap;
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+
+use super::{Interior, Outcome, Sum};
+use crate::builder::{Opcode, Val, basic, incoming};
+use crate::context::FuncCx;
+use crate::task::Row;
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Runs the edges of a row and its inside, each in a loop of its own. Gives the block behind them.
+    pub(crate) fn row_in_parts(&mut self, row: &Row<'ctx>, interior: Interior) -> BasicBlock<'ctx> {
+        let (lo, hi) = (row.lo, row.hi);
+        let wide = |f: &Self, x: Val<'ctx>| f.b.extend(ScalarType::I32, x, 64);
+        let [low, high] = [wide(self, lo), wide(self, hi)];
+        let mut first = low;
+        for sum in &interior.from {
+            let at = self.sum(sum);
+            let above = self.b.icmp(IntPredicate::SGT, at, first);
+            first = self.b.select(above, at, first);
+        }
+        let mut last = high;
+        for sum in &interior.below {
+            let at = self.sum(sum);
+            let under = self.b.icmp(IntPredicate::SLT, at, last);
+            last = self.b.select(under, at, last);
+        }
+        // Where there is no inside, one edge is all.
+        let none = self.b.icmp(IntPredicate::SLE, last, first);
+        let first = self.b.select(none, high, first);
+        let [first, last] = [first, last].map(|x| self.narrow(row.counter, x));
+
+        let names = ["edge", "edge_row", "edge_done", "inside", "row_done"];
+        let [edge, edge_row, edge_done, inside, done] =
+            names.map(|name| self.b.block(self.llvm, name));
+        let start = self.b.current();
+        self.b.br(edge);
+        self.b.at(edge);
+        let ty = lo.get_type();
+        let [from, to] = [self.b.phi(ty), self.b.phi(ty)];
+        let is_last = self.b.phi(basic(self.b.ctx.bool_type()));
+        incoming(from, lo, start);
+        incoming(to, first, start);
+        incoming(is_last, none, start);
+        let [from_here, to_here] = [from, to].map(|phi| phi.as_basic_value());
+        let any = self.b.icmp(IntPredicate::NE, from_here, to_here);
+        self.b.cond_br(any, edge_row, edge_done);
+        self.b.at(edge_row);
+        let part = row.part(from_here, to_here);
+        let behind = self.stretch(&part, false, interior.has_narrow_edges);
+        self.b.at(behind);
+        self.b.br(edge_done);
+        self.b.at(edge_done);
+        self.b.cond_br(is_last.as_basic_value(), done, inside);
+
+        self.b.at(inside);
+        self.outcomes = interior.outcomes;
+        let behind = self.stretch(&row.part(first, last), false, false);
+        self.outcomes = LookupMap::default();
+        self.b.at(behind);
+        self.b.br(edge);
+        incoming(from, last, behind);
+        incoming(to, hi, behind);
+        incoming(is_last, self.b.bool(true), behind);
+        self.b.at(done);
+        done
+    }
+
+    /// A sum as `i64`.
+    fn sum(&mut self, sum: &Sum) -> Val<'ctx> {
+        let mut out = self.b.i64(sum.constant);
+        for &(value, is_less) in &sum.terms {
+            let op = if is_less { Opcode::Sub } else { Opcode::Add };
+            let term = self.b.extend(ScalarType::I32, self.value(value), 64);
+            out = self.b.nsw(op, out, term);
+        }
+        out
+    }
+
+    /// What is known of a value beforehand.
+    pub(crate) fn outcome(&self, outcome: Outcome) -> Val<'ctx> {
+        match outcome {
+            Outcome::Truth(truth) => self.b.bool(truth),
+            Outcome::Is(other) => self.value(other),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A row gives the same run in parts, where comparisons of the index are known, as it does by what the comparisons say.
+
+use std::sync::{Arc, Mutex};
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{Stage, parse_module, verify};
+use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
+use aerogel_runtime::cpu::{CpuDevice, Pool};
+use aerogel_runtime::{Args, Buffer, Device, Launch};
+
+/// Rows and columns: rows of nothing, of few indices, of some vectors and a rest.
+const SHAPES: [[usize; 2]; 8] = [
+    [1, 1],
+    [3, 2],
+    [4, 31],
+    [2, 32],
+    [3, 33],
+    [2, 64],
+    [2, 101],
+    [1, 1000],
+];
+
+/// The code of `a[i, j] = r`, for a body that defines `r` from `i`, `j` and the argument `c`. With `known`, the bounds are these
+/// constants.
+fn code(body: &str, known: Option<[usize; 2]>) -> Compiled {
+    let bounds = match known {
+        Some([n, m]) => format!("n: i32 = const {n}  m: i32 = const {m}"),
+        None => "n: i32 = array_shape a0, 0  m: i32 = array_shape a0, 1".to_owned(),
+    };
+    let text = format!(
+        "arrays_apart
+        kernel @k(a: array<i32, 2>, b: array<i32, 2>, c: i32) {{
+            task range {{
+                z: i32 = const 0
+                {bounds}
+                yield [z, n, z, m]
+            }} {{
+                zero: i32 = const 0
+                one: i32 = const 1
+                two: i32 = const 2
+                cols: i32 = array_shape a1, 1
+                m2: i32 = array_shape a0, 1
+                last: i32 = sub m2, one
+                c: i32 = arg a2
+                back: i32 = mod c, cols
+                turn: i32 = sub cols, back
+                each (i: i32, j: i32) {{
+                    {body}
+                    p: ref<i32> = array_at a0, [i, j]
+                    store p, r
+                    yield []
+                }}
+                yield []
+            }}
+            yield []
+        }}"
+    );
+    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e:?}"));
+    let kernel = module.kernel().unwrap();
+    verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{e}"));
+    compile(&module, &target::host(), OptLevel(2), true)
+}
+
+/// What the code writes for the argument.
+fn run(compiled: &Compiled, [n, m]: [usize; 2], c: i32) -> Vec<i32> {
+    let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
+    let loaded = device.load(&compiled.code).unwrap();
+    let [a, b] = [n * m, n * m].map(|n| Buffer::zeroed(n * 4).unwrap());
+    for k in 0..n * m {
+        let value = Scalar::int(ScalarType::I32, i128::from(element(k)));
+        b.write_scalar(k * 4, value).unwrap();
+    }
+    let mut args = Args::new();
+    args.array(&a, &[n, m], 4).unwrap();
+    args.array(&b, &[n, m], 4).unwrap();
+    args.scalar(u64::from(c as u32));
+    let launch = Launch {
+        args: &args,
+        roots: &[],
+        results: &mut [],
+        sink: &Mutex::new(String::new()),
+        seed: 3,
+        most_reserved: u64::MAX,
+        trace: None,
+        later: None,
+    };
+    loaded.launch(launch).unwrap();
+    let read = |k: usize| a.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128() as i32;
+    (0..n * m).map(read).collect()
+}
+
+fn element(k: usize) -> i32 {
+    (k * 37 % 101) as i32
+}
+
+/// That a body gives what a function of the column, the number of columns and the argument says: the column that is read.
+fn expect(body: &str, arguments: &[i32], column: impl Fn(i32, i32, i32) -> Option<i32>) {
+    let unknown = code(body, None);
+    for shape in SHAPES {
+        let known = code(body, Some(shape));
+        for &c in arguments {
+            let [n, m] = shape;
+            let wanted = (0..n * m).map(|k| {
+                let (row, j) = (k / m, (k % m) as i32);
+                let at = column(j, m as i32, c);
+                at.map_or(0, |at| element(row * m + at as usize))
+            });
+            let wanted: Vec<i32> = wanted.collect();
+            for compiled in [&unknown, &known] {
+                let found = run(compiled, shape, c);
+                assert_eq!(found, wanted, "{shape:?}, {c}: {body}");
+            }
+        }
+    }
+    let text = unknown.llvm_ir.unwrap();
+    assert!(text.contains("\nedge"), "{text}");
+}
+
+const READ: &str = "p0: ref<i32> = array_at a1, [i, at]  r: i32 = load p0";
+
+const ENDS: [i32; 11] = [
+    i32::MIN,
+    i32::MIN + 1,
+    -101,
+    -2,
+    -1,
+    0,
+    1,
+    31,
+    500,
+    i32::MAX - 1,
+    i32::MAX,
+];
+
+#[test]
+fn indices_that_are_clamped() {
+    for (moved, by) in [("add j, one", 1), ("sub j, two", -2), ("sub j, zero", 0)] {
+        let body = format!("x: i32 = {moved}  y: i32 = min last, x  at: i32 = max y, zero {READ}");
+        expect(&body, &[0], |j, n, _| Some((j + by).clamp(0, n - 1)));
+    }
+}
+
+#[test]
+fn indices_that_are_moved_by_numbers_of_the_run() {
+    let body = format!("x: i32 = add j, c  y: i32 = min x, last  at: i32 = max y, zero {READ}");
+    expect(&body, &ENDS, |j, n, c| {
+        Some(j.wrapping_add(c).clamp(0, n - 1))
+    });
+    let body = format!("x: i32 = sub j, c  y: i32 = max x, zero  at: i32 = min y, last {READ}");
+    expect(&body, &ENDS, |j, n, c| {
+        Some(j.wrapping_sub(c).clamp(0, n - 1))
+    });
+    let body = format!(
+        "x: i32 = add j, c  w: i32 = sub x, c  v: i32 = add w, one  y: i32 = max v, zero  at: i32 = min y, last {READ}"
+    );
+    expect(&body, &ENDS, |j, n, _| Some((j + 1).clamp(0, n - 1)));
+}
+
+#[test]
+fn indices_that_turn_round() {
+    let body = format!(
+        "is: u1 = lt j, turn  x: i32 = add j, back  y: i32 = sub j, turn  at: i32 = select is, x, y {READ}"
+    );
+    expect(&body, &[-1, 0, 1, 17, 500, -333], |j, n, c| {
+        Some((j + c).rem_euclid(n))
+    });
+    let body = format!(
+        "is: u1 = gt back, j  x: i32 = add j, turn  y: i32 = sub j, back  at: i32 = select is, x, y {READ}"
+    );
+    expect(&body, &[0, 1, 2, 17, 500], |j, n, c| {
+        Some((j - c).rem_euclid(n))
+    });
+}
+
+#[test]
+fn elements_that_are_zero_outside() {
+    let body =
+        "x: i32 = add j, one  low: u1 = ge x, zero  high: u1 = lt x, cols  both: u1 = and low, high
+        y: i32 = min x, last  at: i32 = max y, zero
+        p0: ref<i32> = array_at a1, [i, at]  r0: i32 = load p0  r: i32 = select both, r0, zero";
+    expect(body, &[0], |j, n, _| (j + 1 < n).then_some(j + 1));
+}
+
+#[test]
+fn branches_at_an_edge() {
+    for (op, is_edge) in [
+        ("eq j, zero", (|j, _| j == 0) as fn(i32, i32) -> bool),
+        ("ne j, last", |j, n| j != n - 1),
+        ("le j, one", |j, _| j <= 1),
+        ("gt last, j", |j, n| j < n - 1),
+        ("ge last, j", |_, _| true),
+        ("lt one, j", |j, _| j > 1),
+    ] {
+        let body = format!(
+            "is: u1 = {op}
+            r: i32 = if is {{
+                yield [zero]
+            }} {{
+                q: ref<i32> = array_at a1, [i, j]  v: i32 = load q
+                yield [v]
+            }}"
+        );
+        expect(&body, &[0], |j, n, _| (!is_edge(j, n)).then_some(j));
+    }
+}
+
+/// What holds nowhere, or everywhere, and parts that do not meet.
+#[test]
+fn insides_of_nothing() {
+    let body = format!("x: i32 = min j, zero  y: i32 = max x, c  at: i32 = min y, last {READ}");
+    expect(&body, &[0, 5, 2000], |j, n, c| {
+        Some(j.min(0).max(c).min(n - 1))
+    });
+    let body = format!(
+        "ten: i32 = const 10  x: i32 = max j, ten  y: i32 = min x, c  z: i32 = min y, last  at: i32 = max z, zero {READ}"
+    );
+    expect(&body, &ENDS, |j, n, c| {
+        Some(j.max(10).min(c).min(n - 1).max(0))
+    });
+}
+
+/// Neighbours lie side by side in the inside, and are read as vectors.
+#[test]
+fn neighbours_are_read_side_by_side() {
+    let body = "x: i32 = add j, one  right: i32 = min x, last  y: i32 = sub j, one  left: i32 = max y, zero
+        p0: ref<i32> = array_at a1, [i, left]  r0: i32 = load p0
+        p1: ref<i32> = array_at a1, [i, right]  r1: i32 = load p1
+        r: i32 = add r0, r1";
+    let text = code(body, None).llvm_ir.unwrap();
+    assert!(text.contains("vector.body"), "{text}");
+    let text = code(body, Some([10, 1000])).llvm_ir.unwrap();
+    assert!(text.contains("vector.body"), "{text}");
+}
