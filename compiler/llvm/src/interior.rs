@@ -152,10 +152,16 @@ impl Search<'_> {
         for &inst in &func.regions[region].insts {
             match func[inst] {
                 Op::If {
-                    then, otherwise, ..
+                    cond,
+                    then,
+                    otherwise,
                 } => {
-                    self.region(then);
-                    self.region(otherwise);
+                    // What does not run there asks for nothing.
+                    match self.truths.get(&cond) {
+                        Some(true) => self.region(then),
+                        Some(false) => self.region(otherwise),
+                        None => [then, otherwise].iter().for_each(|&r| self.region(r)),
+                    }
                 }
                 _ => self.inst(inst),
             }
@@ -353,30 +359,31 @@ impl Search<'_> {
         for fact in chosen.into_iter().chain(others) {
             out.outcomes.insert(fact.value, fact.outcome);
             out.has_narrow_edges &= fact.is_narrow;
-            let bounds = match fact.side {
-                Side::From => &mut out.from,
-                Side::Below => &mut out.below,
-            };
-            if !bounds.contains(&fact.at) {
-                bounds.push(fact.at);
+            match fact.side {
+                Side::From => insert(&mut out.from, fact.at),
+                Side::Below => insert(&mut out.below, fact.at),
             }
         }
         // No index runs over an end of its type when it is moved.
         let counts_from_zero = matches!(self.ends[0], (None, 0..));
         for by in self.exact {
-            let least = Sum::default().and(i64::from(i32::MIN)).plus(&by, true);
-            let most = Sum::default().and(i64::from(i32::MAX) + 1).plus(&by, true);
             let is_constant = by.terms.is_empty();
-            if !(is_constant && (by.constant >= 0 || counts_from_zero))
-                && !out.from.contains(&least)
-            {
-                out.from.push(least);
+            if !is_constant || by.constant < 0 && !counts_from_zero {
+                let least = Sum::default().and(i64::from(i32::MIN));
+                insert(&mut out.from, least.plus(&by, true));
             }
-            if !(is_constant && by.constant <= 0) && !out.below.contains(&most) {
-                out.below.push(most);
+            if !is_constant || by.constant > 0 {
+                let most = Sum::default().and(i64::from(i32::MAX) + 1);
+                insert(&mut out.below, most.plus(&by, true));
             }
         }
         Some(out)
+    }
+}
+
+fn insert(bounds: &mut Vec<Sum>, bound: Sum) {
+    if !bounds.contains(&bound) {
+        bounds.push(bound);
     }
 }
 
