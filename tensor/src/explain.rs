@@ -179,7 +179,7 @@ impl Program {
         match *self.dim_def(dim) {
             DimDef::Const(n) => n.to_string(),
             DimDef::Input(buffer, axis) => format!("{}.shape[{axis}]", name(self, buffer)),
-            DimDef::Value(e) | DimDef::Number(e) => number(self, e, &mut { MOST_PARTS }),
+            DimDef::Value(e) | DimDef::Number(e) => number(self, e, DEEPEST),
         }
     }
 }
@@ -204,22 +204,19 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
     )
 }
 
-/// Of so many parts a number is written out: one that each is made of twice doubles with each of them.
-const MOST_PARTS: u32 = 50;
+/// So deep a number is written out: one that each is made of twice doubles with each of them.
+const DEEPEST: u32 = 6;
 
 /// A number that follows from extents, as Python has it.
-fn number(program: &Program, e: Expr, left: &mut u32) -> String {
-    let Some(less) = left.checked_sub(1) else {
-        return "..".to_owned();
-    };
-    *left = less;
-    let mut text = |e: Expr| number(program, e, left);
+fn number(program: &Program, e: Expr, depth: u32) -> String {
+    let text = |e: Expr| number(program, e, depth - 1);
     match program.exprs[e] {
         ExprDef::Const(value) => value.to_string(),
         ExprDef::Extent(d) => match *program.dim_def(d) {
-            DimDef::Value(e) | DimDef::Number(e) => text(e),
+            DimDef::Value(e) | DimDef::Number(e) => number(program, e, depth),
             _ => program.dim_text(d),
         },
+        _ if depth == 0 => "..".to_owned(),
         ExprDef::Cast(x, ty) if program.exprs.ty(x).is_float() || ty.is_float() => {
             format!("{ty}({})", text(x))
         }

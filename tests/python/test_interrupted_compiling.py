@@ -47,5 +47,5 @@ def test_while_it_is_compiled():
         """Sends a signal when lowering is over, or if the machine is slow before that."""
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
-    said, terminal = apart.run(lambda: interrupted(start, 20000), 400)
+    said, terminal = apart.run(lambda: interrupted(start, 8000), 400)
     assert said == "went on", terminal
