@@ -6,6 +6,7 @@ warnings included, or raises the exception whose message it is. `AEROGEL_BLESS=1
 
 import contextlib
 import io
+import gc
 import linecache
 import os
 import re
@@ -68,6 +69,8 @@ def test_the_programs(page, as_started, tmp_path, monkeypatch):
         begin = program.count("\n")
         program += block
         linecache.cache[path] = (len(program), None, program.splitlines(True), path)
+        # What no block holds is not there: an explanation counts what is.
+        gc.collect()
         shown = what_it_shows(compile("\n" * begin + block, path, "exec"), scope)
         if os.environ.get("AEROGEL_BLESS") and part["text"] is not None:
             blessed = blessed.replace(part[0], f"```python\n{block}```\n\n```text\n{shown}```\n")

@@ -101,7 +101,7 @@ def bound_of_complex_numbers(s):
     ],
 )
 def test_a_name_of_any_value_is_not_bound_to_what_a_block_makes(function):
-    with pytest.raises(ValueError, match=r"`x` is bound to another tensor in a block \(.*:\d+\).*`x.val = "):
+    with pytest.raises(ValueError, match=r"`x` is bound to another value in a block \(.*:\d+\).*`x.val = "):
         p.program(lambda: function(p.input([], ti.i32))).compile()
 
 
@@ -150,7 +150,7 @@ def test_a_name_that_a_block_binds_to_another_tensor_is_not_read_behind_it(funct
     name = "y" if function is bound_in_a_block_of_a_block else "x"
     made = p.program(lambda: function(p.input([] if function is not bound_at_points else [-1], ti.i32)))
     given = 1 if function is not bound_at_points else [1, -2]
-    with pytest.raises(ValueError, match=rf"`{name}` is bound to another tensor in a block \(.*:\d+\).*`{name}.val = "):
+    with pytest.raises(ValueError, match=rf"`{name}` is bound to another value in a block \(.*:\d+\).*`{name}.val = "):
         made(given)
 
 
@@ -321,3 +321,156 @@ def test_a_window_in_a_branch_that_does_not_run():
     assert made(np.ones(4, np.float32), w, 1.0).item() == 6 and made(np.ones(1, np.float32), w, 0.0).item() == 0
     with pytest.raises(ValueError, match="fewer than the window of 3"):
         made(np.ones(1, np.float32), w, 1.0)
+
+
+class State:
+    pass
+
+
+def another_that_was_there(s):
+    z = s * 10
+    y = s
+    with p.if_cond(s > 100):
+        y = z
+    return y
+
+
+def a_number_behind(s):
+    y = 1.0
+    with p.if_cond(s > 100):
+        y = 0.0
+    return s + y
+
+
+def a_number_in_turns(s):
+    total, k = p.const(0), 1
+    with p.loop(4):
+        total.val = total + s * k
+        k *= 2
+    return total
+
+
+def pairs_in_turns(s):
+    state = (s, s * 0)
+    with p.loop(5):
+        state = (state[0] + 1, state[1] + state[0])
+    return state
+
+
+def an_attribute(s):
+    state = State()
+    state.u = s
+    with p.loop(3):
+        state.u = state.u * 2
+    return state.u
+
+
+def a_name_of_the_file(s):
+    global of_the_file
+    of_the_file, total = s, p.const(0)
+    with p.loop(3):
+        total.val = total + of_the_file
+        of_the_file = of_the_file + 1
+    return total
+
+
+def in_a_text_without_indentation(s):
+    """Text
+    that begins in the first column."""
+    total, k = p.const(0), 1
+    with p.loop(4):
+        total.val = total + k
+        k += 1
+    return total
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        another_that_was_there,
+        a_number_behind,
+        a_number_in_turns,
+        pairs_in_turns,
+        an_attribute,
+        a_name_of_the_file,
+        in_a_text_without_indentation,
+    ],
+)
+def test_what_is_bound_to_other_values(function):
+    made = p.program(lambda: function(p.input([], ti.i32)))
+    with pytest.raises(ValueError, match=r"is bound to another value in a block \(.*test_tensor_written.py:"):
+        made(2)
+
+
+def test_numbers_that_nobody_reads_behind():
+    @p.program
+    def made():
+        s, x = p.input([], ti.i32), p.const(0)
+        k = 1
+        with p.if_cond(s > 0):
+            k = 2
+            x.val = x + k
+        for k in range(3):
+            x.val = x + k
+        return x
+
+    assert made(1).item() == 5 and made(0).item() == 3
+
+
+def test_attributes_that_are_set():
+    @p.program
+    def made():
+        state = State()
+        state.u, state.v = p.const(1), p.const(0)
+        with p.loop(p.input([], ti.i32)):
+            state.u.val = state.u * 2
+            state.v.val = state.v + state.u
+        return state.u, state.v
+
+    assert [r.item() for r in made(3)] == [8, 14]
+
+
+@pytest.mark.parametrize("turns", [range(3), [0, 3], (1, 2)])
+def test_what_python_goes_through_is_no_number_of_turns(turns):
+    made = p.program(lambda: p.loop(turns))
+    with pytest.raises(TypeError, match="`loop` takes the numbers that `range` takes"):
+        made()
+
+
+def test_a_block_by_for():
+    @p.program
+    def made():
+        for _ in p.loop(3):
+            pass
+
+    with pytest.raises(TypeError, match="write `with loop"):
+        made()
+
+
+def test_what_a_block_with_a_condition_at_each_point_asks_for():
+    @p.program
+    def made():
+        x, m, s = p.input([-1], ti.f32), p.input([-1], ti.i32), p.const(0.0)
+        s.val = x * 0
+        with p.if_cond(m > 0):
+            s.val = t.topk(x, 5)[0][0] + x
+        return s
+
+    assert made(t.arange(6.0), t.asarray([0, 1, 0, 0, 0, 0])).tolist() == [0, 6, 0, 0, 0, 0]
+    with pytest.raises(ValueError, match="`topk`"):
+        made(t.arange(2.0), t.asarray([0, 0]))
+
+
+def test_extents_that_follow_from_others_in_blocks():
+    @p.program
+    def made():
+        x = p.input([-1], ti.i32)
+        n, s = x.shape[0], p.const(0)
+        with p.loop(2):
+            s.val = s + t.tile(x, n).sum() + t.topk(x, n // 2)[0].sum()
+        k = n // 2
+        p.print_value("k", k)
+        return s, t.arange(k)
+
+    total, counted = made(t.arange(6))
+    assert total.item() == 2 * (90 + 12) and counted.tolist() == [0, 1, 2]

@@ -458,8 +458,10 @@ impl Recording {
                 *self.cells.changes.entry((tree, node)).or_default() += 1;
             }
         }
-        for &array in &arrays {
-            self.numbers.remove(&array);
+        // What is only read keeps the number that it is.
+        let written = arrays.iter().zip(&def.writes);
+        for (array, _) in written.filter(|&(_, &is_written)| is_written) {
+            self.numbers.remove(array);
         }
         self.forget();
         let results = returned.iter().map(|&ty| self.program.temporary(ty, &[]));

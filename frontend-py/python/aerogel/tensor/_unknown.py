@@ -51,9 +51,9 @@ def at_least(n: Any, count: int, message: str) -> None:
         tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)
         return
 
-    # A block may not run, and what it asks for is asked in it.
+    # A block may not run, and what it asks for is asked in it; one with a condition at each point is computed at all.
     def look(extent: Tensor, where: Any = None) -> None:
-        if extent.item() < count and (where is None or where.numpy().any()):
+        if extent.item() < count:
             raise ValueError(message.format(extent.item()))
 
     tracing.program.watch(look, "at_least", n)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,10 +27,12 @@ class Written(NamedTuple):
     #: The lines from ``with`` to the first statement.
     first: int
     last: int
-    #: Names that are bound in it, and where first.
+    #: Names and attributes of names (``self.x``) that are bound in it, and where first.
     bound: dict[str, int]
     #: Those of them that are read before.
     carried: frozenset[str]
+    #: Those that the function reads behind it, before it binds them again.
+    behind: frozenset[str]
     #: What leaves it early, and where.
     exits: list[tuple[str, int]]
 
@@ -60,13 +61,19 @@ def at(frame: Any) -> Written | None:
 def _of(code: Any) -> list[Written]:
     try:
         lines, first = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
+        # Strings may have lines that are not indented: the source stays as it is.
+        is_inside = lines[0][:1].isspace()
+        tree = ast.parse("if 1:\n" * is_inside + "".join(lines))
     except (OSError, TypeError, SyntaxError, IndexError):
         # Without a source, as of what `exec` makes, there is nothing to look at.
         return []
-    ast.increment_lineno(tree, max(first, 1) - 1)
+    ast.increment_lineno(tree, max(first, 1) - 1 - is_inside)
+    whole = tree.body[0].body[0] if is_inside else tree.body[0]  # type: ignore[attr-defined]
+    # A program at the top of a file is the file.
+    body = whole.body if code.co_name == getattr(whole, "name", "") else tree.body
+    uses = [use for stmt in body for use in _uses(stmt)]
     blocks = [n for n in ast.walk(tree) if isinstance(n, ast.With)]
-    return [_written(code.co_filename, block) for block in sorted(blocks, key=lambda b: b.lineno)]
+    return [_written(code.co_filename, block, uses) for block in sorted(blocks, key=lambda b: b.lineno)]
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -97,7 +104,7 @@ def _refuse(word: str, place: str) -> None:
     )
 
 
-def _written(file: str, block: ast.With) -> Written:
+def _written(file: str, block: ast.With, around: list[tuple[str, int, bool]]) -> Written:
     bound: dict[str, int] = {}
     carried = set()
     read = set()
@@ -108,20 +115,28 @@ def _written(file: str, block: ast.With) -> Written:
             bound[name] = line
             carried |= {name} & read
     exits = list(_exits(block.body, False))
-    return Written(file, block.lineno, block.body[0].lineno, bound, frozenset(carried), exits)
+    first: dict[str, bool] = {}
+    for name, line, is_read in around:
+        if line > (block.end_lineno or 0):
+            first.setdefault(name, is_read)
+    behind = frozenset(name for name, is_read in first.items() if is_read)
+    return Written(file, block.lineno, block.body[0].lineno, bound, frozenset(carried), behind, exits)
 
 
 def _uses(node: ast.AST) -> Iterator[tuple[str, int, bool]]:
     """The names in a statement in the order in which they are read and bound, and whether it is the former."""
     if isinstance(node, ast.Name):
         yield node.id, node.lineno, isinstance(node.ctx, ast.Load)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        yield node.value.id, node.lineno, True
+        yield f"{node.value.id}.{node.attr}", node.lineno, isinstance(node.ctx, ast.Load)
     elif isinstance(node, _COMPREHENSIONS):
         uses = [use for child in ast.iter_child_nodes(node) for use in _uses(child)]
         own = {name for name, _, is_read in uses if not is_read}
         yield from (use for use in uses if use[0] not in own)
     elif not isinstance(node, _FUNCTIONS):
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id, node.lineno, True
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, (ast.Name, ast.Attribute)):
+            yield ast.unparse(node.target), node.lineno, True
         children = list(ast.iter_child_nodes(node))
         # What is bound is computed first: `value`, or what a `for` goes through.
         computed = [getattr(node, field, None) for field in ("value", "iter")]
@@ -130,14 +145,14 @@ def _uses(node: ast.AST) -> Iterator[tuple[str, int, bool]]:
 
 
 class Names:
-    """The tensors that names stand for where a block begins."""
+    """The values that names stand for where a block begins."""
 
     def __init__(self, block: Written, frame: Any, scopes: list[Scope]) -> None:
         self._block = block
         self._frame: Any = frame
         *self._around, self._scope = scopes
-        values = frame.f_locals
-        self._before = {name: values[name] for name in block.bound if self._is_there(values.get(name))}
+        values = {name: _value_of(name, frame) for name in block.bound}
+        self._before = {name: value for name, value in values.items() if self._is_there(value)}
 
     def _is_there(self, value: Any) -> bool:
         """Whether it is a number, or a tensor whose value is known here: not one of a block that has ended."""
@@ -150,27 +165,43 @@ class Names:
         """Refuses to read, behind the block, what a name has been bound to in it.
 
         Raises:
-            ValueError: If a turn of a loop reads what the one before would have bound.
+            ValueError: If a turn of a loop reads what the one before would have bound, or what stands behind the block
+                reads a number or a tensor that was there before the block began.
         """
-        values, self._frame = self._frame.f_locals, None
+        frame, self._frame = self._frame, None
         for name, old in self._before.items():
-            new = values.get(name)
-            planes = [] if new is old else [p for p in _planes(new) if self._scope in p._made.scopes]
-            if not planes:
+            new = _value_of(name, frame)
+            if new is old or (is_number(old) and is_number(new) and type(new) is type(old) and new == old):
                 continue
             before = "" if _planes(old) else f"`{name} = const(...)` before the block, and "
             message = (
-                f"`{name}` is bound to another tensor in a block ({self._block.file}:{self._block.bound[name]}), and "
+                f"`{name}` is bound to another value in a block ({self._block.file}:{self._block.bound[name]}), and "
                 f"what it was stays as it was: write {before}`{name}.val = ...`"
             )
             if self._scope.is_loop and name in self._block.carried:
+                raise ValueError(message)
+            planes = [p for p in _planes(new) if self._scope in p._made.scopes]
+            if not planes and name in self._block.behind:
                 raise ValueError(message)
             for plane in planes:
                 plane.__class__ = _rebound(message)
 
 
+def _value_of(name: str, frame: Any) -> Any:
+    """What a name, or an attribute of a name, stands for: nothing for those of tensors, and for computed ones."""
+    name, _, attribute = name.partition(".")
+    code = frame.f_code
+    is_own = name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
+    value = frame.f_locals.get(name) if is_own else frame.f_globals.get(name)
+    if not attribute:
+        return value
+    return None if isinstance(value, Tensor) else getattr(value, "__dict__", {}).get(attribute)
+
+
 def _planes(value: Any) -> list[Tensor]:
-    """The tensors of a program that a value is made of: of complex numbers two."""
+    """The tensors of a program that a value is made of: of complex numbers two, of a tuple or a list those of all."""
+    if isinstance(value, (tuple, list)):
+        return [plane for part in value for plane in _planes(part)]
     parts = [value.real, value.imag] if isinstance(value, ComplexTensor) else [value]
     return [part for part in parts if isinstance(part, Tensor) and part._made is not None]
 

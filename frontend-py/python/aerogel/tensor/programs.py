@@ -38,7 +38,10 @@ def _trace() -> Trace:
 
 def _outside_of_others() -> None:
     if tracing.program is not None:
-        raise RuntimeError("a program is not traced inside another one: call the function")
+        raise RuntimeError(
+            "a program calls no other program: make what both do a function without `program`, which takes tensors and "
+            "returns them"
+        )
 
 
 #: So often a program is traced at most: each time teaches what a block sets, and blocks are in blocks.
@@ -257,6 +260,9 @@ class _Block:
             self._names = _written.Names(block, frame, self._trace.scopes)
         return value
 
+    def __iter__(self) -> Any:
+        raise TypeError(f"a block begins by `with`: write `with {self._word}(...) as k:` in place of `for`")
+
     def __exit__(self, *error: Any) -> Any:
         names, self._names = self._names, None
         if names is not None and error[0] is None:
@@ -266,6 +272,8 @@ class _Block:
 
 def loop(begin: Any, end: Any = None, step: int = 1) -> _Block:
     """Does a block for each number from ``begin`` (0 if one is given) to before ``end``: ``with loop(10) as k:``."""
+    if isinstance(begin, (range, list, tuple)):
+        raise TypeError(f"`loop` takes the numbers that `range` takes, as in `loop(0, 10, 2)`, not {begin!r}")
     first, last = (0, begin) if end is None else (begin, end)
     return _Block("loop", lambda trace: trace.loop(first, last, step))
 
