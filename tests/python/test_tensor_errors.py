@@ -491,3 +491,63 @@ print(T.ones(3).sum().item())
 def test_a_signal_ends_a_program_once():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["once", "once", "3.0"], done.stderr
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda: T.zeros(2, 3), r"`zeros` takes its extents in one tuple"),
+        (lambda: T.ones(2, 3), r"`ones` takes its extents in one tuple"),
+        (lambda: T.stack(T.ones(2), T.ones(2)), r"`stack` takes its tensors in one list"),
+        (lambda: T.concat(T.ones(2), T.ones(2)), r"`concat` takes its tensors in one list"),
+        (lambda: T.random.integers(0, 10, 5, shape=(3,)), r"the shape is given twice"),
+        (lambda: p.program(lambda: p.input(ti.f32, [-1]))(), r"`input` takes the shape first"),
+        (lambda: p.program(lambda: p.input([-1], T.complex64))(), r"`input` takes real types, not `complex64`"),
+        (lambda: p.program(lambda: p.buffer(3, "complex128"))(), r"`buffer` takes real types, not `complex128`"),
+        (lambda: p.program(lambda: p.const(1j))(), r"a value that may be set is real"),
+        (lambda: p.program(lambda x: x), r"has no parameters, and `<lambda>` has `x`"),
+    ],
+)
+def test_arguments_in_the_wrong_place(wrong, message):
+    with pytest.raises(TypeError, match=message):
+        wrong()
+
+
+def test_what_a_store_gets_is_called_by_name():
+    @p.program
+    def made():
+        x = p.buffer((4, 4), ti.f32)
+        with p.kernel((3,)) as i:
+            x[i, T.zeros(5, dtype=ti.i32)] = 1.0
+
+    with pytest.raises(ValueError, match="axis 0 of index 0 has 3 elements, axis 0 of index 1 has 5"):
+        made()
+
+
+def test_a_tensor_that_leaves_its_program():
+    kept = []
+
+    @p.program
+    def made():
+        x = p.input([-1, 3], ti.f32)
+        kept.append(x)
+        return x * 2
+
+    made(np.zeros((2, 3), np.float32))
+    assert repr(kept[0]) == "<tensor of shape (input 0.shape[0], 3), dtype=f32>"
+    for numbers in (lambda: kept[0].numpy(), lambda: kept[0].shape):
+        with pytest.raises(RuntimeError, match="while that runs"):
+            numbers()
+
+
+def test_values_of_arrays_that_may_be_set():
+    @p.program
+    def made():
+        x, y = p.const([1, 2, 3]), p.const(T.ones(3, dtype=ti.i32))
+        with p.loop(3):
+            x.val = x + y
+        y.val = y * 2
+        return x, y
+
+    x, y = made()
+    assert x.to_numpy().tolist() == [4, 5, 6] and y.tolist() == [2, 2, 2]

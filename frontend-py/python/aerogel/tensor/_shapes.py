@@ -242,9 +242,15 @@ def broadcast_arrays(*arrays: Any) -> list[Any]:
     return [joined(stretched(a.real), stretched(a.imag)) if is_complex(a) else stretched(a) for a in made]
 
 
+def _expect_one_list(axis: Any, called: str) -> None:
+    if axis is not None and not hasattr(axis, "__index__") or isinstance(axis, Tensor):
+        raise TypeError(f"`{called}` takes its tensors in one list, as in `{called}([a, b])`, and then an axis")
+
+
 @of_lists
 def concat(arrays: Any, /, axis: int | None = 0) -> Tensor:
     """Tensors one after the other along an axis; without one row by row."""
+    _expect_one_list(axis, "concat")
     given = list(arrays)
     if not given:
         raise ValueError("`concat` takes at least one tensor")
@@ -261,6 +267,7 @@ concatenate = concat
 @of_lists
 def stack(arrays: Any, /, axis: int = 0) -> Tensor:
     """Tensors of one shape along an axis more."""
+    _expect_one_list(axis, "stack")
     given = [asarray(a) for a in arrays]
     if not given:
         raise ValueError("`stack` takes at least one tensor")

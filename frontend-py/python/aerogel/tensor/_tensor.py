@@ -139,6 +139,8 @@ class Tensor(Methods):
         self._has_numbers("`numpy` takes")
         return self._view().copy()
 
+    to_numpy = numpy
+
     def _has_numbers(self, who: str) -> None:
         if tracing.program is not None and not self._native.is_outside:
             raise AerogelRuntimeError(

@@ -21,7 +21,7 @@ from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.errors import AerogelAssertionError
 from aerogel.tensor import _types, _written
-from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._complex import ComplexTensor, complex_type, is_complex
 from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, is_number, tracing
 from aerogel.tensor._trace import Trace, here
 
@@ -161,8 +161,33 @@ class Program:
 
 
 def program(function: Callable[[], Any]) -> Program:
-    """A program of a function without parameters, whose inputs are made inside by ``input``."""
+    """A program of a function without parameters, whose inputs are made inside by ``input``.
+
+    Raises:
+        TypeError: The function has parameters.
+    """
+    code = getattr(function, "__code__", None)
+    given = len(getattr(function, "__defaults__", None) or ()) + (getattr(function, "__self__", None) is not None)
+    if code is not None and code.co_argcount > given:
+        name = code.co_varnames[0]
+        raise TypeError(
+            f"the function of a program has no parameters, and `{function.__name__}` has `{name}`: begin it by "
+            f"`{name} = input(shape, dtype)`; a method makes its program inside"
+        )
     return Program(function)
+
+
+def _type_of(dtype: Any, word: str) -> Any:
+    """The type of the elements of an input or memory."""
+    if dtype is None:
+        return _types.default_float()
+    if isinstance(dtype, (int, list, tuple)):
+        raise TypeError(f"`{word}` takes the shape first and then the type, as in `{word}([-1, 3], ti.f32)`")
+    if complex_type(dtype) is not None:
+        raise TypeError(
+            f"`{word}` takes real types, not `{complex_type(dtype)}`: make one of the real parts, and one of the others"
+        )
+    return dtype_of(dtype)
 
 
 def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
@@ -173,7 +198,7 @@ def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
         dtype: The type of the elements.
     """
     trace = _trace()
-    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    kind = _type_of(dtype, "input")
     given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
     wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
     native = trace.native.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted)
@@ -220,7 +245,7 @@ def dense(x: Any) -> Tensor:
 def buffer(shape: Any, dtype: Any = None) -> Tensor:
     """Memory of the program's own, zeros at first."""
     trace = _trace()
-    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    kind = _type_of(dtype, "buffer")
     native = _native.NativeTensor.full(trace.extents(shape), kind._aerogel_dtype, 0, tracing.trace)
     out = Tensor(native)
     if not out._made.is_memory:
@@ -230,6 +255,8 @@ def buffer(shape: Any, dtype: Any = None) -> Tensor:
 
 def const(value: Any, dtype: Any = None) -> Tensor:
     """A value that may be set: of a number, a list, an array or another tensor."""
+    if is_complex(value):
+        raise TypeError("a value that may be set is real: make one of the real part, and one of the imaginary part")
     if not is_number(value):
         return asarray(value, dtype, copy=True)
     kind = dtype_of(dtype) if dtype is not None else _types.of_number(value, None)

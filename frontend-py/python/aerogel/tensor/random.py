@@ -92,6 +92,8 @@ def integers(*args: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     They are drawn as by ``rand``; ``integers(key, low, high, shape)`` are those of a key.
     """
     args = args if shape is None else (*args, shape)
+    if len(args) == 4 and not isinstance(args[0], Tensor):
+        raise TypeError("`integers`: the first of four arguments is a key, or the shape is given twice")
     if len(args) not in (3, 4):
         raise TypeError("`integers` takes the lowest number, the end, a shape, and before them a key, if there is one")
     key, low, high, shape = args if len(args) == 4 else (default.key(), *args)
