@@ -68,7 +68,8 @@ def _of(code: Any) -> list[Written]:
         # Without a source, as of what `exec` makes, there is nothing to look at.
         return []
     ast.increment_lineno(tree, max(first, 1) - 1 - is_inside)
-    whole = tree.body[0].body[0] if is_inside else tree.body[0]  # type: ignore[attr-defined]
+    top: Any = tree.body[0]
+    whole = top.body[0] if is_inside else top
     # A program at the top of a file is the file.
     body = whole.body if code.co_name == getattr(whole, "name", "") else tree.body
     uses = [use for stmt in body for use in _uses(stmt)]
