@@ -538,8 +538,9 @@ def test_no_tensor_loses_a_derivative_without_a_word(source):
         "vectors": lambda: ti.Vector.field(2, ti.f32, shape=4, needs_grad=True),
         "array": lambda: ti.ndarray(ti.f32, shape=4, needs_grad=True),
     }[source]()
-    ways = [lambda: ti.tensor.asarray(x) * 2, lambda: ti.tensor.asarray(x, copy=True)]
+    ways = [lambda: ti.tensor.asarray(x) * 2]
     if source != "array":
+        ways += [lambda: ti.tensor.asarray(x, copy=True)]
         ways += [p.program(lambda: ti.tensor.asarray(x)), p.program(lambda: x[p.indices(x)[0]])]
     for way in ways:
         way()
