@@ -1,7 +1,6 @@
 """Taichi's example programs that use sparse data, three frames each on the machine that runs a GPU's code: as on the CPU."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +19,6 @@ SPARSE = [
     "algorithm/mgpcg.py",
     "algorithm/mgpcg_advanced.py",
 ]
-LONG = {
-    "algorithm/mgpcg_advanced.py": pytest.mark.skipif(
-        "AEROGEL_LONG_TESTS" not in os.environ, reason="minutes on the machine; mgpcg solves by the same kernels"
-    )
-}
 # Conjugate gradients end when the residual is down to rounding: what is solved for is the answer.
 SOLVED = {"mgpcg": {"x", "pixels"}, "mgpcg_advanced": {"x", "pixels"}}
 # What is drawn by lot and then goes to the end of a list lies where the order of threads puts it.
@@ -42,7 +36,7 @@ def play(program, folder, **more):
 
 
 @needs_programs
-@pytest.mark.parametrize("program", [pytest.param(p, marks=LONG.get(p, ()), id=Path(p).stem) for p in SPARSE])
+@pytest.mark.parametrize("program", SPARSE, ids=[Path(p).stem for p in SPARSE])
 def test_sparse_programs_are_equal_on_a_gpu(program, tmp_path):
     stem = Path(program).stem
     want = play(program, tmp_path)

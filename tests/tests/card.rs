@@ -91,7 +91,7 @@ fn difference(module: &Module, seed: u64) -> Result<bool, String> {
 #[test]
 fn cards_compute_what_the_interpreter_does() {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let n: u64 = number("AEROGEL_N_PROGRAMS").unwrap_or(75);
+    let n: u64 = number("AEROGEL_N_PROGRAMS").unwrap_or(150);
     let first: u64 = number("AEROGEL_FIRST_SEED").unwrap_or(0);
     let (next, compared) = (AtomicU64::new(first), AtomicU64::new(0));
     let failed = Mutex::new(Vec::new());

@@ -94,7 +94,7 @@ fn interpreter_and_llvm_agree() {
         })
     });
     let first = from_env("AEROGEL_FIRST_SEED", 0);
-    let seeds = first..first + from_env("AEROGEL_N_PROGRAMS", 150);
+    let seeds = first..first + from_env("AEROGEL_N_PROGRAMS", 300);
     for_seeds(seeds, |seed| {
         let small_parts = seed % 2 == 1;
         agree(seed, &compilers[usize::from(small_parts)], small_parts);
@@ -224,7 +224,7 @@ fn every_pure_row_is_generated() {
 #[test]
 fn layouts_do_not_change_values() {
     let first = from_env("AEROGEL_FIRST_SEED", 0);
-    let seeds = first..first + 4 * from_env("AEROGEL_N_PROGRAMS", 150);
+    let seeds = first..first + 4 * from_env("AEROGEL_N_PROGRAMS", 300);
     let n_compared = AtomicU64::new(0);
     for_seeds(seeds, |seed| {
         let module = generate::module(seed);

@@ -445,7 +445,7 @@ fn wrong(seed: u64, config: &Config) -> Option<String> {
 fn made_up_kernels() {
     let (first, n) = (
         number("AEROGEL_FIRST_SEED", 0),
-        number("AEROGEL_N_PROGRAMS", 300),
+        number("AEROGEL_N_PROGRAMS", 500),
     );
     let next = AtomicU64::new(first);
     std::thread::scope(|scope| {

@@ -64,8 +64,8 @@ class Trace:
         self.given: list[Any] = []
         self._constants: dict[int, Any] = {}
         self.input_shapes: dict[Any, tuple[int, int]] = {}
-        #: The fields that are read.
-        self.fields_read: list[Any] = []
+        #: The fields that are read, by what they are.
+        self.fields_read: dict[int, Any] = {}
         self.scopes: list[Scope] = []
         #: The extents and the points of the kernel at hand.
         self.kernel: Any = None
@@ -375,7 +375,7 @@ class Trace:
     def load_field(self, field: Any, key: Any) -> Tensor:
         """What is in a field at computed indices: zero where no cell is active, and outside."""
         index = self.field_index(field, key)
-        self.fields_read.append(field)
+        self.fields_read[id(field)] = field
         if isinstance(field, MatrixField):
             return self._joined([self.native.load_field(c, index) for c in self._components(field)], _last(field))
         return Tensor(self.native.load_field(self.native.field(field), index))
@@ -428,7 +428,7 @@ class Trace:
 
     def all_of(self, field: Any) -> Tensor:
         """All elements of a field, zeros where no cell is active."""
-        self.fields_read.append(field)
+        self.fields_read[id(field)] = field
         if isinstance(field, MatrixField):
             return self._joined([self.native.read(c) for c in self._components(field)], _last(field))
         return Tensor(self.native.read(self.native.field(field)))

@@ -193,7 +193,7 @@ def _value_of(name: str, frame: Any) -> Any:
     name, _, attribute = name.partition(".")
     code = frame.f_code
     is_own = name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
-    value = frame.f_locals.get(name) if is_own else frame.f_globals.get(name)
+    value = frame.f_locals.get(name) if is_own else frame.f_locals.get(name, frame.f_globals.get(name))
     if not attribute:
         return value
     return None if isinstance(value, Tensor) else getattr(value, "__dict__", {}).get(attribute)
