@@ -1,12 +1,9 @@
 //! A row gives the same run in parts, where comparisons of the index are known, as it does by what the comparisons say.
 
-use std::sync::{Arc, Mutex};
+mod by_rows;
 
-use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Stage, parse_module, verify};
-use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::{CpuDevice, Pool};
-use aerogel_runtime::{Args, Buffer, Device, Launch};
+use aerogel_llvm::Compiled;
+use by_rows::{OF_THE_ARRAY, Third, element, run};
 
 /// Rows and columns: rows of nothing, of few indices, of some vectors and a rest.
 const SHAPES: [[usize; 2]; 8] = [
@@ -20,77 +17,23 @@ const SHAPES: [[usize; 2]; 8] = [
     [1, 1000],
 ];
 
-/// The code of `a[i, j] = r`, for a body that defines `r` from `i`, `j` and the argument `c`. With `known`, the bounds are these
-/// constants.
+const BEFORE: &str = "cols: i32 = array_shape a1, 1
+    m2: i32 = array_shape a0, 1
+    last: i32 = sub m2, one
+    c: i32 = arg a2
+    back: i32 = mod c, cols
+    turn: i32 = sub cols, back";
+
+/// The code for a body that defines `r` from `i`, `j` and the argument `c`. With `known`, the bounds are these constants.
 fn code(body: &str, known: Option<[usize; 2]>) -> Compiled {
-    let bounds = match known {
-        Some([n, m]) => format!("n: i32 = const {n}  m: i32 = const {m}"),
-        None => "n: i32 = array_shape a0, 0  m: i32 = array_shape a0, 1".to_owned(),
-    };
-    let text = format!(
-        "arrays_apart
-        kernel @k(a: array<i32, 2>, b: array<i32, 2>, c: i32) {{
-            task range {{
-                z: i32 = const 0
-                {bounds}
-                yield [z, n, z, m]
-            }} {{
-                zero: i32 = const 0
-                one: i32 = const 1
-                two: i32 = const 2
-                cols: i32 = array_shape a1, 1
-                m2: i32 = array_shape a0, 1
-                last: i32 = sub m2, one
-                c: i32 = arg a2
-                back: i32 = mod c, cols
-                turn: i32 = sub cols, back
-                each (i: i32, j: i32) {{
-                    {body}
-                    p: ref<i32> = array_at a0, [i, j]
-                    store p, r
-                    yield []
-                }}
-                yield []
-            }}
-            yield []
-        }}"
-    );
-    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e:?}"));
-    let kernel = module.kernel().unwrap();
-    verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{e}"));
-    compile(&module, &target::host(), OptLevel(2), true)
-}
-
-/// What the code writes for the argument.
-fn run(compiled: &Compiled, [n, m]: [usize; 2], c: i32) -> Vec<i32> {
-    let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
-    let loaded = device.load(&compiled.code).unwrap();
-    let [a, b] = [n * m, n * m].map(|n| Buffer::zeroed(n * 4).unwrap());
-    for k in 0..n * m {
-        let value = Scalar::int(ScalarType::I32, i128::from(element(k)));
-        b.write_scalar(k * 4, value).unwrap();
-    }
-    let mut args = Args::new();
-    args.array(&a, &[n, m], 4).unwrap();
-    args.array(&b, &[n, m], 4).unwrap();
-    args.scalar(u64::from(c as u32));
-    let launch = Launch {
-        args: &args,
-        roots: &[],
-        results: &mut [],
-        sink: &Mutex::new(String::new()),
-        seed: 3,
-        most_reserved: u64::MAX,
-        trace: None,
-        later: None,
-    };
-    loaded.launch(launch).unwrap();
-    let read = |k: usize| a.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128() as i32;
-    (0..n * m).map(read).collect()
-}
-
-fn element(k: usize) -> i32 {
-    (k * 37 % 101) as i32
+    let known = known.map(|[n, m]| format!("n: i32 = const {n}  m: i32 = const {m}"));
+    by_rows::code(
+        "i32",
+        known.as_deref().unwrap_or(OF_THE_ARRAY),
+        BEFORE,
+        body,
+        2,
+    )
 }
 
 /// That a body gives what a function of the column, the number of columns and the argument says: the column that is read.
@@ -107,7 +50,7 @@ fn expect(body: &str, arguments: &[i32], column: impl Fn(i32, i32, i32) -> Optio
             });
             let wanted: Vec<i32> = wanted.collect();
             for compiled in [&unknown, &known] {
-                let found = run(compiled, shape, c);
+                let found = run(compiled, shape, Third::Number(c));
                 assert_eq!(found, wanted, "{shape:?}, {c}: {body}");
             }
         }

@@ -1,74 +1,23 @@
 //! Iterations with loops inside give the same in the lanes of vectors as one after the other.
 
-use std::sync::{Arc, Mutex};
+mod by_rows;
 
-use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Stage, parse_module, verify};
-use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::{CpuDevice, Pool};
-use aerogel_runtime::{Args, Buffer, Device, Launch};
+use aerogel_runtime::Buffer;
+use by_rows::{OF_THE_ARRAY, Third, code, numbers};
 
 /// Numbers of rows and columns, with rows shorter than a vector, as long, and longer.
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 5], [4, 16], [2, 37], [1, 1000]];
 
 /// What a loop over an array writes into it, and adds to the elements of another one, and the LLVM IR of its code.
 fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
-    let text = format!(
-        "arrays_apart
-        kernel @k(a: array<i32, 2>, b: array<i32, 2>, c: array<i32, 1>) {{
-            task range {{
-                z: i32 = const 0
-                n: i32 = array_shape a0, 0
-                m: i32 = array_shape a0, 1
-                yield [z, n, z, m]
-            }} {{
-                zero: i32 = const 0
-                one: i32 = const 1
-                two: i32 = const 2
-                three: i32 = const 3
-                gathered: ref<i32> = local
-                each (i: i32, j: i32) {{
-                    {body}
-                    p: ref<i32> = array_at a0, [i, j]
-                    store p, r
-                    yield []
-                }}
-                yield []
-            }}
-            yield []
-        }}"
-    );
-    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e:?}"));
-    let kernel = module.kernel().unwrap();
-    verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{e}"));
-    let compiled = compile(&module, &target::host(), OptLevel(level), true);
-    let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
-    let loaded = device.load(&compiled.code).unwrap();
-    let [a, b, c] = [n * m, n * m, m].map(|n| Buffer::zeroed(n * 4).unwrap());
-    for k in 0..n * m {
-        let value = Scalar::int(ScalarType::I32, (k * 37 % 101) as i128);
-        b.write_scalar(k * 4, value).unwrap();
+    let before = "three: i32 = const 3  gathered: ref<i32> = local";
+    let compiled = code("array<i32, 1>", OF_THE_ARRAY, before, body, level);
+    let sums = Buffer::zeroed(m * 4).unwrap();
+    let mut found = by_rows::run(&compiled, [n, m], Third::Array(&sums, m));
+    if body.contains("array_at a2") {
+        found.extend(numbers(&sums, m));
     }
-    let mut args = Args::new();
-    args.array(&a, &[n, m], 4).unwrap();
-    args.array(&b, &[n, m], 4).unwrap();
-    args.array(&c, &[m], 4).unwrap();
-    let launch = Launch {
-        args: &args,
-        roots: &[],
-        results: &mut [],
-        sink: &Mutex::new(String::new()),
-        seed: 3,
-        most_reserved: u64::MAX,
-        trace: None,
-        later: None,
-    };
-    loaded.launch(launch).unwrap();
-    let read = |of: &Buffer, k: usize| of.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128();
-    let sums = (0..m).map(|k| read(&c, k) as i32);
-    let sums = sums.filter(|_| body.contains("array_at a2"));
-    let numbers = (0..n * m).map(|k| read(&a, k) as i32);
-    (numbers.chain(sums).collect(), compiled.llvm_ir.unwrap())
+    (found, compiled.llvm_ir.unwrap())
 }
 
 /// Checks that a body runs in lanes, and gives what it gives without.
