@@ -7,8 +7,9 @@ DOCS    := .venv-docs
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 PY      := $(VENV)/bin/python
 OUTDIR  := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
-# Test files apart, in as many processes as there are cores: most of what they do is done by one.
-PYTEST  := $(PY) -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+# Test files apart, in as many processes as there are cores: most of what they do is done by one. In their order: a file of few
+# tests that are long would come last, when the other processes have nothing left to do.
+PYTEST  := $(PY) -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 PACKAGE := frontend-py/python/aerogel
 VIZ     := gui/python/aerogel_viz
 

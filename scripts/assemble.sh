@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 export ptxas AEROGEL_KEEP_PTX="$folder" AEROGEL_KEEP_PTX_FOR=90 AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda
 tests=0
 [ $# -gt 0 ] || set -- tests/python
-.venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile "$@" || tests=$?
+.venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@" || tests=$?
 n=$(find "$folder" -maxdepth 1 -name '*.ptx' | wc -l)
 m=$(find "$folder/sm_90" -name '*.ptx' | wc -l)
 [ "$n" -gt 0 ] || { echo "no kernels"; exit 1; }
