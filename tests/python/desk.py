@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -82,10 +83,11 @@ class Program:
         return self.process.stdout.readline().rstrip("\n")
 
     def until(self, wanted):
-        """Reads on until a line is the wanted one."""
-        seen = []
+        """Reads on until a line is the wanted one, for two minutes at most."""
+        seen, end = [], time.time() + 120
         while (line := self.line()) != wanted:
             seen.append(line)
+            assert time.time() < end, f"{wanted!r} does not come: {seen[-40:]}"
             # Empty only at its end.
             assert line, f"{wanted!r} is not in {seen[-40:]}: {self.process.stderr.read()[-800:]}"
 
