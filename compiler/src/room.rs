@@ -42,12 +42,12 @@ pub fn prepare() {
 }
 
 /// While this lives, the addresses are free.
-pub(crate) struct Room(());
+pub struct Room(());
 
 impl Room {
     /// Frees the addresses that were set aside. Where there were none to set aside, there may still be memory for LLVM in
     /// what the process has.
-    pub(crate) fn make() -> Self {
+    pub fn make() -> Self {
         let mut reserve = reserve();
         reserve.held = None;
         reserve.compiling += 1;

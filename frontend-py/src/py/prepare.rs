@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use aerogel_base::Diagnostic;
 use aerogel_compiler::{
-    Arch, CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught,
+    Arch, CompileError, CompiledKernel, Compiler, Differentiated, Room, Wanted, caught,
 };
 use aerogel_ir::analysis::boxes::Launched;
 use aerogel_ir::{Arg, Function, Module, Type};
@@ -303,6 +303,8 @@ pub(crate) fn compile(
     values: &[Bound<'_, PyAny>],
 ) -> PyResult<Instance> {
     let begin = Instant::now();
+    // Lowering takes memory, too.
+    let _room = Room::make();
     let mut guards = guards(py, key, values)?;
     let derivative = key.iter().find_map(KeyPart::derivative);
     let mut host = PyHost::new(py, derivative)?;
