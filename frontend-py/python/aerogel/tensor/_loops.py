@@ -101,7 +101,12 @@ def _bound(trace: Trace, value: Any) -> Tensor:
     if value.dtype.is_float:
         return value
     if value.dtype is _U64:
-        if 0 not in value._native.shape and not trace.is_of_many:
+        if trace.is_of_many:
+            # Nobody could look whether `i64` has them.
+            raise TypeError(
+                "`vmap`: the bounds of a loop are of `i64` at most, not of `u64`: make them `i64` by `astype`"
+            )
+        if 0 not in value._native.shape:
             trace.watch(_look_wide, "loop", Tensor(value._native.reduce("max", None, False)))
         value = minimum(value, 2**63 - 1)
     return value.astype(_I64 if value.dtype in _WIDE else _I32)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.errors import AerogelAssertionError
-from aerogel.tensor import _types, _written
+from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, complex_type, is_complex
+from aerogel.tensor._names import Names
 from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, is_number, tracing
 from aerogel.tensor._trace import Trace, here
 
@@ -274,18 +275,15 @@ class _Block:
         if trace is None:
             raise RuntimeError(f"`{word}` is for functions under `program`, while they are traced")
         self._word, self._trace = word, trace
-        self._names: _written.Names | None = None
+        self._names: Names | None = None
         self._block = begin(trace)
         trace.not_begun[self] = f"`{word}` ({here()}) begins no block: write `with {word}(...):`"
 
     def __enter__(self) -> Any:
         if self._trace.not_begun.pop(self, None) is None:
             raise RuntimeError(f"a block begins once: write `with {self._word}(...):` for each")
-        frame = sys._getframe(1)
-        block = _written.at(frame)
         value = self._block.__enter__()
-        if block is not None:
-            self._names = _written.Names(block, frame, self._trace.scopes)
+        self._names = Names(_frames(), self._trace.scopes)
         return value
 
     def __iter__(self) -> Any:
@@ -293,9 +291,19 @@ class _Block:
 
     def __exit__(self, *error: Any) -> Any:
         names, self._names = self._names, None
-        if names is not None and error[0] is None:
-            names.end()
+        if names is not None:
+            names.close() if error[0] is not None else names.end()
         return self._block.__exit__(*error)
+
+
+def _frames() -> list[Any]:
+    """The user's functions from where a block begins to the program's."""
+    frame, out = sys._getframe(2), []
+    while frame is not None and frame.f_code is not Program._traced.__code__:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in ("aerogel", "contextlib"):
+            out.append(frame)
+        frame = frame.f_back
+    return out
 
 
 def loop(begin: Any, end: Any = None, step: int = 1) -> _Block:

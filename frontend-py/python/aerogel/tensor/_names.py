@@ -1,0 +1,388 @@
+"""Names that a block of a program binds to other values: a trace does not see it, and Python does it once."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aerogel.tensor import _written
+from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._tensor import Tensor, is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from aerogel.tensor._blocks import Scope
+
+#: Containers of more are not looked into, so deep at most, and so many places at most are watched in a block.
+_MOST_IN_ONE, _MOST_DEEP, _MOST = 1_000, 5, 10_000
+#: Larger arrays of NumPy are not compared with what they were.
+_MOST_BYTES = 2**20
+
+#: What holds nothing, and functions.
+_PLAIN = frozenset([int, float, bool, str, type(None)])
+_FUNCTIONS = (types.FunctionType, types.MethodType)
+
+_NOTHING: Any = object()
+_native: Any = vars(Tensor)["_native"]
+
+
+class _Place(NamedTuple):
+    """Where a value is found: a name, an element of a list or a dictionary, an attribute, a variable of a closure."""
+
+    label: str
+    #: The text of the block in the function to whose names it belongs, and the name by which it is reached there.
+    block: _written.Written | None
+    root: str
+    #: Whether others than this function may read it.
+    is_shared: bool
+    old: Any
+    get: Callable[[], Any]
+    #: Nothing for names of a function, which nobody but it binds, and for what does not change.
+    put: Callable[[Any], None] | None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the text says how the block uses it."""
+        return self.block is not None and self.label in self.block.bound
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether the block may read it before it binds it."""
+        return not self.is_written or self.label in self.block.carried  # type: ignore[union-attr]
+
+    @property
+    def is_later(self) -> bool:
+        """Whether it may be read behind the block, before it is bound again."""
+        return self.is_shared or self.block is None or self.label in self.block.later
+
+    def line(self) -> str:
+        """Where it is bound in the block, or stands there first."""
+        if self.block is None:
+            return ""
+        lines = self.block.bound.get(self.label), self.block.mentioned.get(self.root), self.block.first
+        return f" ({self.block.file}:{next(line for line in lines if line is not None)})"
+
+
+class Names:
+    """What names stand for where a block begins.
+
+    Of the function in which it begins these are the names in its text, and what functions in it share. A block may
+    begin in a helper: so are those of the functions around it, up to the program's. What lists, dictionaries, objects
+    and functions hold is watched with them.
+
+    Raises:
+        ValueError: For ``return``, ``break`` and ``continue`` out of the block.
+    """
+
+    def __init__(self, frames: list[Any], scopes: list[Scope]) -> None:
+        *self._around, self._scope = scopes
+        self._places: list[_Place] = []
+        #: Lists and dictionaries, with what they held.
+        self._holders: list[tuple[_Place, Any, Any]] = []
+        self._arrays: list[tuple[_Place, bytes]] = []
+        self._own: list[Tensor] = []
+        #: How often tensors had been read.
+        self._began: dict[int, int] = {}
+        seen: set[int] = set()
+        for frame in frames:
+            block = _written.at(frame)
+            if frame is frames[0] and block is not None:
+                block.expect_no_exits()
+            for place in _names_of(frame, block):
+                self._note(place, _MOST_DEEP if frame is frames[0] or block is not None else 0, seen)
+
+    def _note(self, place: _Place, depth: int, seen: set[int]) -> None:
+        """Notes a place that may be given another value, and what this holds."""
+        self._places.append(place)
+        self._look_into(place, depth, seen)
+
+    def _look_into(self, place: _Place, depth: int, seen: set[int]) -> None:
+        value = place.old
+        if type(value) in _PLAIN or id(value) in seen or len(seen) >= _MOST:
+            return
+        if isinstance(value, (Tensor, ComplexTensor)):
+            for plane in _planes(value):
+                self._watch(plane)
+            return
+        if not depth:
+            return
+        seen.add(id(value))
+        if _is_array(value):
+            if value.nbytes <= _MOST_BYTES:
+                self._arrays.append((place, value.tobytes()))
+            return
+        holder = _holder(value)
+        if holder is not None and len(holder) <= _MOST_IN_ONE:
+            self._holders.append((place, holder, holder.copy()))
+            for key, part in holder.items() if isinstance(holder, dict) else enumerate(holder):
+                if type(part) not in _PLAIN:
+                    self._look_into(_part(place, holder, key, part), depth - 1, seen)
+        for label, get, put in _held(place):
+            part = place._replace(label=label, old=get(), get=get, put=put, is_shared=True)
+            if put is None:
+                self._look_into(part, depth - 1, seen)
+            else:
+                self._note(part, depth - 1, seen)
+
+    def _watch(self, plane: Tensor) -> None:
+        key = id(plane)
+        if type(plane) is Tensor:
+            plane.__class__ = _Watched
+            _reads[key] = 0
+            self._own.append(plane)
+        if type(plane) is _Watched:
+            self._began[key] = _reads[key]
+
+    def end(self) -> None:
+        """Refuses to read, behind the block, what a name has been bound to in it.
+
+        Raises:
+            ValueError: If a turn of a loop reads what the one before would have bound, or what stands behind the block
+                reads a number or a tensor that was there before the block began.
+        """
+        read = {key for key, n in self._began.items() if _reads[key] > n}
+        places, holders, arrays = self._places, self._holders, self._arrays
+        self.close()
+        for place, holder, old in holders:
+            if isinstance(holder, list):
+                self._look_at_length(place, len(old))
+        for place in places:
+            self._look_at(place, read)
+        for place, holder, old in holders:
+            is_same = len(holder) == len(old) and all(map(operator.is_, _values(holder), _values(old)))
+            for key in () if is_same else old if isinstance(old, dict) else range(len(old)):
+                self._look_at(_part(place, holder, key, old[key]), read)
+        for place, old in arrays:
+            if place.old.tobytes() != old:
+                raise ValueError(
+                    f"`{place.label}` is changed in a block{place.line()}, once, whether that runs or not: write "
+                    f"`x = const({place.label})` before the block, and store to `x` or set `x.val = ...`"
+                )
+
+    def close(self) -> None:
+        """Ends to watch."""
+        for plane in self._own:
+            plane.__class__ = Tensor
+            del _reads[id(plane)]
+        self._own, self._places, self._holders, self._arrays = [], [], [], []
+
+    def _look_at_length(self, place: _Place, length: int) -> None:
+        """A list may be longer or shorter than it was."""
+        new = place.old[length:]
+        if self._scope.is_loop and (len(place.old) < length or self._made_here(new)):
+            raise ValueError(
+                f"`{place.label}` changes its length in a loop{place.line()}, once, however many turns there are: "
+                "store to memory that has a place for each, as `out = buffer([n])` before the loop and `out[k] = ...`"
+            )
+
+    def _look_at(self, place: _Place, read: set[int]) -> None:
+        """What is found at a place may have changed."""
+        new = place.get()
+        if _is_same(new, place.old):
+            return
+        before = "" if _planes(place.old) else f"`{place.label} = const(...)` before the block, and "
+        message = (
+            f"`{place.label}` is bound to another value in a block{place.line()}, and what it was stays as it was: "
+            f"write {before}`{place.label}.val = ...`"
+        )
+        if self._scope.is_loop and place.is_carried and self._was_read(place, read):
+            raise ValueError(message)
+        if new is _NOTHING or not place.is_later or not self._was_there(place.old):
+            return
+        planes = self._made_here(new)
+        if not planes:
+            # Without the text nobody knows what becomes of the numbers of a function.
+            if place.block is not None or place.is_shared:
+                raise ValueError(message)
+        elif place.put is not None and isinstance(new, Tensor):
+            place.put(_rebound(new, message))
+        else:
+            for plane in planes:
+                plane.__class__ = _refusing(message)
+
+    def _was_read(self, place: _Place, read: set[int]) -> bool:
+        """Whether the block has read what was at a place, or may have."""
+        old = place.old
+        keys = {id(plane) for plane in _planes(old)} if isinstance(old, (Tensor, ComplexTensor)) else set()
+        if keys and keys <= self._began.keys():
+            return not read.isdisjoint(keys)
+        if place.is_written:
+            return not isinstance(old, str)
+        is_leaf = is_number(old) or isinstance(old, (Tensor, ComplexTensor)) or _is_array(old)
+        return is_leaf and (place.block is not None or place.is_shared)
+
+    def _was_there(self, value: Any) -> bool:
+        """Whether it is made of numbers, and tensors whose values are known here: not of a block that has ended."""
+        leaves = list(_leaves(value))
+        around = (scope in self._around for plane in leaves if isinstance(plane, Tensor) for scope in _scopes(plane))
+        return bool(leaves) and all(around)
+
+    def _made_here(self, value: Any) -> list[Tensor]:
+        return [plane for plane in _planes(value) if self._scope in _scopes(plane)]
+
+
+#: How often tensors that are watched have been read.
+_reads: dict[int, int] = {}
+
+
+class _Watched(Tensor):
+    """A tensor while it is known whether it is read."""
+
+    __slots__ = ()
+
+    @property
+    def _native(self) -> Any:  # type: ignore[override]
+        _reads[id(self)] += 1
+        return _native.__get__(self)
+
+    @_native.setter
+    def _native(self, native: Any) -> None:
+        _native.__set__(self, native)
+
+
+_Watched.__name__ = _Watched.__qualname__ = "Tensor"
+
+
+def _refusing(message: str) -> type[Tensor]:
+    """The class of tensors that are not read."""
+
+    def refuse(_: Tensor) -> Any:
+        raise ValueError(message)
+
+    return type("Tensor", (Tensor,), {"__slots__": (), "_native": property(refuse)})
+
+
+def _rebound(tensor: Tensor, message: str) -> Tensor:
+    """In place of a tensor one that is not read."""
+    out = Tensor.__new__(_refusing(message))
+    _native.__set__(out, _native.__get__(tensor))
+    out._made, out._outside = tensor._made, tensor._outside
+    return out
+
+
+def _names_of(frame: Any, block: _written.Written | None) -> Iterator[_Place]:
+    """The names of a function that a block may bind, with what they stand for."""
+    own, code, file = frame.f_locals, frame.f_code, frame.f_globals
+    every = own if block is None else dict.fromkeys([*block.mentioned, *code.co_cellvars, *code.co_freevars])
+    for name in list(every):
+        if name in own and own is not file:
+            yield _Place(name, block, name, name in code.co_freevars, own[name], _of_frame(frame, name), None)
+        elif name in file and name not in code.co_varnames:
+            yield _Place(name, block, name, own is not file, file[name], *_of_dict(file, name))
+    for label in () if block is None else block.bound:
+        name, _, attribute = label.partition(".")
+        holder = own.get(name, file.get(name))
+        if isinstance(holder, (type, types.ModuleType)) and attribute in vars(holder):
+            yield _Place(label, block, name, True, vars(holder)[attribute], *_of_attribute(holder, attribute))
+
+
+def _of_frame(frame: Any, name: str) -> Callable[[], Any]:
+    return lambda: frame.f_locals.get(name, _NOTHING)
+
+
+def _of_dict(holder: dict[Any, Any], key: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    return lambda: holder.get(key, _NOTHING), lambda new: holder.__setitem__(key, new)
+
+
+def _of_list(holder: list[Any], k: int) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    return lambda: holder[k] if k < len(holder) else _NOTHING, lambda new: holder.__setitem__(k, new)
+
+
+def _of_attribute(holder: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    return lambda: getattr(holder, name, _NOTHING), lambda new: object.__setattr__(holder, name, new)
+
+
+def _of_cell(cell: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    def get() -> Any:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return _NOTHING
+
+    return get, lambda new: setattr(cell, "cell_contents", new)
+
+
+def _holder(value: Any) -> Any:
+    """The list or the dictionary by which a value holds others, if it does."""
+    if isinstance(value, (list, dict)):
+        return value
+    if isinstance(value, (*_FUNCTIONS, tuple, type, types.ModuleType)):
+        return None
+    own = getattr(value, "__dict__", None)
+    return own if isinstance(own, dict) and not _is_ours(type(value).__module__) else None
+
+
+def _part(place: _Place, holder: Any, key: Any, old: Any) -> _Place:
+    """An element of a list or a dictionary, or an attribute."""
+    label = f"{place.label}[{key!r}]" if holder is place.old else f"{place.label}.{key}"
+    ways = _of_list(holder, key) if isinstance(holder, list) else _of_dict(holder, key)
+    return place._replace(label=label, old=old, get=ways[0], put=ways[1], is_shared=True)
+
+
+def _values(holder: Any) -> Any:
+    return holder.values() if isinstance(holder, dict) else holder
+
+
+def _held(place: _Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], None] | None]]:
+    """What a value holds otherwise: by slots, by variables of a function; without a way to replace it, what stays."""
+    value, label = place.old, place.label
+    if isinstance(value, tuple):
+        if len(value) <= _MOST_IN_ONE:
+            yield from ((f"{label}[{k}]", lambda part=part: part, None) for k, part in enumerate(value))
+    elif isinstance(value, types.MethodType):
+        yield "self", lambda: value.__self__, None
+    elif isinstance(value, types.FunctionType):
+        if _is_ours(value.__globals__.get("__name__", "")):
+            return
+        yield from ((name, *_of_cell(cell)) for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()))
+        for name in value.__code__.co_names:
+            if name in value.__globals__:
+                yield (name, *_of_dict(value.__globals__, name))
+    elif not isinstance(value, (list, dict, type, types.ModuleType)) and not _is_ours(type(value).__module__):
+        slots = getattr(type(value), "__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, name):
+                yield (f"{label}.{name}", *_of_attribute(value, name))
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "aerogel"
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array_interface__") and not isinstance(value, (Tensor, type))
+
+
+def _leaves(value: Any, depth: int = _MOST_DEEP) -> Iterator[Any]:
+    """The numbers, arrays and tensors that a value is made of: two of a complex tensor, those of all in a container."""
+    if isinstance(value, ComplexTensor):
+        yield from (value.real, value.imag)
+    elif isinstance(value, Tensor) or is_number(value) or _is_array(value):
+        yield value
+    elif depth and type(value) not in _PLAIN:
+        holder = value if isinstance(value, tuple) else _holder(value)
+        if holder is not None and len(holder) <= _MOST_IN_ONE:
+            for part in _values(holder):
+                yield from _leaves(part, depth - 1)
+
+
+def _planes(value: Any) -> list[Tensor]:
+    """The tensors of a program that a value is made of."""
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, Tensor) and leaf._made is not None]
+
+
+def _scopes(plane: Tensor) -> tuple[Scope, ...]:
+    return () if plane._made is None else plane._made.scopes
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    if new is old:
+        return True
+    if is_number(old) and is_number(new):
+        return type(new) is type(old) and new == old
+    if isinstance(old, (Tensor, ComplexTensor)) or type(new) is not type(old):
+        return False
+    ours, theirs = list(_leaves(new)), list(_leaves(old))
+    return bool(ours) and len(ours) == len(theirs) and all(map(_is_same, ours, theirs))
