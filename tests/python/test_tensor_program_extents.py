@@ -86,7 +86,7 @@ def test_constants_do_not_wrap_in_extents():
         p.program(added)(ints(5))
 
 
-@pytest.mark.parametrize("n, says", [(-3, "an extent is -3, below zero"), (p, None)])
+@pytest.mark.parametrize("n, says", [(-3, "`buffer`: `shape` has -3, below zero"), (p, None)])
 def test_extents_below_zero_while_tracing(n, says):
     def program():
         return p.buffer([n if n is not p else p.const(2) - 5])
@@ -439,7 +439,7 @@ def test_what_cannot_be_made_for_so_many_elements():
         p.program(few)(ints(2))
     for wrong, kind, text in (
         (lambda x: T.linspace(0, 1, x.sum()), ValueError, "an extent has to follow from the extents of inputs"),
-        (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace` of -1 numbers"),
+        (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace`: `num` is -1, below zero"),
         (lambda x: T.arange(0.5, x.shape[0]), TypeError, "`arange`: in a program the ends are whole numbers"),
         (lambda x: T.tril(x, x.shape[0]), ValueError, "`tril` takes a tensor of two axes at least"),
     ):
