@@ -9,6 +9,7 @@ from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _types, _unknown
+from aerogel.tensor._cells import are_at, stacked
 from aerogel.tensor._complex import by_planes, is_complex, joined, of_lists
 from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 
@@ -284,6 +285,11 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
         differ = [n != m for n, m in zip(own, first) if isinstance(n, int) and isinstance(m, int)]
         if len(own) != len(first) or any(differ):
             raise ValueError(f"`stack`: operand {k} has the shape {a.shape}, the first one {given[0].shape}")
+    if any(are_at(a) for a in given):
+        at_cells = stacked(given, axis)
+        if isinstance(at_cells, Tensor):
+            return at_cells
+        given = at_cells
     return concat([a.unsqueeze(axis) for a in given], axis=axis)
 
 
