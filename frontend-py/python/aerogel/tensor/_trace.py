@@ -114,7 +114,7 @@ class Trace:
         return Tensor(self._constants[id(own)], tensor._outside)
 
     def _known(self, extent: Any) -> Any:
-        return extent if isinstance(extent, int) else self.native.dim_like(extent.native, extent.dim)
+        return extent if isinstance(extent, int) else extent.of(self.native)
 
     def _named(self, extent: Any) -> Any:
         """An extent that another trace understands."""
