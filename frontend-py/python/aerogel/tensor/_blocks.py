@@ -34,8 +34,8 @@ class Named:
             return native.dim_like(self.native, self.dim)
         except ValueError:
             raise ValueError(
-                "what a block sets or leaves has the extents of an input that is made after it: make the inputs first, at "
-                "the start of the function, before `const`, `buffer` and blocks"
+                "what a block sets or leaves has the extents of an input that is made after it: make the inputs first, "
+                "at the start of the function, before `const`, `buffer` and blocks"
             ) from None
 
 
