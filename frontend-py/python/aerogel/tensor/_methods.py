@@ -120,6 +120,18 @@ class Methods:
 
         return _reductions.norm(self, axis, ord=ord, keepdims=keepdims)
 
+    def softmax(self: Any, axis: Any = -1) -> Tensor:
+        """``exp(x)`` by its sum along an axis, without overflow."""
+        from aerogel.tensor import _reductions
+
+        return _reductions.softmax(self, axis)
+
+    def log_softmax(self: Any, axis: Any = -1) -> Tensor:
+        """The logarithm of ``softmax``, with all digits where that is small."""
+        from aerogel.tensor import _reductions
+
+        return _reductions.log_softmax(self, axis)
+
     def any(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
         """Whether some number is other than zero."""
         from aerogel.tensor import _reductions
