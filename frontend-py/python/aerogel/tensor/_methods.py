@@ -327,6 +327,16 @@ class Methods:
 
         return numpy_dtype(self.dtype).itemsize
 
+    if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+        def __getattr__(self, name: str) -> Any:
+            ours = ""
+            if not name.startswith("_"):
+                from aerogel.tensor import _elsewhere
+
+                ours = _elsewhere.method(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{ours}")
+
     if TYPE_CHECKING:
         # Written in `_tensor._define`, from tables.
         def permute(self, *axes: Any) -> Tensor: ...
