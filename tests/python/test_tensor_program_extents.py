@@ -530,3 +530,25 @@ def test_memory_of_inputs_with_one_name():
 
     z, w = made([1.0, 2.0], [2.0, 1.0, 3.0])
     assert z.tolist() == [0, 1] and w.tolist() == [1, 0, 1]
+
+
+def test_normal_numbers_for_extents_that_the_run_knows():
+    key = np.array([1, 2], np.uint32)
+
+    @p.program
+    def made():
+        key, x = p.input([2], ti.u32), p.input([-1], ti.f32)
+        n = x.shape[0]
+        return (
+            T.random.normal(key, x.shape),
+            T.random.normal(key, n),
+            T.random.normal(key, (n, 3)),
+            T.random.randn(n, 2),
+        )
+
+    for n in (1, 5):
+        line, again, rows, drawn = made(key, np.zeros(n, np.float32))
+        for got, shape in ((line, n), (again, (n,)), (rows, (n, 3))):
+            want = T.random.normal(T.asarray(key), shape).numpy()
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+        assert drawn.shape == (n, 2)

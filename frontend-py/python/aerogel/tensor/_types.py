@@ -113,7 +113,8 @@ def counts(given: Any, called: str, argument: str) -> None:
     if hasattr(given, "_native"):
         return
     is_one = not isinstance(given, (list, tuple)) and getattr(given, "ndim", 0) == 0
-    for n in [given] if is_one else given:
+    every: list[Any] = [given] if is_one else list(given)
+    for n in every:
         if hasattr(n, "__index__") and not hasattr(n, "_native") and n.__index__() < 0:
             raise ValueError(f"`{called}`: `{argument}` {'is' if is_one else 'has'} {n}, below zero")
 

@@ -84,6 +84,9 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
 
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     extents = _shape(shape, "normal")
+    if tracing.program is not None:
+        # Extents of the program as `uniform` takes them.
+        extents = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
     both = uniform(key, [2, *extents], dtype=kind if kind._aerogel_dtype not in ("f16", "bf16") else "f32")
     radius = sqrt(-2.0 * log(1.0 - both[0]))
     return (radius * cos(2 * math.pi * both[1])).astype(kind)
