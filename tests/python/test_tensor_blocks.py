@@ -521,3 +521,31 @@ def test_a_value_of_two_blocks_is_set_in_others():
     given = np.array([1, 2], np.float32)
     assert made(given, 3.0).tolist() == [12, 22] and made(given, 2.0).tolist() == [10, 20]
     assert made(given, 0.5).tolist() == [-1, -2] and made(given, -1.0).tolist() == [0, 0]
+
+
+def test_inputs_that_are_made_too_late_are_to_be_made_first():
+    def value():
+        x = p.const(0.0)
+        y = p.input([-1], ti.f32)
+        with p.loop(2):
+            x.val = x + y
+        return x
+
+    def left():
+        with p.loop(10) as k:
+            x = p.input([-1], ti.i32)
+            with p.if_cond(x > k):
+                p.break_loop()
+        return x
+
+    def first():
+        y = p.input([-1], ti.f32)
+        x = p.const(0.0)
+        with p.loop(2):
+            x.val = x + y
+        return x
+
+    for function in (value, left):
+        with pytest.raises(ValueError, match="an input that is made after it: make the inputs first, at the start"):
+            p.program(function).compile()
+    assert p.program(first)(np.ones(3, np.float32)).tolist() == [2, 2, 2]

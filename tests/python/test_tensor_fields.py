@@ -573,3 +573,30 @@ def test_programs_see_what_fields_hold_when_they_run():
     x[1] = 5
     assert total().item() == 14
     assert copy.tolist() == [1, 1, 1, 1]
+
+
+def test_operators_of_fields_say_what_has_them():
+    f, v = ti.field(ti.f32, shape=(2, 3)), ti.Vector.field(2, ti.f32, shape=3)
+    f[1, 2], v[1] = 3, [1, 2]
+    x, numbers = ti.tensor.ones((2, 3)), f.to_numpy()
+    refused = {
+        "+": (lambda: f + 1, lambda: 1 + f, lambda: f + f, lambda: v + v),
+        "*": (lambda: 2.0 * v, lambda: f * v),
+        "**": (lambda: f**2,),
+        "@": (lambda: f @ f,),
+        "-": (lambda: -f, lambda: f - 1),
+        "abs": (lambda: abs(v),),
+    }
+    for symbol, functions in refused.items():
+        for function in functions:
+            for run in (function, p.program(function).compile):
+                with pytest.raises(TypeError) as caught:
+                    run()
+                text = str(caught.value)
+                assert text.startswith(f"`{symbol}` takes no field: in a kernel index it"), text
+    # Beside tensors and arrays these have them.
+    for made in (f + x, x + f, x * 1 + f, p.program(lambda: f + ti.tensor.ones((2, 3)))(), ti.tensor.asarray(f) + 1):
+        assert np.array_equal(made.numpy(), numbers + 1)
+    for array in (f + np.ones((2, 3)), np.ones((2, 3)) + f, f + np.float64(1), np.float32(1) + f):
+        assert np.array_equal(array, numbers + 1)
+    assert f == f and f != v and len({f, v}) == 2

@@ -4,6 +4,7 @@ import aerogel as ti
 import numpy as np
 import pytest
 from aerogel import tensor as t
+from aerogel.tensor import programs
 
 FLOATS = ["float16", "float32", "float64"]
 SIGNED = ["int8", "int16", "int32", "int64"]
@@ -179,3 +180,58 @@ def test_types_meet(a):
             assert np.asarray(x * y).dtype == want
         else:
             assert np.asarray(x * y).dtype == (a if a in FLOATS else b)
+
+
+@pytest.mark.parametrize("dtype, close", [(np.float32, 1e-6), (np.float64, 1e-14), (np.float16, 1e-3)])
+@pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
+def test_softmax(axis, dtype, close):
+    x = np.random.default_rng(0).uniform(-9, 9, (3, 4, 5)).astype(dtype)
+    x[0, 0, :] += dtype(1000)
+    exact = x.astype(np.float64)
+    exact = exact - exact.max(axis=axis, keepdims=True)
+    logs = exact - np.log(np.exp(exact).sum(axis=axis, keepdims=True))
+    made = ti.tensor.asarray(x)
+    for out, want in (
+        (ti.tensor.softmax(made, axis), np.exp(logs)),
+        (made.softmax(axis=axis), np.exp(logs)),
+        (ti.tensor.log_softmax(x, axis=axis), logs),
+        (made.log_softmax(axis), logs),
+    ):
+        assert out.numpy().dtype == dtype
+        np.testing.assert_allclose(out.numpy().astype(np.float64), want, rtol=close, atol=close)
+
+
+def test_softmax_of_what_is_no_row_of_floats():
+    T = ti.tensor
+    assert T.softmax([[0, 0], [7, 7]]).tolist() == [[0.5, 0.5]] * 2 and T.softmax([1.0, -T.inf]).tolist() == [1, 0]
+    assert T.softmax(T.zeros((0, 3))).shape == (0, 3) == T.log_softmax(T.zeros((0, 3))).shape
+    for name in ("softmax", "log_softmax"):
+        function = getattr(T, name)
+        for wrong, kind, text in (
+            (lambda: function(T.zeros((2, 0))), ValueError, rf"`{name}` of 0 numbers: the shape is \(2, 0\)"),  # noqa: B023
+            (lambda: function(1.0), IndexError, f"`{name}`: there is no axis -1"),  # noqa: B023
+            (lambda: function([1j]), TypeError, f"`{name}` takes real numbers"),  # noqa: B023
+        ):
+            with pytest.raises(kind, match=text):
+                wrong()
+
+
+def test_softmax_in_programs():
+    f = ti.field(ti.f32)
+    ti.root.bitmasked(ti.i, 8).place(f)
+    f[2], f[5] = 1, 3
+
+    @programs.program
+    def made():
+        x = programs.input([-1, -1], ti.f32)
+        i = programs.indices(f)
+        return x.softmax(axis=0), ti.tensor.softmax(f[i])
+
+    x = np.random.default_rng(0).uniform(-9, 9, (3, 4)).astype(np.float32)
+    columns, cells = made(x)
+    np.testing.assert_allclose(columns.numpy(), np.exp(x) / np.exp(x).sum(axis=0), rtol=1e-5)
+    # The cells that are active alone.
+    parts = np.exp([1, 3]) / np.exp([1, 3]).sum()
+    np.testing.assert_allclose(cells.numpy(), [0, 0, parts[0], 0, 0, parts[1], 0, 0], rtol=1e-5)
+    with pytest.raises(ValueError, match="`softmax` of 0 numbers"):
+        made(np.zeros((0, 2), np.float32))

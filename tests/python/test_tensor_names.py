@@ -1,10 +1,13 @@
 """The base operations of fl::Tensor by their names, each once more against NumPy; the names of the Array API."""
 
+import re
+
 import aerogel as ti
 import numpy as np
 import pytest
 from aerogel import tensor as t
 from aerogel import xp
+from aerogel.tensor import _elsewhere
 
 
 @pytest.fixture(autouse=True)
@@ -244,3 +247,75 @@ def test_what_cannot_be_says_so(name):
     f, kind, message = WORDS[name]
     with pytest.raises(kind, match=message):
         f()
+
+
+def expression(module, name):
+    """What the message about a name says is to be written."""
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    text = str(caught.value)
+    assert re.fullmatch(rf".* has no attribute '{name}': .*`[^`]+`", text), text
+    return text.split("`")[1]
+
+
+def numbers_of(array):
+    """Names that messages use."""
+    first, second = np.array([[0.25, 0.5], [0.75, 1.0]], np.float32), np.array([[0.5, 1.0], [1.5, 0.125]], np.float32)
+    return {
+        "x": array(first), "y": array(second), "i": array(np.array([1, 0])), "a": array(first[0]), "b": array(first[1]),
+        "bins": array(first[0]), "mask": array(first > 0.5), "values": array(second), "n": 2, "low": 0.3, "high": 0.6,
+        "value": 3, "shape": (4, 1), "axes": (1, 0), "dtype": ti.f64, "ti": ti,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _elsewhere.FUNCTIONS)
+def test_functions_of_other_packages_are_named(name):
+    ours = expression(t, name)
+    assert ours == _elsewhere.FUNCTIONS[name]
+    given = numbers_of(t.asarray)
+    if name == "expand":
+        given["shape"] = (3, 2, 2)
+    made = eval(ours, {**vars(t), **given})
+    # NumPy's, of the same operands.
+    names = re.findall(r"\b(x|y|i|n|a|b|axes|mask|bins|values|value|low|high|shape)\b", ours)
+    operands = list(dict.fromkeys(names))
+    if hasattr(np, name) and set(operands) <= set("xyi") and name not in ("average", "range", "ndarray", "silu"):
+        theirs = numbers_of(np.asarray)
+        in_lists = name in ("hstack", "vstack", "dstack")
+        arguments = [[theirs[k] for k in operands]] if in_lists else [theirs[k] for k in operands]
+        arguments += {"swapaxes": [0, 1]}.get(name, [])
+        with np.errstate(all="ignore"):
+            want = getattr(np, name)(*arguments)
+        np.testing.assert_allclose(np.asarray(made).astype(float), np.asarray(want).astype(float), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", _elsewhere.METHODS)
+def test_methods_of_other_packages_are_named(name):
+    x = t.asarray([[0.25, 0.5], [0.75, 1.0]])
+    ours = expression(x, name)
+    given = numbers_of(t.asarray)
+    if name == "expand":
+        given["shape"] = (3, 2, 2)
+    exec(ours, {**given, "ti": ti})
+
+
+def test_names_that_are_elsewhere_in_the_package():
+    x = t.asarray([[0.25, 0.5]])
+    for where, name, ours in (
+        (t, "float32", "ti.f32"),
+        (t, "inv", "ti.tensor.linalg"),
+        (t, "randn", "ti.tensor.random"),
+        (t, "shape", "x.shape"),
+        (t, "argwhere_", None),
+        (x, "exp", "ti.tensor.exp"),
+        (x, "matmul", "ti.tensor.matmul"),
+        (x, "unique", "unique_values(x)"),
+        (x, "backward", "ti.ad.Tape"),
+        (x, "fourier", None),
+    ):
+        with pytest.raises(
+            AttributeError, match=f"has no attribute '{name}'" + ("$" if ours is None else "")
+        ) as caught:
+            getattr(where, name)
+        assert ours is None or f"`{ours}" in str(caught.value)
+    assert not hasattr(x, "__array_struct__") and not hasattr(x, "to_list")

@@ -86,7 +86,7 @@ def test_constants_do_not_wrap_in_extents():
         p.program(added)(ints(5))
 
 
-@pytest.mark.parametrize("n, says", [(-3, "an extent is -3, below zero"), (p, None)])
+@pytest.mark.parametrize("n, says", [(-3, "`buffer`: `shape` has -3, below zero"), (p, None)])
 def test_extents_below_zero_while_tracing(n, says):
     def program():
         return p.buffer([n if n is not p else p.const(2) - 5])
@@ -439,7 +439,7 @@ def test_what_cannot_be_made_for_so_many_elements():
         p.program(few)(ints(2))
     for wrong, kind, text in (
         (lambda x: T.linspace(0, 1, x.sum()), ValueError, "an extent has to follow from the extents of inputs"),
-        (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace` of -1 numbers"),
+        (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace`: `num` is -1, below zero"),
         (lambda x: T.arange(0.5, x.shape[0]), TypeError, "`arange`: in a program the ends are whole numbers"),
         (lambda x: T.tril(x, x.shape[0]), ValueError, "`tril` takes a tensor of two axes at least"),
     ):
@@ -530,3 +530,25 @@ def test_memory_of_inputs_with_one_name():
 
     z, w = made([1.0, 2.0], [2.0, 1.0, 3.0])
     assert z.tolist() == [0, 1] and w.tolist() == [1, 0, 1]
+
+
+def test_normal_numbers_for_extents_that_the_run_knows():
+    key = np.array([1, 2], np.uint32)
+
+    @p.program
+    def made():
+        key, x = p.input([2], ti.u32), p.input([-1], ti.f32)
+        n = x.shape[0]
+        return (
+            T.random.normal(key, x.shape),
+            T.random.normal(key, n),
+            T.random.normal(key, (n, 3)),
+            T.random.randn(n, 2),
+        )
+
+    for n in (1, 5):
+        line, again, rows, drawn = made(key, np.zeros(n, np.float32))
+        for got, shape in ((line, n), (again, (n,)), (rows, (n, 3))):
+            want = T.random.normal(T.asarray(key), shape).numpy()
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+        assert drawn.shape == (n, 2)

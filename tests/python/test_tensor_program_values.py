@@ -410,3 +410,52 @@ def test_shapes_of_more_elements_than_32_bits_count():
     assert x.reshape(35000, 2, 70000)[30000, 1, 5:8].tolist() == [5, 6, 7]
     with pytest.raises(ValueError, match=r"`reshape`: the shape is \(4900000000,\), and indices go up to 2147483647"):
         x.reshape(-1)
+
+
+def test_the_index_along_one_axis_is_it_or_a_tuple_of_it():
+    def at(make):
+        @p.program
+        def made():
+            return make(p.indices([4]))
+
+        return made().tolist()
+
+    def unpacked(i):
+        (k,) = i
+        # The index alone, whose first element this is.
+        return k + k[3]
+
+    x = T.asarray([5, 6, 7, 8])
+    assert at(lambda i: i * 2) == at(lambda i: 2 * i) == at(lambda i: i[0] * 2) == [0, 2, 4, 6]
+    assert at(lambda i: i + 1) == at(lambda i: 1 + i) == at(lambda i: i[-1] + 1) == [1, 2, 3, 4]
+    assert at(lambda i: x[i]) == at(lambda i: x[(*i,)]) == at(lambda i: T.gather(x, *i)) == [5, 6, 7, 8]
+    assert at(unpacked) == [3, 4, 5, 6] and at(lambda i: i[:, None] + x[None, :3]) == [
+        [5, 6, 7],
+        [6, 7, 8],
+        [7, 8, 9],
+        [8, 9, 10],
+    ]
+    assert at(lambda i: T.full((), len(i) + len(i[1:]))) == 1 and at(lambda i: T.sin(i) * 0) == [0] * 4
+
+    f = ti.field(ti.i32)
+    ti.root.bitmasked(ti.i, 16).place(f)
+    f[3] = f[9] = 1
+
+    @p.program
+    def cells():
+        i = p.indices(f)
+        f[i] = i * i
+        with p.kernel(f) as k:
+            f[k[0]] += k
+        with p.kernel(p.input([-1], ti.i32).shape) as (k,):
+            f[k] += 100
+
+    cells(np.zeros(2, np.int32))
+    assert [f[3], f[9], f[0], f[1]] == [12, 90, 100, 100]
+
+
+def test_indices_outside_of_programs():
+    for word in ("indices", "kernel"):
+        with pytest.raises(RuntimeError, match=f"`{word}` is for functions under `program`"):
+            with getattr(p, word)([4]):
+                pass

@@ -490,3 +490,68 @@ def test_what_is_turned_round_by_any_number(shape):
             for n in (-1, 0):
                 rolled, wrapped = ti.tensor.programs.program(lambda n=n, made=made: made(n))(x)
                 assert np.array_equal(rolled.numpy(), expected) and np.array_equal(wrapped.numpy(), expected)
+
+
+#: What takes numbers of elements, and how it names the argument that has one below zero.
+COUNTED = {
+    "topk": (lambda x: t.topk(x, -1), "`topk`: `k` is -1, below zero"),
+    "pad": (lambda x: t.pad(x, ((0, 1), (-1, 0))), "`pad`: `widths` has -1, below zero"),
+    "split": (lambda x: t.split(x, -1), "`split`: `sections` is -1, and there is one part at least"),
+    "tile": (lambda x: t.tile(x, (2, -1)), "`tile`: `repetitions` has -1, below zero"),
+    "repeat": (lambda x: t.repeat(x, -1, axis=0), "`repeat`: `repeats` is -1, below zero"),
+    "repeat each": (lambda x: t.repeat(x, [2, -1, 1], axis=0), "`repeat`: `repeats` has -1, below zero"),
+    "broadcast_to": (lambda x: t.broadcast_to(x, (-1, 3, 4)), "`broadcast_to`: `shape` has -1, below zero"),
+    "eye": (lambda x: t.eye(-2), "`eye`: `n_rows` is -2, below zero"),
+    "eye wide": (lambda x: t.eye(2, -1), "`eye`: `n_cols` is -1, below zero"),
+    "zeros": (lambda x: t.zeros(-1), "`zeros`: `shape` is -1, below zero"),
+    "ones": (lambda x: t.ones((2, np.int64(-1))), "`ones`: `shape` has -1, below zero"),
+    "empty": (lambda x: t.empty([-1]), "`empty`: `shape` has -1, below zero"),
+    "full": (lambda x: t.full((-1, 2), 1 + 1j), "`full`: `shape` has -1, below zero"),
+    "iota": (lambda x: t.iota((3, -1)), "`iota`: `shape` has -1, below zero"),
+    "linspace": (lambda x: t.linspace(0, 1, -1), "`linspace`: `num` is -1, below zero"),
+    "rand": (lambda x: t.random.rand(2, -1), "`rand`: `shape` has -1, below zero"),
+    "randn": (lambda x: t.random.randn(-1), "`randn`: `shape` has -1, below zero"),
+    "integers": (lambda x: t.random.integers(0, 3, (-1,)), "`integers`: `shape` has -1, below zero"),
+    "permutation": (lambda x: t.random.permutation(-1), "`permutation`: `n` is -1, below zero"),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_number_of_elements_below_zero_names_the_function_and_the_argument(name):
+    make, text = COUNTED[name]
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        make(t.zeros((3, 4)))
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        programs.program(lambda: make(programs.input([-1, 4], ti.f32))).compile()
+
+
+def test_numbers_of_elements_below_zero_in_words_of_programs():
+    def at_points():
+        with programs.kernel([2, -3]):
+            pass
+
+    for make, text in (
+        (lambda: programs.buffer([2, -1]), "`buffer`: `shape` has -1, below zero"),
+        (lambda: programs.input([-1, -3]), "`input`: `shape` has -3, below zero"),
+        (lambda: programs.indices([2, -3]), "`indices`: `shape` has -3, below zero"),
+        (lambda: programs.assert_tensor(t.zeros(2), [-2]), "`assert_tensor`: `shape` has -2, below zero"),
+        (at_points, "`kernel`: `shape` has -3, below zero"),
+    ):
+        with pytest.raises(ValueError, match=f"^{text}$"):
+            programs.program(make).compile()
+
+
+def test_a_number_of_times_for_each_element_in_programs():
+    @programs.program
+    def made():
+        x, y = programs.input([-1], ti.i32), programs.input([2, 3], ti.i32)
+        return t.repeat(x, [2, 0, 1]), t.repeat(y, np.array([1, 2]), axis=0), t.repeat(x, [2])
+
+    x, y = np.arange(3, dtype=np.int32), np.arange(6, dtype=np.int32).reshape(2, 3)
+    first, second, third = (out.numpy() for out in made(x, y))
+    assert np.array_equal(first, np.repeat(x, [2, 0, 1])) and np.array_equal(third, np.repeat(x, 2))
+    assert np.array_equal(second, np.repeat(y, [1, 2], axis=0))
+    with pytest.raises(ValueError, match="axis 0 has 4 elements where 3 are needed"):
+        made(np.arange(4, dtype=np.int32), y)
+    with pytest.raises(ValueError, match="`repeat`: 3 counts for 2 elements along axis 0"):
+        t.repeat(y, [1, 2, 3], axis=0)

@@ -354,3 +354,59 @@ def test_what_is_refused():
 
     with pytest.raises(ValueError, match="a store has made cells of `v_0` active since its indices were taken"):
         p.program(stale).compile()
+
+
+@pytest.mark.parametrize("layout", FIELD_LAYOUTS)
+def test_what_is_stacked_along_the_last_axis_is_stored(layout):
+    v, m, x = ti.Vector.field(2, ti.f32), ti.Matrix.field(2, 2, ti.f32), ti.field(ti.f32)
+    FIELD_LAYOUTS[layout](ti.root).place(v, m, x)
+    before, cells = fill(v), active(v)
+    T = ti.tensor
+
+    @p.program
+    def made():
+        i, j = p.indices(v)
+        old = v[i, j]
+        both = T.stack([i * 2, j + 0.5], axis=-1)
+        total = both.sum(), both.sum(axis=(0, 1))
+        v[i, j] = both
+        m[i, j] = T.stack([old, both + 1], axis=2)
+        with p.kernel(m) as (a, b):
+            with p.if_cond(a > b):
+                m[a, b] += T.stack([T.stack([a, b], axis=-1), T.stack([b, b], axis=-1)], axis=-1)
+        # What is everywhere, along with what is at cells.
+        x[i, j] = T.stack([x[i, j], T.ones((N, M))], axis=-1).sum(axis=-1)
+        return total
+
+    total, sums = made()
+    i, j = np.indices((N, M))
+    both = np.stack([i * 2, j + 0.5], axis=-1)
+    matrices = np.stack([before, both + 1], axis=2)
+    more = np.stack([np.stack([i, j], axis=-1), np.stack([j, j], axis=-1)], axis=-1)
+    matrices = matrices + np.where((i > j)[..., None, None], more, 0)
+    assert np.array_equal(v.to_numpy(), np.where(cells[..., None], both, 0))
+    assert np.array_equal(m.to_numpy(), np.where(cells[..., None, None], matrices, 0))
+    assert np.array_equal(x.to_numpy(), cells)
+    np.testing.assert_allclose(sums.numpy(), both[cells].sum(axis=0))
+    assert total.item() == both[cells].sum()
+
+
+@pytest.mark.parametrize("layout", FIELD_LAYOUTS)
+def test_what_is_stacked_along_the_first_axis_is_refused(layout):
+    v = ti.Vector.field(2, ti.f32)
+    FIELD_LAYOUTS[layout](ti.root).place(v)
+    v[1, 2] = [1, 2]
+
+    def of_cells():
+        i, j = p.indices(v)
+        v[i, j] = ti.tensor.stack([i, j])
+
+    def of_points():
+        with p.kernel([N, M]) as (i, j):
+            v[i, j] = ti.tensor.stack([i, j])
+
+    with pytest.raises(ValueError, match=r"whose first 2 axes are those of the cells: .* `stack\(\[...\], axis=-1\)`"):
+        p.program(of_cells)()
+    text = f"elements of shape (2,) are stored, not the last axes of (2, {N}, {M}): the components are the last axis"
+    with pytest.raises(ValueError, match=re.escape(text + ", as of `stack([...], axis=-1)`")):
+        p.program(of_points)()

@@ -14,6 +14,39 @@ def outside_kernels(function: F) -> F:
     return function
 
 
+#: The operators that tensors have and fields have not, as they are written.
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+_SIGNS = {"neg": "-", "pos": "+", "abs": "abs", "invert": "~"}
+
+C = TypeVar("C", bound=type)
+
+
+def without_operators(cls: C) -> C:
+    """A class of fields whose operators say how a tensor is made of one; beside tensors and arrays these have them."""
+
+    def refused(symbol: str) -> Callable[..., Any]:
+        def operator(self: Any, other: Any = None) -> Any:
+            is_number = isinstance(other, (int, float, complex)) and not hasattr(other, "dtype")
+            if not (other is None or is_number or isinstance(other, Field)):
+                return NotImplemented
+            raise TypeError(
+                f"`{symbol}` takes no field: in a kernel index it, `x[i, j]`; elsewhere `ti.tensor.asarray(x)` is a "
+                "tensor of all elements, and in a program `x[i, j]` with `i, j = indices(x)` one at its active cells"
+            )
+
+        return operator
+
+    if not TYPE_CHECKING:
+        for name, symbol in {**_OPERATORS, **_SIGNS}.items():
+            setattr(cls, f"__{name}__", refused(symbol))
+        for name, symbol in _OPERATORS.items():
+            setattr(cls, f"__r{name}__", refused(symbol))
+    return cls
+
+
 def _older(old: str, new: str, value: Any) -> Any:
     """A value under an old name, with a warning that says the new one."""
     from aerogel._taichi import older
@@ -67,4 +100,4 @@ class Field:
         raise NotImplementedError("looping over a field is possible inside kernels only")
 
 
-__all__ = ["Field", "outside_kernels"]
+__all__ = ["Field", "outside_kernels", "without_operators"]

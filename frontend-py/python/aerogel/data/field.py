@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from aerogel import _native
 from aerogel._dtypes import DataType, bf16, dtype_of, numpy_dtype
 from aerogel.data import _unused, snode
-from aerogel.data._field import Field, outside_kernels
+from aerogel.data._field import Field, outside_kernels, without_operators
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout, axes, is_int
 from aerogel.data.matrix import Matrix, _make
@@ -57,6 +57,7 @@ class _Gradient:
         field._needed.append(value)
 
 
+@without_operators
 class NumericField(Field, _native.NativeField):
     """A field of numbers, vectors or matrices. Element access is native code."""
 

@@ -67,4 +67,9 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
     def __getattr__(name: str) -> Any:
         if name == "programs":
             return importlib.import_module("aerogel.tensor.programs")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        ours = ""
+        if not name.startswith("_"):
+            from aerogel.tensor import _elsewhere
+
+            ours = _elsewhere.function(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{ours}")

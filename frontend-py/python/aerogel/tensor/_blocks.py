@@ -24,6 +24,20 @@ class Named:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def of(self, native: Any) -> Any:
+        """The same extent of another trace.
+
+        Raises:
+            ValueError: If there is none yet.
+        """
+        try:
+            return native.dim_like(self.native, self.dim)
+        except ValueError:
+            raise ValueError(
+                "what a block sets or leaves has the extents of an input that is made after it: make the inputs first, "
+                "at the start of the function, before `const`, `buffer` and blocks"
+            ) from None
+
 
 class Made:
     """How a tensor of a program came about."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aerogel.tensor._tensor import Tensor, tracing
+import itertools
+
+from aerogel.tensor._tensor import Tensor, operands, tracing
 
 
 def are_at(x: Tensor) -> bool:
@@ -15,6 +17,51 @@ def _rank(x: Tensor) -> int:
     program = tracing.program
     of = (len(first.shape) for first, _ in program.cells if program.native.are_at_cells_of(x._native, first))
     return next(of, x.ndim)
+
+
+def stacked(given: list[Tensor], axis: int) -> list[Tensor] | Tensor:
+    """Values at cells along an axis more; where no cell may be inactive, the same as tensors of all elements.
+
+    Raises:
+        ValueError: If the axis is not behind those of the cells.
+    """
+    from aerogel.tensor._searching import where
+
+    native = tracing.program.native
+    first = next(x for x in given if are_at(x))
+    rank = _rank(first)
+    if axis < rank:
+        axes = "first axis is that" if rank == 1 else f"first {rank} axes are those"
+        raise ValueError(
+            f"`stack` of values at the active cells of a field, whose {axes} of the cells: the numbers of a cell are "
+            "the last axis, `stack([...], axis=-1)`; or take `dense` of each"
+        )
+    if not native.is_sparse(first._native):
+        return [Tensor(native.dense(x._native), x._outside) for x in given]
+    behind = axis - rank
+    last = [*first.shape[rank : rank + behind], len(given), *first.shape[rank + behind :]]
+    # What is at all points is taken at the cells.
+    here = Tensor(first._native.binary("eq", first._native))
+    made = [x if are_at(x) else where(here, x, x) for x in operands(*given)]
+    parts = []
+    for at in itertools.product(*map(range, last)):
+        own = at[:behind] + at[behind + 1 :]
+        parts.append(made[at[behind]][(..., *own)]._native)
+    return Tensor(native.at_cells(parts, last))
+
+
+def expect_elements(value: Tensor, own: list[int]) -> None:
+    """Refuses what has not the extents of a field's vectors or matrices as its last axes.
+
+    Raises:
+        ValueError: With what to write instead.
+    """
+    if list(value._native.shape[-len(own) :]) != own:
+        axes = "axis" if len(own) == 1 else "axes"
+        raise ValueError(
+            f"elements of shape {tuple(own)} are stored, not the last axes of {value._native.shape_text()}: the "
+            f"components are the last {axes}, as of `stack([...], axis=-1)`"
+        )
 
 
 _INACTIVE = "in `dense(v)` inactive cells are zeros and count as such."

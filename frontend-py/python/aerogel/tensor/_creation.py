@@ -14,13 +14,14 @@ from aerogel.tensor._tensor import Tensor, asarray, tracing
 _MOST_ALONG, _MOST = (1 << 31) - 1, 1 << 47
 
 
-def _shape(shape: Any) -> list[Any]:
+def _shape(shape: Any, called: str, argument: str = "shape") -> list[Any]:
+    """Extents, for the function that is called."""
+    _types.counts(shape, called, argument)
     if tracing.program is not None:
         return tracing.program.extents(shape)
     out = _types.whole_numbers(shape, "shape")
+    _types.counts(out, called, argument)
     for n in out:
-        if n < 0:
-            raise ValueError(f"an axis cannot have {n} elements; the shape is {tuple(out)}")
         if n > _MOST_ALONG:
             raise ValueError(f"an axis has {_MOST_ALONG} elements at most, not {n}: indices are `i32`")
     if math.prod(out) > _MOST:
@@ -51,33 +52,40 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> 
         dtype: Its type; without it that of ``fill_value``.
         device: ``"cpu"``.
     """
+    return _full("full", shape, fill_value, dtype, device)
+
+
+def _full(called: str, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Tensor:
     _device(device)
     wanted = _complex.complex_type(dtype) if dtype is not None else None
     if wanted is not None or _complex.is_complex(fill_value):
         value = complex(fill_value)
         part = wanted.part if wanted is not None else _types.default_float()
-        return _complex.joined(full(shape, value.real, part), full(shape, value.imag, part))  # type: ignore[return-value]
+        real, imag = (_full(called, shape, of, part, device) for of in (value.real, value.imag))
+        return _complex.joined(real, imag)  # type: ignore[return-value]
     if isinstance(fill_value, Tensor):
         out = fill_value if dtype is None else fill_value.astype(dtype)
-        return Tensor(out._native.broadcast_to(_shape(shape)))
+        return Tensor(out._native.broadcast_to(_shape(shape, called)))
     if not hasattr(fill_value, "__float__"):
         raise TypeError(f"`full` takes a number, not {fill_value!r}")
     kind = dtype_of(dtype) if dtype is not None else _types.of_number(fill_value, None)
     value = _types.checked(fill_value, kind)
-    return Tensor(_native.NativeTensor.full(_shape(shape), kind._aerogel_dtype, value, tracing.trace))
+    return Tensor(_native.NativeTensor.full(_shape(shape, called), kind._aerogel_dtype, value, tracing.trace))
 
 
 def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros."""
-    return full(shape, 0, dtype=_type(dtype, "zeros") or _types.default_float(), device=device)
+    return _full("zeros", shape, 0, _type(dtype, "zeros") or _types.default_float(), device)
 
 
 def ones(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones."""
-    return full(shape, 1, dtype=_type(dtype, "ones") or _types.default_float(), device=device)
+    return _full("ones", shape, 1, _type(dtype, "ones") or _types.default_float(), device)
 
 
-empty = zeros
+def empty(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros: there is no memory without numbers."""
+    return _full("empty", shape, 0, _type(dtype, "empty") or _types.default_float(), device)
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -107,7 +115,7 @@ empty_like = zeros_like
 def iota(shape: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     """The index along an axis, at every point of a shape."""
     kind = dtype_of(dtype) if dtype is not None else _types.default_int()
-    return Tensor(_native.NativeTensor.iota(_shape(shape), axis, kind._aerogel_dtype, tracing.trace))
+    return Tensor(_native.NativeTensor.iota(_shape(shape, "iota"), axis, kind._aerogel_dtype, tracing.trace))
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Tensor:
@@ -177,8 +185,7 @@ def linspace(
     is_known = not (isinstance(num, Tensor) and tracing.program is not None)
     if is_known:
         (num,) = _types.whole_numbers([num], "linspace")
-        if num < 0:
-            raise ValueError(f"`linspace` of {num} numbers")
+        _types.counts(num, "linspace", "num")
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     n = num - 1 if endpoint else num
     k = iota((num,), 0, dtype="f64")
@@ -201,6 +208,8 @@ def linspace(
 def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on a diagonal, zeros elsewhere."""
     _device(device)
+    _types.counts(n_rows, "eye", "n_rows")
+    _types.counts(n_cols, "eye", "n_cols")
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     if all(isinstance(n, int) for n in (*shape, k)):
         k = max(min(k, shape[1]), -shape[0])

@@ -120,6 +120,18 @@ class Methods:
 
         return _reductions.norm(self, axis, ord=ord, keepdims=keepdims)
 
+    def softmax(self: Any, axis: Any = -1) -> Tensor:
+        """``exp(x)`` by its sum along an axis, without overflow."""
+        from aerogel.tensor import _reductions
+
+        return _reductions.softmax(self, axis)
+
+    def log_softmax(self: Any, axis: Any = -1) -> Tensor:
+        """The logarithm of ``softmax``, with all digits where that is small."""
+        from aerogel.tensor import _reductions
+
+        return _reductions.log_softmax(self, axis)
+
     def any(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
         """Whether some number is other than zero."""
         from aerogel.tensor import _reductions
@@ -314,6 +326,16 @@ class Methods:
         from aerogel._dtypes import numpy_dtype
 
         return numpy_dtype(self.dtype).itemsize
+
+    if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+        def __getattr__(self, name: str) -> Any:
+            ours = ""
+            if not name.startswith("_"):
+                from aerogel.tensor import _elsewhere
+
+                ours = _elsewhere.method(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{ours}")
 
     if TYPE_CHECKING:
         # Written in `_tensor._define`, from tables.

@@ -128,6 +128,49 @@ def norm(x: Any, /, axis: Any = None, *, ord: float = 2, keepdims: bool = False)
     return Tensor(_floats(x, "norm")._native.norm(float(ord), _axes(axis), keepdims))
 
 
+def _below_largest(x: Any, axis: Any, name: str) -> tuple[Tensor, list[int] | None, Any]:
+    """Numbers less the largest along some axes, whose exponentials do not overflow; the axes, and the type."""
+    x = _some(_floats(x, name), axis, name)
+    axes, dtype = _types.axes(_axes(axis), x.ndim, name), x.dtype
+    if 0 in [n for k, n in enumerate(x.shape) if (axes is None or k in axes) and isinstance(n, int)]:
+        raise ValueError(f"`{name}` of 0 numbers: the shape is {x._native.shape_text()}")
+    # Halves would be rounded on the way.
+    x = x.astype(f32) if dtype in (f16, bf16) else x
+    return x - max(x, axes, keepdims=True), axes, dtype
+
+
+def softmax(x: Any, /, axis: Any = -1) -> Tensor:
+    """``exp(x)`` by its sum along an axis (or several; ``None`` for all), without overflow.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> ti.tensor.softmax([[0.0, 0.0], [1000.0, 0.0]])
+    tensor([[0.5, 0.5],
+            [1. , 0. ]], dtype=f32)
+    """
+    from aerogel.tensor._elementwise import exp
+
+    x, axes, dtype = _below_largest(x, axis, "softmax")
+    parts = exp(x)
+    return (parts / sum(parts, axes, keepdims=True)).astype(dtype)
+
+
+def log_softmax(x: Any, /, axis: Any = -1) -> Tensor:
+    """The logarithm of ``softmax``, with all digits where that is small.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> ti.tensor.log_softmax([1000.0, 0.0])
+    tensor([    0., -1000.], dtype=f32)
+    """
+    from aerogel.tensor._elementwise import exp, log, minimum
+
+    x, axes, dtype = _below_largest(x, axis, "log_softmax")
+    # Under `fast_math`, the largest and the logarithm would else be one sum, which rounds to the digits of the largest.
+    x = minimum(x, 0.0)
+    return (x - log(sum(exp(x), axes, keepdims=True))).astype(dtype)
+
+
 def _truths(x: Any) -> Tensor:
     """Numbers that are zero where those of a tensor are: complex ones by being other than zero."""
     x = asarray(x)

@@ -101,10 +101,11 @@ def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
         first = tuple(slice(k) if at == axis % x.ndim else slice(None) for at in range(x.ndim))
         return TopK(*(Tensor(t)[first] for t in x._native.sort(axis, largest)))
     k = operator.index(k)
+    _types.counts(k, "topk", "k")
     if not isinstance(n, int):
         at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are asked for")
-    elif not 0 <= k <= n:
-        raise ValueError(f"`topk`: {k} of {n} elements along axis {axis}")
+    elif k > n:
+        raise ValueError(f"`topk`: axis {axis} has {n} elements, {k} are asked for")
     return TopK(*(Tensor(t) for t in x._native.sort(axis, largest, k)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _types, _unknown
+from aerogel.tensor._cells import are_at, stacked
 from aerogel.tensor._complex import by_planes, is_complex, joined, of_lists
 from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 
@@ -151,6 +152,7 @@ def _rolled(x: Tensor, shift: Any, axis: Any) -> Tensor:
 def tile(x: Any, repetitions: Any, /) -> Tensor:
     """The tensor so many times along each axis; in a program, numbers of times may follow from extents."""
     x, times = asarray(x), list(repetitions) if isinstance(repetitions, (list, tuple)) else [repetitions]
+    _types.counts(repetitions, "tile", "repetitions")
     if tracing.program is None or not any(isinstance(n, Tensor) for n in times):
         return Tensor(x._native.tile(_list(repetitions)))
     for _ in range(len(times) - x.ndim):
@@ -179,7 +181,8 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = _types.axis(axis, x.ndim, "repeat")
-    if hasattr(repeats, "__index__") and not isinstance(repeats, Tensor):
+    if hasattr(repeats, "__index__") and getattr(repeats, "ndim", 0) == 0 and not isinstance(repeats, Tensor):
+        _types.counts(repeats, "repeat", "repeats")
         if repeats == 0:
             shape = list(x.shape)
             shape[axis] = 0
@@ -189,25 +192,29 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
         return _times("repeat", x, axis, repeats, lambda at: at // repeats)
     import numpy as np
 
-    counts = asarray(repeats).numpy()
+    # In a program, tensors have no numbers, and lists have.
+    counts = np.asarray(repeats) if isinstance(repeats, (list, tuple, np.ndarray)) else asarray(repeats).numpy()
     if counts.dtype.kind not in "iu":
         raise TypeError(f"`repeat` takes whole numbers, not {repeats!r}")
     if counts.size and counts.min() < 0:
-        raise ValueError(f"`repeat`: an element cannot be there {counts.min()} times")
-    n = x.shape[axis]
+        raise ValueError(f"`repeat`: `repeats` has {counts.min()}, below zero")
     if counts.size == 1:
-        counts = np.full(n, int(counts.reshape(())))
-    if counts.shape != (n,):
+        return repeat(x, int(counts.reshape(())), axis)
+    n = x.shape[axis]
+    if counts.ndim != 1 or _unknown.differ(counts.size, n):
         raise ValueError(f"`repeat`: {counts.size} counts for {n} elements along axis {axis}")
+    if not isinstance(n, int):
+        _unknown.demand(x, axis, counts.size)
     from aerogel.tensor._searching import take
 
-    return take(x, asarray(np.repeat(np.arange(n, dtype=np.int32), counts)), axis=axis)
+    return take(x, asarray(np.repeat(np.arange(counts.size, dtype=np.int32), counts)), axis=axis)
 
 
 @by_planes
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """The tensor stretched to a shape."""
-    extents = _list(shape) if tracing.program is None else tracing.program.extents(shape)
+    _types.counts(shape, "broadcast_to", "shape")
+    extents = _list(shape, "broadcast_to") if tracing.program is None else tracing.program.extents(shape)
     return Tensor(asarray(x)._native.broadcast_to(extents))
 
 
@@ -278,6 +285,11 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
         differ = [n != m for n, m in zip(own, first) if isinstance(n, int) and isinstance(m, int)]
         if len(own) != len(first) or any(differ):
             raise ValueError(f"`stack`: operand {k} has the shape {a.shape}, the first one {given[0].shape}")
+    if any(are_at(a) for a in given):
+        at_cells = stacked(given, axis)
+        if isinstance(at_cells, Tensor):
+            return at_cells
+        given = at_cells
     return concat([a.unsqueeze(axis) for a in given], axis=axis)
 
 
@@ -298,12 +310,16 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     n = x.shape[axis]
     if hasattr(sections, "__index__"):
         sections = operator.index(sections)
-        if sections <= 0 or isinstance(n, int) and n % sections:
+        if sections <= 0:
+            raise ValueError(f"`split`: `sections` is {sections}, and there is one part at least")
+        if isinstance(n, int) and n % sections:
             raise ValueError(f"`split`: {n} elements along axis {axis} are not {sections} equal parts")
         if not isinstance(n, int):
             _unknown.demand(x, axis, n // sections * sections)
         ends = [n // sections * k for k in range(sections + 1)]
     else:
+        if not hasattr(sections, "__iter__"):
+            raise TypeError(f"`split`: `sections` is a whole number, or several indices, not {sections!r}")
         ends = [0, *sections, n]
     out = []
     for a, b in zip(ends, ends[1:]):
@@ -356,8 +372,7 @@ def _margins(pair: tuple[Any, ...]) -> tuple[Any, Any]:
         before, behind = tracing.program.extents(pair)
         return before, behind
     before, behind = (operator.index(w) for w in pair)
-    if min(before, behind) < 0:
-        raise ValueError(f"`pad`: a margin of {min(before, behind)} elements")
+    _types.counts([before, behind], "pad", "widths")
     return before, behind
 
 

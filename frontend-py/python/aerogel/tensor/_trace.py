@@ -12,7 +12,7 @@ from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
-from aerogel.tensor import _items, _shapes, _types, _unknown
+from aerogel.tensor import _cells, _items, _shapes, _types, _unknown
 from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._loops import Turns
@@ -114,7 +114,7 @@ class Trace:
         return Tensor(self._constants[id(own)], tensor._outside)
 
     def _known(self, extent: Any) -> Any:
-        return extent if isinstance(extent, int) else self.native.dim_like(extent.native, extent.dim)
+        return extent if isinstance(extent, int) else extent.of(self.native)
 
     def _named(self, extent: Any) -> Any:
         """An extent that another trace understands."""
@@ -397,8 +397,7 @@ class Trace:
         own = tuple(_last(field))
         value = value.to_list() if isinstance(value, Matrix) else value
         if isinstance(value, Tensor) and value.ndim:
-            if list(value._native.shape[-len(own) :]) != list(own):
-                raise ValueError(f"elements of shape {own} are stored, not the last axes of {value.shape}")
+            _cells.expect_elements(value, list(own))
             parts = [value[(..., *at)] for at in itertools.product(*map(range, own))]
         elif isinstance(value, (list, tuple)):
             rows = value if len(own) == 2 else [[x] for x in value]

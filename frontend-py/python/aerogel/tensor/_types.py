@@ -104,6 +104,21 @@ def whole_numbers(value: Any, what: str) -> list[int]:
         raise TypeError(f"`{what}` takes whole numbers, not {value!r}") from None
 
 
+def counts(given: Any, called: str, argument: str) -> None:
+    """Refuses numbers of elements below zero; what only the run of a program knows is asked when it runs.
+
+    Raises:
+        ValueError: With the names of the function and its argument.
+    """
+    if hasattr(given, "_native"):
+        return
+    is_one = not isinstance(given, (list, tuple)) and getattr(given, "ndim", 0) == 0
+    every: list[Any] = [given] if is_one else list(given)
+    for n in every:
+        if hasattr(n, "__index__") and not hasattr(n, "_native") and n.__index__() < 0:
+            raise ValueError(f"`{called}`: `{argument}` {'is' if is_one else 'has'} {n}, below zero")
+
+
 def axis(n: Any, rank: int, what: str) -> int:
     """An axis counted from the front."""
     (at,) = whole_numbers([n], what)

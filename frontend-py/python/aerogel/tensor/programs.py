@@ -192,6 +192,14 @@ def _type_of(dtype: Any, word: str) -> Any:
     return dtype_of(dtype)
 
 
+def _wanted(trace: Trace, shape: Any, called: str) -> list[Any]:
+    """Extents that are asked for: -1 for those that are as they are."""
+    given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
+    is_open = [isinstance(n, int) and n == -1 for n in given]
+    _types.counts([n for n, free in zip(given, is_open) if not free], called, "shape")
+    return [None if free else trace.extents([n])[0] for n, free in zip(given, is_open)]
+
+
 def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     """What comes from outside: the next argument of the program.
 
@@ -201,8 +209,7 @@ def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     """
     trace = _trace()
     kind = _type_of(dtype, "input")
-    given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
-    wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
+    wanted = _wanted(trace, shape, "input")
     native = trace.native.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted)
     trace.inputs.append(native)
     trace.given.append(None)
@@ -214,8 +221,7 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
     trace = _trace()
     if dtype is not None and tensor.dtype is not dtype_of(dtype):
         raise TypeError(f"a tensor of `{dtype_of(dtype)}` is asked for, not of `{tensor.dtype}`")
-    given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
-    wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
+    wanted = _wanted(trace, shape, "assert_tensor")
     message = "a tensor has an extent of {}, asserted is {}"
     if not trace.native.assert_shape(tensor._native, wanted, message):
         raise ValueError(
@@ -230,12 +236,17 @@ def indices(shape: Any) -> Any:
     What is made of the indices of a field's cells point by point has values at these cells alone; sums and other
     reductions go over them. A store that makes other cells active ends their use: take the indices anew.
     """
-    trace = _trace()
+    return _at(_trace(), shape, "indices")
+
+
+def _at(trace: Trace, shape: Any, called: str) -> Any:
     if isinstance(shape, _native.NativeField):
-        return tuple(Tensor(native) for native in trace.cell_indices(shape))
+        natives = trace.cell_indices(shape)
+        return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
+    _types.counts(shape, called, "shape")
     extents = trace.extents(shape)
     natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
-    return tuple(Tensor(native) for native in natives)
+    return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
 
 
 def dense(x: Any) -> Tensor:
@@ -248,6 +259,7 @@ def buffer(shape: Any, dtype: Any = None) -> Tensor:
     """Memory of the program's own, zeros at first."""
     trace = _trace()
     kind = _type_of(dtype, "buffer")
+    _types.counts(shape, "buffer", "shape")
     native = _native.NativeTensor.full(trace.extents(shape), kind._aerogel_dtype, 0, tracing.trace)
     out = Tensor(native)
     if not out._made.is_memory:
@@ -334,20 +346,25 @@ def continue_loop() -> None:
 @contextlib.contextmanager
 def kernel(shape: Any) -> Iterator[Any]:
     """Does a block at every point of a shape, or at every active cell of a field: its indices."""
-    at = indices(shape)
-    yield _One(at[0]) if len(at) == 1 else at
+    yield _at(_trace(), shape, "kernel")
 
 
 class _One(Tensor):
-    """The index of a kernel over one axis: it, or a tuple of it."""
+    """The index along the only axis: it, or a tuple of it."""
 
     __slots__ = ()
 
-    def __init__(self, index: Tensor) -> None:
-        super().__init__(index._native)
-
     def __iter__(self) -> Iterator[Tensor]:
-        return iter((self,))
+        # One that is only the index, of which `[0]` is the first element.
+        return iter((Tensor(self._native),))
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (int, slice)):
+            return tuple(self)[key]
+        return super().__getitem__(key)
 
 
 def print_value(name: str, value: Any) -> None:

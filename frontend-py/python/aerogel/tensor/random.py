@@ -43,11 +43,11 @@ class Generator:
 
     def rand(self, *shape: Any, dtype: Any = None) -> Tensor:
         """Numbers from 0 (inclusive) to 1 (exclusive)."""
-        return uniform(self.key(), _given(shape), dtype=dtype)
+        return uniform(self.key(), _given(shape, "rand"), dtype=dtype)
 
     def randn(self, *shape: Any, dtype: Any = None) -> Tensor:
         """Numbers of the normal distribution."""
-        return normal(self.key(), _given(shape), dtype=dtype)
+        return normal(self.key(), _given(shape, "randn"), dtype=dtype)
 
     def integers(self, low: int, high: int, shape: Any, *, dtype: Any = None) -> Tensor:
         """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive)."""
@@ -58,13 +58,15 @@ class Generator:
         return permutation(self.key(), n)
 
 
-def _given(shape: tuple[Any, ...]) -> Any:
-    return shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
+def _given(shape: tuple[Any, ...], called: str) -> Any:
+    given = shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
+    _types.counts(given, called, "shape")
+    return given
 
 
 def bits(key: Tensor, shape: Any) -> Tensor:
     """32 random bits for each element, as ``u32``: Threefry of a key (two ``u32``) and the element's number."""
-    return Tensor(key._native.random_bits(_shape(shape)))
+    return Tensor(key._native.random_bits(_shape(shape, "bits")))
 
 
 def uniform(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
@@ -72,6 +74,7 @@ def uniform(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     if not kind.is_float:
         raise TypeError(f"numbers from 0 to 1 are floats, not `{kind}`")
+    _types.counts(shape, "uniform", "shape")
     return Tensor(bits(key, shape)._native.uniform(kind._aerogel_dtype))
 
 
@@ -80,7 +83,10 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     from aerogel.tensor._elementwise import cos, log, sqrt
 
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
-    extents = _shape(shape)
+    extents = _shape(shape, "normal")
+    if tracing.program is not None:
+        # Extents of the program as `uniform` takes them.
+        extents = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
     both = uniform(key, [2, *extents], dtype=kind if kind._aerogel_dtype not in ("f16", "bf16") else "f32")
     radius = sqrt(-2.0 * log(1.0 - both[0]))
     return (radius * cos(2 * math.pi * both[1])).astype(kind)
@@ -96,6 +102,7 @@ def integers(*args: Any, shape: Any = None, dtype: Any = None) -> Tensor:
         raise TypeError("`integers`: the first of four arguments is a key, or the shape is given twice")
     if len(args) not in (3, 4):
         raise TypeError("`integers` takes the lowest number, the end, a shape, and before them a key, if there is one")
+    _types.counts(args[-1], "integers", "shape")
     key, low, high, shape = args if len(args) == 4 else (default.key(), *args)
     for name, value in (("low", low), ("high", high)):
         if not hasattr(value, "__index__"):
@@ -121,6 +128,7 @@ def permutation(*args: Any) -> Tensor:
     """The numbers below ``n`` in an order by chance: ``permutation(n)``; ``permutation(key, n)`` is that of a key."""
     if len(args) not in (1, 2):
         raise TypeError("`permutation` takes how many numbers there are, and before that a key, if there is one")
+    _types.counts(args[-1], "permutation", "n")
     key, n = args if len(args) == 2 else (default.key(), *args)
     from aerogel.tensor._searching import argsort
 
