@@ -392,6 +392,26 @@ def fine():
     assert p.program(names["fine"])(2).item() == 6
 
 
+def test_objects_that_answer_as_they_like():
+    class Odd:
+        __slots__ = ("__dict__", "__weakref__", "unset")
+
+        def __getattr__(self, name):
+            raise RuntimeError(name)
+
+    @p.program
+    def made():
+        x, odd, deep = p.const(0), Odd(), []
+        deep.append(deep)
+        for _ in range(3_000):
+            deep = [deep]
+        with p.loop(3):
+            x.val = x + (odd is not deep)
+        return x
+
+    assert made().item() == 3
+
+
 def test_attributes_are_as_they_were_behind_an_error():
     """What is watched is itself again."""
 

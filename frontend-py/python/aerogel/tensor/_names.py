@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from aerogel.tensor._blocks import Scope
 
-#: Containers of more are not looked into, so deep at most, and so many places at most are watched in a block.
+#: Containers of more are not looked into, so deep at most, and so many places at most are watched of a block.
 _MOST_IN_ONE, _MOST_DEEP, _MOST = 1_000, 5, 10_000
 #: Larger arrays of NumPy are not compared with what they were.
 _MOST_BYTES = 2**20
@@ -85,6 +85,7 @@ class Names:
         self._own: list[Tensor] = []
         #: How often tensors had been read.
         self._began: dict[int, int] = {}
+        self._n = 0
         seen: set[int] = set()
         for frame in frames:
             block = _written.at(frame)
@@ -100,7 +101,7 @@ class Names:
 
     def _look_into(self, place: _Place, depth: int, seen: set[int]) -> None:
         value = place.old
-        if type(value) in _PLAIN or id(value) in seen or len(seen) >= _MOST:
+        if type(value) in _PLAIN or id(value) in seen or self._n >= _MOST:
             return
         if isinstance(value, (Tensor, ComplexTensor)):
             for plane in _planes(value):
@@ -115,6 +116,7 @@ class Names:
             return
         holder = _holder(value)
         if holder is not None and len(holder) <= _MOST_IN_ONE:
+            self._n += len(holder)
             self._holders.append((place, holder, holder.copy()))
             for key, part in holder.items() if isinstance(holder, dict) else enumerate(holder):
                 if type(part) not in _PLAIN:
@@ -291,7 +293,17 @@ def _of_list(holder: list[Any], k: int) -> tuple[Callable[[], Any], Callable[[An
 
 
 def _of_attribute(holder: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    return lambda: getattr(holder, name, _NOTHING), lambda new: object.__setattr__(holder, name, new)
+    return lambda: vars(holder).get(name, _NOTHING), lambda new: setattr(holder, name, new)
+
+
+def _of_slot(holder: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    def get() -> Any:
+        try:
+            return object.__getattribute__(holder, name)
+        except AttributeError:
+            return _NOTHING
+
+    return get, lambda new: object.__setattr__(holder, name, new)
 
 
 def _of_cell(cell: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
@@ -341,10 +353,11 @@ def _held(place: _Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[Any
             if name in value.__globals__:
                 yield (name, *_of_dict(value.__globals__, name))
     elif not isinstance(value, (list, dict, type, types.ModuleType)) and not _is_ours(type(value).__module__):
-        slots = getattr(type(value), "__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name):
-                yield (f"{label}.{name}", *_of_attribute(value, name))
+        for slots in (vars(cls).get("__slots__", ()) for cls in type(value).__mro__):
+            for name in (slots,) if isinstance(slots, str) else slots:
+                ways = _of_slot(value, name)
+                if ways[0]() is not _NOTHING:
+                    yield (f"{label}.{name}", *ways)
 
 
 def _is_ours(module: str) -> bool:
@@ -352,7 +365,7 @@ def _is_ours(module: str) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "__array_interface__") and not isinstance(value, (Tensor, type))
+    return hasattr(type(value), "__array_interface__") and not isinstance(value, Tensor)
 
 
 def _leaves(value: Any, depth: int = _MOST_DEEP) -> Iterator[Any]:
