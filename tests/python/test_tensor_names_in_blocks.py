@@ -392,6 +392,28 @@ def fine():
     assert p.program(names["fine"])(2).item() == 6
 
 
+def test_an_error_of_a_block_that_is_caught_around_it():
+    def caught(begin):
+        s = p.input([], ti.i32)
+        x = s
+        with contextlib.suppress(ValueError):
+            begin(x)
+        return s
+
+    def bound(x):
+        with p.loop(3):
+            x = x + 1
+
+    def left(x):
+        for _ in range(2):
+            with p.loop(3):
+                break
+
+    for begin in (bound, left):
+        with pytest.raises(RuntimeError, match="an exception left a block of the program"):
+            p.program(lambda begin=begin: caught(begin)).compile()
+
+
 def test_objects_that_answer_as_they_like():
     class Odd:
         __slots__ = ("__dict__", "__weakref__", "unset")

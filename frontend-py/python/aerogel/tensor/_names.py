@@ -117,8 +117,9 @@ class Names:
         holder = _holder(value)
         if holder is not None and len(holder) <= _MOST_IN_ONE:
             self._n += len(holder)
-            self._holders.append((place, holder, holder.copy()))
-            for key, part in holder.items() if isinstance(holder, dict) else enumerate(holder):
+            kept = dict(holder) if isinstance(holder, dict) else list(holder)
+            self._holders.append((place, holder, kept))
+            for key, part in kept.items() if isinstance(kept, dict) else enumerate(kept):
                 if type(part) not in _PLAIN:
                     self._look_into(_part(place, holder, key, part), depth - 1, seen)
         for label, get, put in _held(place):

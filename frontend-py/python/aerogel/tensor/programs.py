@@ -295,7 +295,8 @@ class _Block:
         if self._trace.not_begun.pop(self, None) is None:
             raise RuntimeError(f"a block begins once: write `with {self._word}(...):` for each")
         value = self._block.__enter__()
-        self._names = Names(_frames(), self._trace.scopes)
+        with self._or_leave():
+            self._names = Names(_frames(), self._trace.scopes)
         return value
 
     def __iter__(self) -> Any:
@@ -304,8 +305,18 @@ class _Block:
     def __exit__(self, *error: Any) -> Any:
         names, self._names = self._names, None
         if names is not None:
-            names.close() if error[0] is not None else names.end()
+            with self._or_leave():
+                names.close() if error[0] is not None else names.end()
         return self._block.__exit__(*error)
+
+    @contextlib.contextmanager
+    def _or_leave(self) -> Iterator[None]:
+        """Does something that leaves the block by the errors that it raises."""
+        try:
+            yield
+        except BaseException:
+            self._block.__exit__(*sys.exc_info())
+            raise
 
 
 def _frames() -> list[Any]:
