@@ -224,7 +224,18 @@ def of_nothing(s):
     return total
 
 
+def by_a_pattern(s):
+    x, total = s, p.const(0)
+    with p.loop(3):
+        total.val = total + x
+        match (s * 2, total):
+            case (x, _):
+                pass
+    return total
+
+
 OF_NAMES = [
+    (by_a_pattern, "x"),
     (of_a_dictionary, "d['x']"),
     (of_a_list, "values[1]"),
     (of_lists_in_a_tuple, "values[1][0]"),
@@ -335,6 +346,36 @@ def test_what_a_block_uses_for_itself():
 
     turned = sum(2 * k + 1 for k in range(4))
     assert [r.item() for r in made(2)] == [turned, turned * 2, turned + 1]
+
+
+def test_what_a_method_keeps_for_itself():
+    """It was there before the first block, is another tensor in each, and is read where it has been made."""
+
+    class Water:
+        def __init__(self, u):
+            self.u = u
+
+        def step(self):
+            self.change = self.u * 2
+            self.u.val = self.u + self.change
+
+    @p.program
+    def made(reads_it=False):
+        water = Water(p.const(p.input([], ti.i32)))
+        water.step()
+        for n in (3, 2):
+            with p.loop(n):
+                water.step()
+        with p.if_cond(water.u > 0):
+            water.step()
+        if reads_it:
+            return water.change
+        water.step()
+        return water.u, water.change
+
+    assert [r.item() for r in made(1)] == [3**8, 2 * 3**7]
+    with pytest.raises(ValueError, match="`water.change` is bound to another value in a block"):
+        p.program(lambda: made._function(True)).compile()
 
 
 def test_another_name_of_what_is_bound():

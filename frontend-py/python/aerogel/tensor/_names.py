@@ -208,7 +208,11 @@ class Names:
     def _was_read(self, place: _Place, read: set[int]) -> bool:
         """Whether the block has read what was at a place, or may have."""
         old = place.old
-        keys = {id(plane) for plane in _planes(old)} if isinstance(old, (Tensor, ComplexTensor)) else set()
+        planes = _planes(old) if isinstance(old, (Tensor, ComplexTensor)) else []
+        if any(isinstance(plane, _Refused) for plane in planes):
+            # Reading it had been an error.
+            return False
+        keys = set(map(id, planes))
         if keys and keys <= self._began.keys():
             return not read.isdisjoint(keys)
         if place.is_written:
@@ -217,10 +221,11 @@ class Names:
         return is_leaf and (place.block is not None or place.is_shared)
 
     def _was_there(self, value: Any) -> bool:
-        """Whether it is made of numbers, and tensors whose values are known here: not of a block that has ended."""
+        """Whether it is made of numbers, and tensors whose values are known here: not of a block that has ended, but
+        for those that took the place of others."""
         leaves = list(_leaves(value))
-        around = (scope in self._around for plane in leaves if isinstance(plane, Tensor) for scope in _scopes(plane))
-        return bool(leaves) and all(around)
+        planes = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not isinstance(leaf, _Refused)]
+        return bool(leaves) and all(scope in self._around for plane in planes for scope in _scopes(plane))
 
     def _made_here(self, value: Any) -> list[Tensor]:
         return [plane for plane in _planes(value) if self._scope in _scopes(plane)]
@@ -248,13 +253,19 @@ class _Watched(Tensor):
 _Watched.__name__ = _Watched.__qualname__ = "Tensor"
 
 
+class _Refused(Tensor):
+    """A tensor that is not read."""
+
+    __slots__ = ()
+
+
 def _refusing(message: str) -> type[Tensor]:
-    """The class of tensors that are not read."""
+    """The class of tensors whose reading is an error."""
 
     def refuse(_: Tensor) -> Any:
         raise ValueError(message)
 
-    return type("Tensor", (Tensor,), {"__slots__": (), "_native": property(refuse)})
+    return type("Tensor", (_Refused,), {"__slots__": (), "_native": property(refuse)})
 
 
 def _rebound(tensor: Tensor, message: str) -> Tensor:

@@ -160,9 +160,11 @@ def _uses(nodes: Iterable[ast.AST]) -> Iterator[_Use]:
             yield from _of_function(node)
             if not isinstance(node, ast.Lambda):
                 yield _Use(node.name, node.lineno, False)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield _Use(node.name, node.lineno, False)
-            yield from _uses(node.body)
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)):
+            name = node.rest if isinstance(node, ast.MatchMapping) else node.name
+            if name is not None:
+                yield _Use(name, node.lineno, False)
+            yield from _uses(ast.iter_child_nodes(node))
         else:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, (ast.Name, ast.Attribute)):
                 yield _Use(ast.unparse(node.target), node.lineno, True)
