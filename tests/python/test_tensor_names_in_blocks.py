@@ -378,6 +378,39 @@ def test_what_a_method_keeps_for_itself():
         p.program(lambda: made._function(True)).compile()
 
 
+def test_what_a_loop_binds_that_runs_in_any_case():
+    def made(leaves, n):
+        s, total = p.input([], ti.i32), p.const(0)
+        kept, x, k = {"y": s * 100}, s * 100, 100
+        with p.loop(3 if n is None else n) as turn:
+            if leaves:
+                with p.if_cond(s > 5):
+                    p.break_loop()
+            kept["y"] = s * turn
+            x = kept["y"] + 1
+            k = 4
+            total.val = total + x
+        return total + k, x, kept["y"]
+
+    assert [r.item() for r in p.program(lambda: made(False, None))(2)] == [9 + 4, 5, 4]
+    for leaves, n in ((True, None), (False, 0), (False, p)):
+        with pytest.raises(ValueError, match="is bound to another value in a block"):
+            p.program(lambda leaves=leaves, n=n: made(leaves, p.input([], ti.i32) if n is p else n)).compile()
+
+
+def test_what_a_loop_has_bound_is_there_for_the_next_block():
+    def made():
+        s = p.input([], ti.i32)
+        with p.loop(3) as turn:
+            x = s * turn
+        with p.if_cond(s > 5):
+            x = s * 7
+        return x
+
+    with pytest.raises(ValueError, match="`x` is bound to another value in a block"):
+        p.program(made).compile()
+
+
 def test_another_name_of_what_is_bound():
     """What a block makes has other names, which are read as what it has made."""
 

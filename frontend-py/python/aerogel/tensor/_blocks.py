@@ -74,6 +74,8 @@ class Scope:
 
     def __init__(self, is_loop: bool = False, is_map: bool = False) -> None:
         self.is_loop = is_loop
+        #: Whether all of it is done once at least.
+        self.is_sure = False
         #: In a function of one of many, which knows nothing of what is around it.
         self.is_map = is_map
         #: Conditions that are other at each point.

@@ -45,6 +45,8 @@ class Turns:
         n_known = max(-((begin - end) // step), 0) if is_number(begin) and is_number(end) else 0
         if n_known > _MOST:
             raise OverflowError(f"a loop up to {end}: its {n_known} turns are counted by `i32`")
+        #: Whether there is one at least, whatever the program is given.
+        self.is_sure = n_known > 0
         self._from: Tensor | None = None
         self._count: Tensor | None = None
         self.first, self.last, self.step = lo, hi, step

@@ -192,7 +192,8 @@ class Names:
         )
         if self._scope.is_loop and place.is_carried and self._was_read(place, read):
             raise ValueError(message)
-        if new is _NOTHING or not place.is_later or not self._was_there(place.old):
+        # What every run binds is known behind the block.
+        if self._scope.is_sure or new is _NOTHING or not place.is_later or not self._was_there(place.old):
             return
         planes = self._made_here(new)
         if not planes:
@@ -225,7 +226,8 @@ class Names:
         for those that took the place of others."""
         leaves = list(_leaves(value))
         planes = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not isinstance(leaf, _Refused)]
-        return bool(leaves) and all(scope in self._around for plane in planes for scope in _scopes(plane))
+        scopes = [scope for plane in planes for scope in _scopes(plane)]
+        return bool(leaves) and all(scope.is_sure or scope in self._around for scope in scopes)
 
     def _made_here(self, value: Any) -> list[Tensor]:
         return [plane for plane in _planes(value) if self._scope in _scopes(plane)]

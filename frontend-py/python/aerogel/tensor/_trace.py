@@ -542,6 +542,7 @@ class Trace:
         """A loop; its counter is one number, or one for each point if the bounds are."""
         turns = Turns(self, begin, end, step)
         scope = Scope(is_loop=True)
+        scope.is_sure = turns.is_sure
         scope.number, self._n_loops = self._n_loops, self._n_loops + 1
         scope.left = self._nobody(("loop", scope.number))
         var, counter = self.native.begin_loop()
@@ -623,6 +624,7 @@ class Trace:
                 f"`{what}` is outside of a loop: it stands inside `with loop(...)`, in the same function"
             )
         loop = self.scopes[at]
+        loop.is_sure = False
         inside = [c for scope in self.scopes[at:] for c in scope.conditions]
         if not inside and self.mask() is None:
             self.native.continue_() if turn_only else self.native.break_()
