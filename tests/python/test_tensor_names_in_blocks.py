@@ -224,6 +224,21 @@ def of_nothing(s):
     return total
 
 
+def by_exchange(s):
+    x, y = s * 2, s * 3
+    with p.loop(2):
+        x, y = y, x
+    return x
+
+
+def by_what_was_before(s):
+    x, before = s * 2, s * 3
+    with p.loop(3) as k:
+        before = x
+        x = k * s
+    return before
+
+
 def by_a_pattern(s):
     x, total = s, p.const(0)
     with p.loop(3):
@@ -235,6 +250,8 @@ def by_a_pattern(s):
 
 
 OF_NAMES = [
+    (by_exchange, "y"),
+    (by_what_was_before, "before"),
     (by_a_pattern, "x"),
     (of_a_dictionary, "d['x']"),
     (of_a_list, "values[1]"),
@@ -292,10 +309,24 @@ def taken(s):
     return total
 
 
-@pytest.mark.parametrize("function", [appended, added, taken])
+def appended_in_a_branch(s):
+    out = [s]
+    with p.if_cond(s > 100):
+        out.append(2)
+    return s * len(out)
+
+
+def appended_what_was_there(s):
+    out = [s]
+    with p.loop(3):
+        out.append(out[-1])
+    return s * len(out)
+
+
+@pytest.mark.parametrize("function", [appended, added, taken, appended_in_a_branch, appended_what_was_there])
 def test_lists_that_change_their_length(function):
     made = p.program(lambda: function(p.input([], ti.i32)))
-    with pytest.raises(ValueError, match=r"`(out|given)` changes its length in a loop \(.*:\d+\), once"):
+    with pytest.raises(ValueError, match=r"`(out|given)` changes its length in a block \(.*:\d+\), once"):
         made(2)
 
 
@@ -331,7 +362,7 @@ def test_what_a_block_uses_for_itself():
     @p.program
     def made():
         s, total = p.input([], ti.i32), p.const(0)
-        water, scratch, pile, cache, named = Water(), [s + 3, s + 4], [], {}, []
+        water, scratch, pile, cache = Water(), [s + 3, s + 4], [], {}
         water.tmp = s + 5
         with p.loop(4) as k:
             water.tmp = s * k
@@ -340,9 +371,8 @@ def test_what_a_block_uses_for_itself():
             total.val = total + pile.pop()
             cache["last"] = total * 2
         with p.if_cond(s > 0):
-            inner = total + 1
-            named.append(inner)
-        return total, cache["last"], named[0]
+            cache["inner"] = total + 1
+        return total, cache["last"], cache["inner"]
 
     turned = sum(2 * k + 1 for k in range(4))
     assert [r.item() for r in made(2)] == [turned, turned * 2, turned + 1]
@@ -417,11 +447,11 @@ def test_another_name_of_what_is_bound():
     @p.program
     def made():
         s = p.input([], ti.i32)
-        x, out = s + 1, []
+        x, out = s + 1, {}
         with p.if_cond(s > 0):
             x = s * 2
-            out.append(x)
-        return out[0]
+            out["x"] = x
+        return out["x"]
 
     assert made(3).item() == 6 and made(-3).item() == 0
 

@@ -149,14 +149,17 @@ class Names:
         places, holders, arrays = self._places, self._holders, self._arrays
         self.close()
         for place, holder, old in holders:
-            if isinstance(holder, list):
-                self._look_at_length(place, len(old))
-        for place in places:
-            self._look_at(place, read)
-        for place, holder, old in holders:
+            if isinstance(holder, list) and len(holder) != len(old):
+                self._expect_length(place, len(old))
             is_same = len(holder) == len(old) and all(map(operator.is_, _values(holder), _values(old)))
-            for key in () if is_same else old if isinstance(old, dict) else range(len(old)):
-                self._look_at(_part(place, holder, key, old[key]), read)
+            keys = () if is_same else old if isinstance(old, dict) else range(len(old))
+            places += [_part(place, holder, key, old[key]) for key in keys]
+        changed = [(place, new) for place in places if not _is_same(new := place.get(), place.old)]
+        # What has been moved from one place to another is read in the next turn.
+        moved = {id(plane) for place, _ in changed for plane in _planes(place.old)}
+        for place, new in changed:
+            is_moved = any(id(plane) in moved for plane in _planes(new))
+            self._look_at(place, new, self._scope.is_loop and (is_moved or self._was_read(place, read)))
         for place, old in arrays:
             if place.old.tobytes() != old:
                 raise ValueError(
@@ -171,26 +174,22 @@ class Names:
             del _reads[id(plane)]
         self._own, self._places, self._holders, self._arrays = [], [], [], []
 
-    def _look_at_length(self, place: _Place, length: int) -> None:
-        """A list may be longer or shorter than it was."""
-        new = place.old[length:]
-        if self._scope.is_loop and (len(place.old) < length or self._made_here(new)):
+    def _expect_length(self, place: _Place, length: int) -> None:
+        """Refuses that a list of tensors or numbers is longer or shorter than it was."""
+        if len(place.old) < length or any(True for _ in _leaves(place.old[length:])):
             raise ValueError(
-                f"`{place.label}` changes its length in a loop{place.line()}, once, however many turns there are: "
-                "store to memory that has a place for each, as `out = buffer([n])` before the loop and `out[k] = ...`"
+                f"`{place.label}` changes its length in a block{place.line()}, once, however often that runs: store to "
+                "memory that has a place for each, as `out = buffer([n])` before the block and `out[k] = ...`"
             )
 
-    def _look_at(self, place: _Place, read: set[int]) -> None:
-        """What is found at a place may have changed."""
-        new = place.get()
-        if _is_same(new, place.old):
-            return
+    def _look_at(self, place: _Place, new: Any, is_carried: bool) -> None:
+        """What is found at a place has changed; whether the next turn would read it."""
         before = "" if _planes(place.old) else f"`{place.label} = const(...)` before the block, and "
         message = (
             f"`{place.label}` is bound to another value in a block{place.line()}, and what it was stays as it was: "
             f"write {before}`{place.label}.val = ...`"
         )
-        if self._scope.is_loop and place.is_carried and self._was_read(place, read):
+        if is_carried:
             raise ValueError(message)
         # What every run binds is known behind the block.
         if self._scope.is_sure or new is _NOTHING or not place.is_later or not self._was_there(place.old):
@@ -207,7 +206,9 @@ class Names:
                 plane.__class__ = _refusing(message)
 
     def _was_read(self, place: _Place, read: set[int]) -> bool:
-        """Whether the block has read what was at a place, or may have."""
+        """Whether the block has read what was at a place before it put something there, or may have."""
+        if not place.is_carried:
+            return False
         old = place.old
         planes = _planes(old) if isinstance(old, (Tensor, ComplexTensor)) else []
         if any(isinstance(plane, _Refused) for plane in planes):
