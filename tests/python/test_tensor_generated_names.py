@@ -49,13 +49,16 @@ def value(r):
     return str(r.randint(1, 3)) if kind < 0.75 else f"({value(r)} {r.choice('+-')} {value(r)})"
 
 
-def statements(r, depth=1):
-    """Lines of Python's; `LOOP` and `IF` are blocks."""
+def statements(r, depth=1, leaves=""):
+    """Lines of Python's; `LOOP` and `IF` are blocks, `break` and `continue` leave a loop of the program."""
     before = "    " * depth
     for _ in range(r.randint(1, 4)):
         kind = r.random()
         if kind < 0.4:
             yield f"{before}{r.choice(PLACES)} = {value(r)}"
+        elif leaves and kind < 0.45:
+            yield f"{before}IF {value(r)} > {r.randint(0, 4)}:"
+            yield f"{before}    {r.choice(leaves.split())}"
         elif kind < 0.6 or depth > 3:
             yield f"{before}total.val = total + {value(r)}"
         elif kind < 0.75:
@@ -63,20 +66,26 @@ def statements(r, depth=1):
             yield before + r.choice(other)
         else:
             head = [f"LOOP {r.choice('0123n')}:", f"IF {value(r)} > {r.randint(0, 4)}:", "for _ in range(2):"]
-            yield before + r.choice(head)
-            yield from statements(r, depth + 1)
+            own = r.choice(head)
+            yield before + own
+            within = {"LOOP": "break continue", "IF": leaves, "for": ""}[own.split()[0]]
+            yield from statements(r, depth + 1, within)
 
 
 def function(lines, seed, is_traced):
     words = {
         "LOOP": ("with p.loop(%s):", "for _ in range(%s):"),
         "IF": ("with p.if_cond(condition(%s)):", "if %s:"),
+        "break": ("p.break_loop()", "break"),
+        "continue": ("p.continue_loop()", "continue"),
     }
     text = BEGIN
     for line in lines:
         word, _, rest = line.strip().partition(" ")
         before = line[: len(line) - len(line.lstrip())]
-        text += (before + words[word][not is_traced] % rest[:-1] if word in words else line) + "\n"
+        if word in words:
+            line = before + words[word][not is_traced].replace("%s", rest[:-1])
+        text += line + "\n"
     text += END + "\n"
     # The text is looked at where it is run.
     file = f"names {seed} {is_traced}"
