@@ -71,6 +71,20 @@ def of_an_object_s_number(s):
     return total
 
 
+def of_what_an_object_has_of_its_class(s):
+    class Clock:
+        now = 0
+
+        def tick(self):
+            self.now += 1
+
+    clock, total = Clock(), p.const(0)
+    with p.loop(5):
+        clock.tick()
+        total.val = total + clock.now
+    return total
+
+
 def of_an_object_with_slots(s):
     class Water:
         __slots__ = ("u",)
@@ -258,6 +272,7 @@ OF_NAMES = [
     (of_lists_in_a_tuple, "values[1][0]"),
     (of_an_object_by_its_method, "water.u"),
     (of_an_object_s_number, "clock.now"),
+    (of_what_an_object_has_of_its_class, "clock.now"),
     (of_an_object_with_slots, "water.u"),
     (by_nonlocal, "x"),
     (by_nonlocal_of_a_number, "k"),
@@ -516,6 +531,24 @@ def test_an_error_of_a_block_that_is_caught_around_it():
     for begin in (bound, left):
         with pytest.raises(RuntimeError, match="an exception left a block of the program"):
             p.program(lambda begin=begin: caught(begin)).compile()
+
+
+def test_dictionaries_whose_keys_are_attributes():
+    class Dot(dict):
+        def __getattr__(self, name):
+            return self[name]
+
+        __setattr__ = dict.__setitem__
+
+    @p.program
+    def made():
+        d = Dot()
+        d.u, d.dt = p.const(0.0), 0.5
+        with p.loop(3):
+            d.u.val = d.u + d.dt
+        return d.u
+
+    assert made().item() == 1.5
 
 
 def test_objects_that_answer_as_they_like():

@@ -154,6 +154,11 @@ class Names:
             is_same = len(holder) == len(old) and all(map(operator.is_, _values(holder), _values(old)))
             keys = () if is_same else old if isinstance(old, dict) else range(len(old))
             places += [_part(place, holder, key, old[key]) for key in keys]
+            if isinstance(holder, dict) and holder is not place.old:
+                # What an object has not itself is that of its class.
+                of_class = {key: getattr(type(place.old), key, None) for key in holder if key not in old}
+                defaults = {key: value for key, value in of_class.items() if list(_leaves(value))}
+                places += [_part(place, holder, key, value) for key, value in defaults.items()]
         changed = [(place, new) for place in places if not _is_same(new := place.get(), place.old)]
         # What has been moved from one place to another is read in the next turn.
         moved = {id(plane) for place, _ in changed for plane in _planes(place.old)}
