@@ -549,3 +549,44 @@ def test_inputs_that_are_made_too_late_are_to_be_made_first():
         with pytest.raises(ValueError, match="an input that is made after it: make the inputs first, at the start"):
             p.program(function).compile()
     assert p.program(first)(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("extents", ["known", "unknown"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        ([0, 1], [1, 2]),
+        (0, [1, 2]),
+        ([0, -1], [-2, 1]),
+        (np.array([0, 1]), np.array([1, 1])),
+        ([[0], [1]], [0, 2]),
+        (np.array([0, 1], np.uint8), 2),
+        ([], []),
+    ],
+)
+def test_stores_at_lists_and_arrays(extents, key):
+    given = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    @p.program
+    def made():
+        x = p.input([3, 4] if extents == "known" else [-1, -1], ti.f32)
+        x[key] = 7
+        x[key] += 1
+        return x
+
+    want = given.copy()
+    want[key] = 8
+    assert np.array_equal(made(given).numpy(), want)
+
+
+@pytest.mark.parametrize(
+    "key, says", [(([0, 5], [0, 0]), "5 is outside axis 0"), (([0.5], [1]), "an integer"), ([True], "mask")]
+)
+def test_lists_at_which_nothing_is_stored(key, says):
+    def made():
+        x = p.input([3, 4] if isinstance(key, tuple) else [3], ti.f32)
+        x[key] = 7
+        return x
+
+    with pytest.raises(IndexError, match=says):
+        p.program(made).compile()

@@ -27,6 +27,27 @@ def _of_list(key: list[Any]) -> Any:
     return array if array.size else array.astype(np.int32)
 
 
+def listed(x: Any, k: Any, axis: int) -> Any:
+    """In a program: a list or an array of indices along an axis as a tensor, those below zero counted from the start.
+
+    Raises:
+        IndexError: If they are no integers, or known to be outside.
+    """
+    if isinstance(k, Tensor) or not isinstance(k, list) and not getattr(k, "ndim", 0):
+        return k
+    array = _of_list(k) if isinstance(k, list) else k
+    if array.dtype.kind not in "iu":
+        hint = ": a mask is a tensor, as in `x[asarray(mask)] = 0`" if array.dtype.kind == "b" else ""
+        raise IndexError(f"an index is an integer, not `{array.dtype}`{hint}")
+    if x._outside != "error" or axis >= x.ndim or not array.size:
+        return asarray(array)
+    n = x.shape[axis]
+    if isinstance(n, int):
+        _looked_at(array, axis, n)
+        return asarray((array + n * (array < 0)).astype("int32"))
+    return asarray(array) + n * asarray(array < 0).astype(i32)
+
+
 def _looked_at(k: Any, axis: int, n: int) -> None:
     """Refuses known indices outside where they are written."""
     if hasattr(k, "__array_interface__") and k.dtype.kind in "iu" and k.size:

@@ -324,6 +324,7 @@ class Trace:
         """Indices, of which known ones below zero are counted from the start; not where the nearest ones are meant."""
         out: list[Any] = []
         for axis, k in enumerate(keys):
+            k = _items.listed(target, k, axis)
             if isinstance(k, int) and k < 0 and axis < target.ndim and not self.divides_integers:
                 n = target.shape[axis]
                 k = k + n if not isinstance(n, int) or -n <= k else k
