@@ -37,6 +37,8 @@ const SLACK: usize = 4096;
 const SLACK_BYTES: usize = 32 << 20;
 /// Plans are kept up to this number.
 const MAX_PLANS: usize = 2048;
+/// And up to so many statements in all: one takes about a kilobyte.
+const MAX_PLANNED: usize = 1 << 17;
 /// So many programs that differ only in where they read are compiled for their numbers.
 const MAX_ALIKE: u32 = 2;
 /// A program with more statements keeps the numbers of every tensor that is held, so that none grows without end.
@@ -125,6 +127,8 @@ pub struct Session {
     /// What the plans were made for.
     stamp: u64,
     n_made: usize,
+    /// How many statements the plans are of.
+    n_planned: usize,
 }
 
 fn bytes_of(ty: ScalarType, shape: &[usize]) -> usize {
@@ -244,9 +248,14 @@ impl Session {
     fn forget_others(&mut self, stamp: u64) {
         if self.stamp != stamp {
             self.stamp = stamp;
-            self.plans.clear();
+            self.forget_plans();
             self.alike.clear();
         }
+    }
+
+    fn forget_plans(&mut self) {
+        self.plans.clear();
+        self.n_planned = 0;
     }
 
     /// What becomes of the statements that tensors are made by.
@@ -275,6 +284,7 @@ impl Session {
             plans: std::mem::take(&mut self.plans),
             alike: std::mem::take(&mut self.alike),
             n_made: self.n_made,
+            n_planned: self.n_planned,
             stamp: self.stamp,
             n_ones: self.n_ones,
             free: std::mem::take(&mut self.free),
@@ -296,6 +306,8 @@ impl Session {
             next.ones[new] = self.ones[old];
             moved.insert(old, new);
         }
+        next.recording
+            .take_known(&mut self.recording, &sliced.exprs, &moved);
         for (slot, old) in held {
             let new = match moved.get(&old) {
                 Some(&new) => new,
@@ -422,10 +434,12 @@ fn made(
     let (program, structure, given) = made;
     let plan = Arc::new(Plan::new(program, settings)?);
     let mut session = lock(session);
-    if session.plans.len() >= MAX_PLANS {
-        session.plans.clear();
+    let n = structure.body.len();
+    if session.plans.len() >= MAX_PLANS || session.n_planned + n > MAX_PLANNED {
+        session.forget_plans();
     }
     session.n_made += 1;
+    session.n_planned += n;
     session.plans.insert(structure, plan.clone());
     Ok((plan, given))
 }

@@ -76,6 +76,8 @@ pub(crate) struct Slice {
     pub(crate) inputs: Vec<Buffer>,
     /// The buffers that it makes, there and here.
     pub(crate) made: Vec<(Buffer, Buffer)>,
+    /// What expressions of the one that it is from are here.
+    pub(crate) exprs: LookupMap<Expr, Expr>,
 }
 
 /// What makes `roots`, up to buffers that are there already. All extents are numbers.
@@ -108,6 +110,7 @@ pub(crate) fn slice(
         program: copier.to,
         inputs: copier.inputs,
         made: copier.made,
+        exprs: copier.exprs,
     }
 }
 

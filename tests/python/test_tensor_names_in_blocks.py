@@ -588,3 +588,87 @@ def test_attributes_are_as_they_were_behind_an_error():
 
     with pytest.raises(RuntimeError, match="an exception left a block"):
         made(1)
+
+
+def test_what_a_block_may_not_bind_is_refused_by_every_trace():
+    d = {"n": 4}
+
+    @p.program
+    def one():
+        x = p.const(0)
+        with p.if_cond(p.const(0) == 1):
+            x.val = 1  # What is learned here has the function traced again, and then `d` is otherwise.
+            d["n"] = 3
+        return p.const(d["n"])
+
+    with pytest.raises(ValueError, match="is bound to another value"):
+        one()
+
+
+def of_a_key_with_another_name(s):
+    d = {"a": s}
+    with p.if_cond(s > 100):
+        d["b"] = d.pop("a")
+    return d["b"]
+
+
+def of_nothing(s):
+    m = None
+    with p.if_cond(s > 100):
+        m = 3
+    return p.const(5 if m is None else m)
+
+
+def of_nothing_to_a_tensor(s):
+    m = None
+    with p.if_cond(s > 100):
+        m = p.const(3)
+    return p.const(5) if m is None else m + 0
+
+
+def of_text(s):
+    m = "five"
+    with p.if_cond(s > 100):
+        m = "three"
+    return p.const(5 if m == "five" else 3)
+
+
+def of_text_in_a_loop(s):
+    state, n = "a", p.const(0)
+    with p.loop(3):
+        if state == "a":
+            state = "b"
+        else:
+            n.val = n + 1
+    return n
+
+
+@pytest.mark.parametrize(
+    "function",
+    [of_a_key_with_another_name, of_nothing, of_nothing_to_a_tensor, of_text, of_text_in_a_loop],
+    ids=lambda f: f.__name__,
+)
+def test_what_is_no_number_is_bound_too(function):
+    with pytest.raises(ValueError, match="is bound to another value"):
+        p.program(lambda: function(p.const(1) + 0))()
+
+
+def test_an_object_that_answers_by_an_error_leaves_no_tensor_watched():
+    class Bad(list):
+        def __len__(self):
+            raise RuntimeError("no length")
+
+    kept = []
+
+    @p.program
+    def one():
+        x = p.const(1)
+        kept.append(x)
+        bad = Bad()
+        with p.loop(2):
+            x.val += 1 if isinstance(bad, list) else 2
+        return x
+
+    with pytest.raises(RuntimeError, match="no length"):
+        one()
+    assert all(type(x) is t.Tensor for x in kept)

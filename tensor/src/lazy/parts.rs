@@ -58,6 +58,22 @@ impl Places {
         self.axes.iter().map(|a| a.0).product()
     }
 
+    /// Writes the bytes of elements that stand in the order of the part: side by side where the whole has them so.
+    fn write(mut self, target: &Operand, bytes: &[u8]) -> Result<(), MemoryError> {
+        let size = target.ty.bytes() as usize;
+        let row = match self.axes.last() {
+            Some(&(n, 1, _)) if n > 0 => {
+                self.axes.pop();
+                n * size
+            }
+            _ => size,
+        };
+        self.each(|k, place| {
+            let row = &bytes[k * row..(k + 1) * row];
+            target.buffer.write(place * size, row)
+        })
+    }
+
     /// The extents of the part.
     fn shape(&self) -> Vec<usize> {
         let kept = self.axes.iter().filter(|a| !a.2);
@@ -191,19 +207,18 @@ impl Session {
         let Some(places) = places else {
             return Ok(None);
         };
-        let Some(from) = stretched(&shape, &places.shape()) else {
-            return Ok(None);
-        };
-        let size = target.ty.bytes() as usize;
+        let part = places.shape();
         // Read before anything is written: the values may lie in the same memory.
-        let values: Vec<Scalar> = match values {
-            Err(number) if number.ty() == target.ty => vec![number; from.len()],
-            Ok(all) if all.ty == target.ty => {
-                let all = from
-                    .iter()
-                    .map(|&k| all.buffer.read_scalar(all.ty, k * size));
-                all.collect::<Result<_, _>>()?
+        let values = match values {
+            Err(number) if number.ty() == target.ty => {
+                let slot = number.slot().to_le_bytes();
+                slot[..target.ty.bytes() as usize].repeat(places.count())
             }
+            Ok(all) if all.ty == target.ty && shape == part => all.read_all()?,
+            Ok(all) if all.ty == target.ty => match stretched(&shape, &part) {
+                Some(from) => all.elements(&from)?,
+                None => return Ok(None),
+            },
             _ => return Ok(None),
         };
         let (target, new) = match self.is_alone(buffer, 2) {
@@ -213,7 +228,7 @@ impl Session {
                 (copy.clone(), self.leaf(copy))
             }
         };
-        places.each(|k, place| target.buffer.write_scalar(place * size, values[k]))?;
+        places.write(&target, &values)?;
         let new_buffer = self.buffer(new);
         self.stores[new_buffer] = self.stores[buffer].saturating_add(1);
         Ok(Some(new))
@@ -260,12 +275,26 @@ impl Session {
 }
 
 impl Operand {
+    /// The bytes of all elements.
+    fn read_all(&self) -> Result<Vec<u8>, MemoryError> {
+        let mut all = vec![0; bytes_of(self.ty, &self.shape)];
+        self.buffer.read(0, &mut all)?;
+        Ok(all)
+    }
+
+    /// The bytes of some elements, one after the other.
+    fn elements(&self, places: &[usize]) -> Result<Vec<u8>, MemoryError> {
+        let (all, size) = (self.read_all()?, self.ty.bytes() as usize);
+        let elements = places
+            .iter()
+            .flat_map(|&place| &all[place * size..][..size]);
+        Ok(elements.copied().collect())
+    }
+
     /// The same numbers in memory of their own.
     pub(crate) fn copy(&self) -> Result<Self, MemoryError> {
         let copy = Self::zeros(self.ty, &self.shape)?;
-        let mut bytes = vec![0; bytes_of(self.ty, &self.shape)];
-        self.buffer.read(0, &mut bytes)?;
-        copy.buffer.write(0, &bytes)?;
+        copy.buffer.write(0, &self.read_all()?)?;
         Ok(copy)
     }
 }

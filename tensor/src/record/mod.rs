@@ -105,6 +105,48 @@ impl Recording {
         self.made.clear();
     }
 
+    /// Takes over which values there are from a recording of which this one has a part, so that operations that come are
+    /// recorded as they would have been there. All extents are numbers.
+    pub(crate) fn take_known(
+        &mut self,
+        old: &mut Self,
+        exprs: &LookupMap<Expr, Expr>,
+        buffers: &LookupMap<Buffer, Buffer>,
+    ) {
+        let mut made = std::mem::take(&mut old.made);
+        made.retain(|made, buffer| {
+            let all = |of: &[Expr]| of.iter().map(|e| exprs.get(e).copied()).collect();
+            let (buffer, index) = (buffers.get(buffer), all(&made.index));
+            if let (Some(&buffer), Some(index), Some(&value), None) =
+                (buffer, index, exprs.get(&made.value), made.cells)
+            {
+                let mut dims = |of: &[Dim]| {
+                    let extents = of
+                        .iter()
+                        .map(|&d| old.program.const_dim(d).expect("a number"));
+                    extents.map(|n| self.program.size(n)).collect()
+                };
+                let (domain, shape) = (dims(&made.domain), dims(&made.shape));
+                let made = Made {
+                    domain,
+                    cells: None,
+                    shape,
+                    index,
+                    value,
+                    accum: made.accum,
+                };
+                self.made.insert(made, buffer);
+            }
+            false
+        });
+        std::mem::take(&mut old.numbers).retain(|buffer, value| {
+            if let (Some(&buffer), Some(&value)) = (buffers.get(buffer), exprs.get(value)) {
+                self.numbers.insert(buffer, value);
+            }
+            false
+        });
+    }
+
     /// Notes that statements that come may store to a buffer.
     pub fn note_memory(&mut self, buffer: Buffer) {
         self.memory[buffer] = true;

@@ -86,6 +86,14 @@ class Names:
         #: How often tensors had been read.
         self._began: dict[int, int] = {}
         self._n = 0
+        try:
+            self._begin(frames)
+        except BaseException:
+            # The user's own objects may answer by an error.
+            self.close()
+            raise
+
+    def _begin(self, frames: list[Any]) -> None:
         seen: set[int] = set()
         for frame in frames:
             block = _written.at(frame)
@@ -152,6 +160,7 @@ class Names:
             if isinstance(holder, list) and len(holder) != len(old):
                 self._expect_length(place, len(old))
             is_same = len(holder) == len(old) and all(map(operator.is_, _values(holder), _values(old)))
+            is_same = is_same and (isinstance(old, list) or list(holder) == list(old))
             keys = () if is_same else old if isinstance(old, dict) else range(len(old))
             places += [_part(place, holder, key, old[key]) for key in keys]
             if isinstance(holder, dict) and holder is not place.old:
@@ -197,7 +206,8 @@ class Names:
         if is_carried:
             raise ValueError(message)
         # What every run binds is known behind the block.
-        if self._scope.is_sure or new is _NOTHING or not place.is_later or not self._was_there(place.old):
+        is_there = self._was_there(place.old) or place.is_written and isinstance(place.old, (str, type(None)))
+        if self._scope.is_sure or not place.is_later or not is_there:
             return
         planes = self._made_here(new)
         if not planes:
@@ -223,7 +233,7 @@ class Names:
         if keys and keys <= self._began.keys():
             return not read.isdisjoint(keys)
         if place.is_written:
-            return not isinstance(old, str)
+            return True
         is_leaf = is_number(old) or isinstance(old, (Tensor, ComplexTensor)) or _is_array(old)
         return is_leaf and (place.block is not None or place.is_shared)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.errors import AerogelRuntimeError
-from aerogel.tensor import _complex, _types
+from aerogel.tensor import _complex, _held, _types
 from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
@@ -315,6 +316,8 @@ class Tensor(Methods):
 
     @val.setter
     def val(self, value: Any) -> None:
+        if tracing.program is not None:
+            tracing.program.together.expect_unset(self, value, sys._getframe(1))
         self.set(value)
 
     def set(self, value: Any) -> None:
@@ -333,6 +336,7 @@ class Tensor(Methods):
         return _items.get(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        _held.expect_held(self)
         if tracing.program is not None:
             tracing.program.store(self, key, value)
             return

@@ -15,6 +15,7 @@ from aerogel.data.matrix import Matrix
 from aerogel.tensor import _cells, _items, _shapes, _types, _unknown
 from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._held import Together
 from aerogel.tensor._loops import Turns
 from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, tracing
 
@@ -71,8 +72,9 @@ class Trace:
         self.kernel: Any = None
         #: Which results are complex.
         self.is_complex: list[bool] = []
-        #: Whether an exception left a block.
-        self.is_broken = False
+        #: Whether an exception left a block, and whether this was one that no other trace is without.
+        self.is_broken = self.is_refused = False
+        self.together = Together()
         #: Blocks that the function names and has not begun yet, as errors say it.
         self.not_begun: dict[Any, str] = {}
         self._count = 0

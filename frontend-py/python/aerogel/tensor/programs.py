@@ -82,7 +82,7 @@ class Program:
             except Exception:
                 # What it means may depend on what it has taught.
                 new = trace.lessons()
-                if not new:
+                if not new or trace.is_refused:
                     raise
                 facts.update(new)
                 continue
@@ -315,6 +315,8 @@ class _Block:
         try:
             yield
         except BaseException:
+            # What Python has been told once it would not be told by another trace.
+            self._trace.is_refused = True
             self._block.__exit__(*sys.exc_info())
             raise
 

@@ -1,0 +1,145 @@
+"""Stores that nobody would see, what one statement sets, and what chains of steps leave behind."""
+
+import gc
+
+import aerogel as ti
+import numpy as np
+import pytest
+from aerogel import _native
+from aerogel.tensor import programs as p
+
+t = ti.tensor
+
+
+@pytest.fixture(autouse=True)
+def started():
+    ti.init(arch=ti.cpu, log_level="error")
+
+
+def of_a_part(x):
+    x[0][1] = 7
+
+
+def of_a_turned_one(x):
+    x.T[0] = 7
+
+
+def in_another_shape(x):
+    x.reshape(-1)[0] = 7
+
+
+def by_outside(x):
+    x.outside("clamp")[t.asarray([5]), 0] = 7
+
+
+STORES = [of_a_part, of_a_turned_one, in_another_shape, by_outside]
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda f: f.__name__)
+def test_a_store_that_nobody_would_see_is_an_error(store):
+    x = t.zeros((3, 4))
+    with pytest.raises(ValueError, match="nobody holds"):
+        store(x)
+    assert not x.numpy().any()
+
+    @p.program
+    def one():
+        x = p.buffer([3, 4], ti.f32)
+        store(x)
+        return x
+
+    with pytest.raises(ValueError, match="nobody holds"):
+        one()
+
+
+def test_what_has_a_name_or_a_place_is_stored_to():
+    x = t.zeros((3, 4))
+    row = x[0]
+    row[1] = 7
+    rows = [x[1], {"a": x[2]}]
+    rows[0][0] = 8
+    rows[1]["a"][0] += 9
+
+    class Water:
+        u = x[0]
+
+        @property
+        def height(self):
+            return self.u
+
+    Water().height[0] = 3
+
+    def made():
+        return row
+
+    made()[2] = 5
+    assert row.tolist() == [0, 7, 5, 0] and rows[0].tolist() == [8, 0, 0, 0] and rows[1]["a"].tolist() == [9, 0, 0, 0]
+    assert Water.u.tolist() == [3, 0, 0, 0] and not x.numpy().any()
+
+    @p.program
+    def one():
+        x = p.buffer([3], ti.f32)
+        x.val[1] = 4
+        clamped = x.outside("clamp")
+        clamped[7] = 2
+        return x, clamped
+
+    assert [r.tolist() for r in one()] == [[0, 4, 0], [0, 4, 2]]
+
+
+def test_one_statement_takes_no_value_that_it_has_set():
+    def swapped(copy):
+        u, v = p.const(1) + 0, p.const(2) + 0
+        with p.loop(3):
+            old = u.copy() if copy else u
+            u.val, v.val = v, old
+        return u, v
+
+    with pytest.raises(ValueError, match=r"old = u.copy\(\)"):
+        p.program(lambda: swapped(False))()
+    assert [r.item() for r in p.program(lambda: swapped(True))()] == [2, 1]
+
+    @p.program
+    def shifted():
+        values = [p.const(k) + 0 for k in range(4)]
+        with p.loop(2):
+            for k in range(3):
+                values[k].val = values[k + 1]
+        return tuple(values)
+
+    assert [r.item() for r in shifted()] == [2, 3, 3, 3]
+
+
+def test_long_chains_of_steps_are_one_program_each_time():
+    def steps(n):
+        x = t.asarray(np.arange(8, dtype="float32"))
+        for _ in range(n):
+            x = x + 0.01 * (t.roll(x, 1) + t.roll(x, -1) - 2 * x)
+        return x.sum().item()
+
+    first = steps(700)
+    gc.collect()
+    made = _native.tensor_counts()[3]
+    assert all(steps(700) == first for _ in range(8))
+    # What the session drops on the way stands at another step each time.
+    assert _native.tensor_counts()[3] <= made + 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "bool"])
+def test_large_parts_of_numbers_that_are_there(dtype):
+    rng = np.random.default_rng(3)
+    ours = np.arange(6000).reshape(50, 40, 3).astype(dtype)
+    x = t.asarray(ours).realize()
+    values = rng.integers(0, 2, (48, 40, 3)).astype(dtype)
+    for key, value in [
+        ((slice(1, -1), slice(1, -1)), 1),
+        (slice(1, -1), values),
+        ((slice(None), slice(None, None, 2), 1), values[:1, ::2, 0]),
+        ((slice(None, None, -3), Ellipsis), values[0]),
+        ((7, slice(3, 30), slice(0, 2)), values[0, :27, :1]),
+        ((3, 4, 2), 0),
+        ((slice(0, 0),), 1),
+    ]:
+        x[key] = t.asarray(value).realize() if isinstance(value, np.ndarray) else value
+        ours[key] = value
+        assert np.array_equal(x.numpy(), ours)
