@@ -1,6 +1,7 @@
 """Stores that nobody would see, what one statement sets, and what chains of steps leave behind."""
 
 import gc
+import operator
 
 import aerogel as ti
 import numpy as np
@@ -59,6 +60,8 @@ def test_what_has_a_name_or_a_place_is_stored_to():
     rows = [x[1], {"a": x[2]}]
     rows[0][0] = 8
     rows[1]["a"][0] += 9
+    (lambda: rows[0].__setitem__(3, 1))()
+    operator.setitem(x[1], 0, 2)
 
     class Water:
         u = x[0]
@@ -73,7 +76,7 @@ def test_what_has_a_name_or_a_place_is_stored_to():
         return row
 
     made()[2] = 5
-    assert row.tolist() == [0, 7, 5, 0] and rows[0].tolist() == [8, 0, 0, 0] and rows[1]["a"].tolist() == [9, 0, 0, 0]
+    assert row.tolist() == [0, 7, 5, 0] and rows[0].tolist() == [8, 0, 0, 1] and rows[1]["a"].tolist() == [9, 0, 0, 0]
     assert Water.u.tolist() == [3, 0, 0, 0] and not x.numpy().any()
 
     @p.program
@@ -143,3 +146,18 @@ def test_large_parts_of_numbers_that_are_there(dtype):
         x[key] = t.asarray(value).realize() if isinstance(value, np.ndarray) else value
         ours[key] = value
         assert np.array_equal(x.numpy(), ours)
+
+
+def test_inputs_take_numbers_of_python_and_say_how_others_are_converted():
+    @p.program
+    def scaled():
+        x, by = p.input([-1], ti.f64), p.input([], ti.i32)
+        return x * by
+
+    assert scaled([0.1, 2], 3).tolist() == [0.1 * 3, 6]
+    with pytest.raises(TypeError, match="input 1 of `scaled`: elements of `i32` take no `f32`"):
+        scaled([1], 1.5)
+    with pytest.raises(TypeError, match=r"elements of `f64`, not of `f32`: .*asarray\(x, ti.f64\)"):
+        scaled(np.ones(3, "float32"), 1)
+    with pytest.raises(ValueError, match="axis"):
+        scaled([[1]], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from typing import Any
 
@@ -34,6 +35,9 @@ def _of_named() -> int:
 #: have no more.
 _TEMPORARY = _of_temporary() if _of_temporary() < _of_named() else -1
 
+#: What `x[key] = value` is compiled to; who calls `__setitem__` by name holds the tensor once less.
+_STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
+
 
 def expect_held(target: Any) -> None:
     """Refuses a store to a tensor that is gone behind the statement; called by ``__setitem__``.
@@ -42,7 +46,10 @@ def expect_held(target: Any) -> None:
         ValueError: As for ``x[0][1] = v``, whose ``x[0]`` is a tensor of its own.
     """
     # Not by a function: each call holds it once more.
-    if sys.getrefcount(target) <= _TEMPORARY:
+    if sys.getrefcount(target) > _TEMPORARY:
+        return
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] in _STORES:
         raise ValueError(
             "this stores to a tensor that nobody holds, and nothing would see it: parts of a tensor, and the tensor "
             "turned, in another shape, of another type or by `outside`, are tensors of their own. Store to the tensor "

@@ -124,6 +124,12 @@ class Program:
     def _result(self, native: Any) -> Tensor:
         return Tensor(native)
 
+    def _of_numbers(self, value: Any, n: int, wanted: Any) -> Any:
+        """Numbers of Python's, which have no type of their own, as an input."""
+        dtype = ALL[wanted.dtype]
+        _types.kept(asarray(value).dtype, dtype, f"input {n} of `{self.__name__}`: elements")
+        return asarray(value, dtype)
+
     def __call__(self, *inputs: Any) -> Any:
         """Runs it: tensors and arrays for its inputs, in the order in which they were made."""
         _outside_of_others()
@@ -132,7 +138,9 @@ class Program:
             raise TypeError(f"`{self.__name__}` takes {len(trace.inputs)} tensors, {len(inputs)} were given")
         given = []
         for n, (value, wanted) in enumerate(zip(inputs, trace.inputs)):
-            tensor = asarray(value)
+            tensor = (
+                self._of_numbers(value, n, wanted) if is_number(value) or isinstance(value, list) else asarray(value)
+            )
             if isinstance(tensor, Tensor) and tensor._native.is_one_of_many():
                 raise TypeError(
                     f"`vmap`: the function calls the program `{self.__name__}`, which cannot be mapped: call `vmap` in "
@@ -140,7 +148,8 @@ class Program:
                 )
             if getattr(tensor.dtype, "_aerogel_dtype", None) != wanted.dtype:
                 raise TypeError(
-                    f"input {n} of `{self.__name__}` takes elements of `{wanted.dtype}`, not of `{tensor.dtype}`"
+                    f"input {n} of `{self.__name__}` takes elements of `{wanted.dtype}`, not of `{tensor.dtype}`: "
+                    f"convert it before, as by `ti.tensor.asarray(x, ti.{wanted.dtype})`"
                 )
             if tensor.ndim != len(wanted.shape):
                 raise ValueError(f"input {n} of `{self.__name__}` takes {len(wanted.shape)} axes, not {tensor.ndim}")
