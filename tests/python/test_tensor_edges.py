@@ -1,5 +1,6 @@
 """Where tensors could say another number than NumPy without a word."""
 
+import operator
 import aerogel as ti
 import numpy as np
 import pytest
@@ -491,3 +492,17 @@ def test_rows_at_lists_are_stored_where_only_the_run_knows_how_many():
     found = stored(x.copy())
     x[[0, 1]], x[:, [0, 1]] = 5, 6
     same(found, x)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_comparisons_with_numbers_beyond_a_type(dtype):
+    ours = np.array([0, 1, 100], dtype)
+    x = T.asarray(ours)
+    info = np.iinfo(dtype)
+    for n in (info.min - 1, info.min, info.max, info.max + 1, 2**70, -(2**70)):
+        for f in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+            assert np.array_equal(f(x, n).numpy(), [f(int(k), n) for k in ours]), (f, n)
+            assert np.array_equal(f(n, x).numpy(), [f(n, int(k)) for k in ours]), (f, n)
+        assert T.less(n, x).tolist() == [n < int(k) for k in ours]
+    with pytest.raises(OverflowError, match="is not a number of type"):
+        x + 2**70

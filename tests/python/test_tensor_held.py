@@ -161,3 +161,48 @@ def test_inputs_take_numbers_of_python_and_say_how_others_are_converted():
         scaled(np.ones(3, "float32"), 1)
     with pytest.raises(ValueError, match="takes 1 axes, not 2"):
         scaled([[1]], 1)
+
+
+def test_inputs_have_no_names():
+    @p.program
+    def same():
+        return p.input([], ti.f32)
+
+    with pytest.raises(TypeError, match=r"have no names, and `x` were given so: `same\(a, b\)`"):
+        same(x=1)
+
+
+def test_lists_of_tensors_of_a_program_are_tensors():
+    @p.program
+    def one():
+        x = p.input([3], ti.f32)
+        matrix = t.asarray([[x[0], 2], [3, x[2]]])
+        return t.asarray([x[1], 7.5]), matrix, t.asarray([x, x], ti.i32), [[x[0], x[1]], [1, x[2]]]
+
+    pair, matrix, whole, result = one(np.array([1.5, 2, 4], "float32"))
+    assert pair.tolist() == [2, 7.5] and matrix.tolist() == [[1.5, 2], [3, 4]]
+    assert whole.tolist() == [[1, 2, 4]] * 2 and whole.dtype is ti.i32 and result.tolist() == [[1.5, 2], [1, 4]]
+    with pytest.raises(ValueError, match="shape"):
+        p.program(lambda: t.asarray([t.zeros(3), [p.const(1), 2]]))()
+
+
+@pytest.mark.parametrize("shape", [[4, 3], [-1, 3], [-1, -1]])
+def test_stores_at_known_indices_below_zero_beside_parts(shape):
+    @p.program
+    def stored():
+        x = p.input(shape, ti.f32)
+        y = p.buffer([x.shape[0], x.shape[1]], ti.f32)
+        y.val = x
+        y[[3, 0, -2], :] = 7
+        y[:, np.array([-1, 0])] = y[:, [0, 1]] * 2
+        y[1:, [[-1], [0]]] = np.ones((2, 1), "float32") * 5
+        y[..., -1] = 9
+        return y
+
+    ours = np.arange(12, dtype="float32").reshape(4, 3)
+    result = stored(ours)
+    ours[[3, 0, -2], :] = 7
+    ours[:, [-1, 0]] = ours[:, [0, 1]] * 2
+    ours[1:, [[-1], [0]]] = 5
+    ours[..., -1] = 9
+    assert np.array_equal(result.numpy(), ours)

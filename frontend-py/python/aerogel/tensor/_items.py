@@ -189,10 +189,11 @@ def _drops(part: Any) -> bool:
 
 
 def _from_start(x: Tensor, keys: list[Any]) -> list[Any]:
-    """Single indices below zero counted from the start, along axes whose extents are known when the program runs."""
+    """Indices below zero counted from the start: in lists, and single ones along axes whose extents the run knows."""
     out: list[Any] = []
     axis = 0
     for k in keys:
+        k = listed(x, k, axis) if _is_array(k) else k
         if hasattr(k, "__index__") and not _is_array(k) and not isinstance(x.shape[axis], int):
             i = k.__index__()
             k = constant(i, i32) if i >= 0 else x.shape[axis] + i

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import array
+import collections
+import functools
 import operator
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,9 +23,11 @@ _MOST_IN_ONE, _MOST_DEEP, _MOST = 1_000, 5, 10_000
 #: Larger arrays of NumPy are not compared with what they were.
 _MOST_BYTES = 2**20
 
-#: What holds nothing, and functions.
+#: What holds nothing.
 _PLAIN = frozenset([int, float, bool, str, type(None)])
-_FUNCTIONS = (types.FunctionType, types.MethodType)
+#: What else holds values, and what of it does.
+_OF_PARTIAL = ("func", "args", "keywords")
+_BAGS = (set, collections.deque)
 
 _NOTHING: Any = object()
 _native: Any = vars(Tensor)["_native"]
@@ -82,6 +87,8 @@ class Names:
         #: Lists and dictionaries, with what they held.
         self._holders: list[tuple[_Place, Any, Any]] = []
         self._arrays: list[tuple[_Place, bytes]] = []
+        #: Sets and deques, whose elements have no places of their own.
+        self._bags: list[tuple[_Place, list[Any]]] = []
         self._own: list[Tensor] = []
         #: How often tensors had been read.
         self._began: dict[int, int] = {}
@@ -118,10 +125,13 @@ class Names:
         if not depth:
             return
         seen.add(id(value))
-        if _is_array(value):
-            if value.nbytes <= _MOST_BYTES:
-                self._arrays.append((place, value.tobytes()))
+        if _is_array(value) or isinstance(value, (bytearray, array.array)):
+            if (value if _is_array(value) else memoryview(value)).nbytes <= _MOST_BYTES:
+                self._arrays.append((place, _bytes_of(value)))
             return
+        if isinstance(value, _BAGS) and len(value) <= _MOST_IN_ONE:
+            self._n += len(value)
+            self._bags.append((place, list(value)))
         holder = _holder(value)
         if holder is not None and len(holder) <= _MOST_IN_ONE:
             self._n += len(holder)
@@ -154,7 +164,7 @@ class Names:
                 reads a number or a tensor that was there before the block began.
         """
         read = {key for key, n in self._began.items() if _reads[key] > n}
-        places, holders, arrays = self._places, self._holders, self._arrays
+        places, holders, arrays, bags = self._places, self._holders, self._arrays, self._bags
         self.close()
         for place, holder, old in holders:
             if isinstance(holder, list) and len(holder) != len(old):
@@ -163,6 +173,8 @@ class Names:
             is_same = is_same and (isinstance(old, list) or list(holder) == list(old))
             keys = () if is_same else old if isinstance(old, dict) else range(len(old))
             places += [_part(place, holder, key, old[key]) for key in keys]
+            if isinstance(holder, dict) and self._scope.is_loop and place.block and place.label in place.block.asked:
+                self._expect_no_more(place, holder, old)
             if isinstance(holder, dict) and holder is not place.old:
                 # What an object has not itself is that of its class.
                 of_class = {key: getattr(type(place.old), key, None) for key in holder if key not in old}
@@ -175,10 +187,18 @@ class Names:
             is_moved = any(id(plane) in moved for plane in _planes(new))
             self._look_at(place, new, self._scope.is_loop and (is_moved or self._was_read(place, read)))
         for place, old in arrays:
-            if place.old.tobytes() != old:
+            if _bytes_of(place.old) != old:
                 raise ValueError(
                     f"`{place.label}` is changed in a block{place.line()}, once, whether that runs or not: write "
                     f"`x = const({place.label})` before the block, and store to `x` or set `x.val = ...`"
+                )
+        for place, old in bags:
+            new = list(place.old)
+            is_same = len(new) == len(old) and all(map(operator.is_, new, old))
+            if not is_same and any(True for _ in _leaves([*new, *old])):
+                raise ValueError(
+                    f"`{place.label}` is changed in a block{place.line()}, once, however often that runs: store to "
+                    "memory, as `out = buffer([n])` before the block and `out[k] = ...`"
                 )
 
     def close(self) -> None:
@@ -186,7 +206,7 @@ class Names:
         for plane in self._own:
             plane.__class__ = Tensor
             del _reads[id(plane)]
-        self._own, self._places, self._holders, self._arrays = [], [], [], []
+        self._own, self._places, self._holders, self._arrays, self._bags = [], [], [], [], []
 
     def _expect_length(self, place: _Place, length: int) -> None:
         """Refuses that a list of tensors or numbers is longer or shorter than it was."""
@@ -194,6 +214,15 @@ class Names:
             raise ValueError(
                 f"`{place.label}` changes its length in a block{place.line()}, once, however often that runs: store to "
                 "memory that has a place for each, as `out = buffer([n])` before the block and `out[k] = ...`"
+            )
+
+    def _expect_no_more(self, place: _Place, holder: dict[Any, Any], old: dict[Any, Any]) -> None:
+        """Refuses what a loop makes first, and asks for."""
+        for key in (key for key in holder if key not in old and any(True for _ in _leaves(holder[key]))):
+            label = _part(place, holder, key, None).label
+            raise ValueError(
+                f"`{label}` is made in a loop that asks whether it is there{place.line()}, and its next turn would "
+                f"find it: write `{label} = const(...)` before the loop, and `{label}.val = ...` in it"
             )
 
     def _look_at(self, place: _Place, new: Any, is_carried: bool) -> None:
@@ -350,7 +379,9 @@ def _holder(value: Any) -> Any:
     """The list or the dictionary by which a value holds others, if it does."""
     if isinstance(value, (list, dict)):
         return value
-    if isinstance(value, (*_FUNCTIONS, tuple, type, types.ModuleType)):
+    if isinstance(value, types.FunctionType):
+        return None if _is_ours(value.__globals__.get("__name__", "")) else value.__dict__
+    if isinstance(value, (types.MethodType, tuple, type, types.ModuleType)):
         return None
     own = getattr(value, "__dict__", None)
     return own if isinstance(own, dict) and not _is_ours(type(value).__module__) else None
@@ -375,9 +406,15 @@ def _held(place: _Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[Any
             yield from ((f"{label}[{k}]", lambda part=part: part, None) for k, part in enumerate(value))
     elif isinstance(value, types.MethodType):
         yield "self", lambda: value.__self__, None
+    elif isinstance(value, functools.partial):
+        yield from ((f"{label}.{name}", functools.partial(getattr, value, name), None) for name in _OF_PARTIAL)
+    elif isinstance(value, _BAGS):
+        yield from ((f"an element of {label}", lambda part=part: part, None) for part in list(value))
     elif isinstance(value, types.FunctionType):
         if _is_ours(value.__globals__.get("__name__", "")):
             return
+        for name in ("__defaults__", "__kwdefaults__"):
+            yield (f"{value.__name__}.{name}", functools.partial(getattr, value, name), None)
         yield from ((name, *_of_cell(cell)) for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()))
         for name in value.__code__.co_names:
             if name in value.__globals__:
@@ -394,8 +431,13 @@ def _is_ours(module: str) -> bool:
     return module.partition(".")[0] == "aerogel"
 
 
+def _bytes_of(value: Any) -> bytes:
+    return value.tobytes() if _is_array(value) else bytes(value)
+
+
 def _is_array(value: Any) -> bool:
-    return hasattr(type(value), "__array_interface__") and not isinstance(value, Tensor)
+    kind = type(value)
+    return hasattr(kind, "__array_interface__") and hasattr(kind, "nbytes") and not isinstance(value, Tensor)
 
 
 def _leaves(value: Any, depth: int = _MOST_DEEP) -> Iterator[Any]:

@@ -456,6 +456,8 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         kinds = _kinds(obj)
         is_plain = all(issubclass(k, (int, float, complex)) and not hasattr(k, "dtype") for k in kinds)
         if any(issubclass(k, (Tensor, _complex.ComplexTensor)) for k in kinds):
+            if tracing.program is not None:
+                return _stacked(obj) if dtype is None else _stacked(obj).astype(dtype)
             obj = _without_tensors(obj)
     array = np.asarray(obj)
     if array.dtype.kind == "c":
@@ -527,6 +529,13 @@ def _kinds(obj: Any) -> set[type]:
 _MOST_AXES = 64
 
 
+def _stacked(obj: Any) -> Tensor:
+    """Tensors of a program, and numbers beside them, in lists."""
+    from aerogel.tensor._shapes import stack
+
+    return stack(operands(*(_stacked(x) if isinstance(x, (list, tuple)) else x for x in obj)))
+
+
 def _without_tensors(obj: Any) -> Any:
     if isinstance(obj, (list, tuple)):
         return [_without_tensors(x) for x in obj]
@@ -590,8 +599,12 @@ def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
     def function(x1: Any, x2: Any, /) -> Tensor:
         if _complex.is_complex(x1) or _complex.is_complex(x2):
             return _complex.binary(name, x1, x2)
-        a, b = operands(x1, x2, to_float=to_float)
         recorded = name
+        if name in _types.COMPARISONS and (known := _types.beyond(name, x1, x2)) is not None:
+            # A tensor equals itself: integers have no NaN.
+            x1 = x2 = x1 if isinstance(x1, Tensor) else x2
+            recorded = "eq" if known else "ne"
+        a, b = operands(x1, x2, to_float=to_float)
         if a.dtype is u1 and name in _OF_TRUTH:
             recorded = _OF_TRUTH[name]
         return Tensor(a._native.binary(recorded, b._native))

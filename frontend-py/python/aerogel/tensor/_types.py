@@ -61,6 +61,9 @@ def promote(a: DataType, b: DataType) -> DataType:
     return ALL[f"i{bits}"]
 
 
+COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
+
+
 def _width(dtype: DataType) -> int:
     return int(dtype._aerogel_dtype.lstrip("biuf"))
 
@@ -83,11 +86,27 @@ def checked(value: Any, dtype: DataType) -> Any:
     """A Python number that is one of a type."""
     name = dtype._aerogel_dtype
     if name in _BITS and isinstance(value, int) and not isinstance(value, bool):
-        lo = -(1 << (_BITS[name] - 1)) if name[0] == "i" else 0
-        hi = (1 << (_BITS[name] - (name[0] == "i"))) - 1
+        lo, hi = _limits(name)
         if not lo <= value <= hi:
             raise OverflowError(f"{value} is not a number of type `{name}`: its values are {lo} to {hi}")
     return value
+
+
+def _limits(name: str) -> tuple[int, int]:
+    bits, is_signed = _BITS[name], name[0] == "i"
+    return -(1 << (bits - 1)) if is_signed else 0, (1 << (bits - is_signed)) - 1
+
+
+def beyond(name: str, x1: Any, x2: Any) -> bool | None:
+    """What a comparison with a whole number of Python's says that is beyond the other's type; nothing for others."""
+    less, greater = ("lt", "le", "ne"), ("gt", "ge", "ne")
+    for x, n, low, high in ((x1, x2, greater, less), (x2, x1, less, greater)):
+        own = getattr(getattr(x, "dtype", None), "_aerogel_dtype", None)
+        if type(n) is int and own in _BITS:
+            lo, hi = _limits(own)
+            if not lo <= n <= hi:
+                return name in (low if n < lo else high)
+    return None
 
 
 def index_type() -> DataType:

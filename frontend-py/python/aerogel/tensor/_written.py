@@ -27,6 +27,8 @@ class Written(NamedTuple):
     #: Those that are read later, before they are bound again: behind it, in the next turn of what is around it, or by a
     #: function.
     later: frozenset[str]
+    #: Names and attributes of which it asks whether something is there: by `d.get`, `in`, `getattr`.
+    asked: frozenset[str]
     #: What leaves it early, and where.
     exits: list[tuple[str, int]]
 
@@ -124,9 +126,23 @@ def _written(file: str, block: ast.With, uses: list[_Use], around: list[frozense
             first.setdefault(use.name, use.is_read)
     later = {name for name, is_read in first.items() if is_read}.union(*around)
     later |= {use.name for use in uses if use.is_in_function}
+    asked = frozenset(_asked(block.body))
     exits = list(_exits(block.body, False))
     last = block.body[0].lineno
-    return Written(file, block.lineno, last, mentioned, bound, frozenset(carried), frozenset(later), exits)
+    return Written(file, block.lineno, last, mentioned, bound, frozenset(carried), frozenset(later), asked, exits)
+
+
+def _asked(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(node, ast.Compare):
+            asked = [right for op, right in zip(node.ops, node.comparators) if isinstance(op, (ast.In, ast.NotIn))]
+            yield from map(ast.unparse, asked)
+        elif isinstance(node, ast.Call):
+            function = node.func
+            if isinstance(function, ast.Attribute) and function.attr in ("get", "setdefault"):
+                yield ast.unparse(function.value)
+            elif isinstance(function, ast.Name) and function.id in ("getattr", "hasattr") and node.args:
+                yield ast.unparse(node.args[0])
 
 
 def _exits(nodes: Iterable[ast.AST], in_loop: bool) -> Iterator[tuple[str, int]]:

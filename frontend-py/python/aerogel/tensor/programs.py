@@ -130,8 +130,14 @@ class Program:
         _types.kept(asarray(value).dtype, dtype, f"input {n} of `{self.__name__}`: elements")
         return asarray(value, dtype)
 
-    def __call__(self, *inputs: Any) -> Any:
-        """Runs it: tensors and arrays for its inputs, in the order in which they were made."""
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs it: tensors, arrays and numbers for its inputs, in the order in which they were made."""
+        if named:
+            names = ", ".join(f"`{name}`" for name in named)
+            raise TypeError(
+                f"inputs of a program have no names, and {names} were given so: `{self.__name__}(a, b)` takes them in "
+                "the order of its calls of `input`"
+            )
         _outside_of_others()
         trace, native, many, none = self.compile()._made
         if len(inputs) != len(trace.inputs):
