@@ -484,3 +484,27 @@ def test_extents_that_follow_from_others_in_blocks():
 
     total, counted = made(t.arange(6))
     assert total.item() == 2 * (90 + 12) and counted.tolist() == [0, 1, 2]
+
+
+def test_the_same_text_in_two_files_names_each(tmp_path):
+    text = "def f(p):\n    x, n = p.const(1) + 0, 0\n    with p.loop(3):\n        n += 1\n    return x + n\n"
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(text)
+        space = {}
+        exec(compile(text, str(tmp_path / name), "exec"), space)  # noqa: S102
+        with pytest.raises(ValueError, match=rf"{name}:4"):
+            p.program(lambda f=space["f"]: f(p))()
+
+
+def test_what_is_no_number_has_advice_of_its_own():
+    def one():
+        state, n = "a", p.const(0)
+        with p.loop(3):
+            if state == "a":
+                state = "b"
+            else:
+                n.val = n + 1
+        return n
+
+    with pytest.raises(ValueError, match="let a number of the program say what holds"):
+        p.program(one)()

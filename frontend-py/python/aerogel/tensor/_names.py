@@ -227,10 +227,17 @@ class Names:
 
     def _look_at(self, place: _Place, new: Any, is_carried: bool) -> None:
         """What is found at a place has changed; whether the next turn would read it."""
-        before = "" if _planes(place.old) else f"`{place.label} = const(...)` before the block, and "
+        name = place.label
+        if _planes(place.old):
+            instead = f"write `{name}.val = ...`"
+        elif any(True for value in (place.old, new) for _ in _leaves(value)):
+            instead = f"write `{name} = const(...)` before the block, and `{name}.val = ...`"
+        else:
+            instead = (
+                "let a number of the program say what holds, `k = const(0)` before the block and `k.val = ...` in it"
+            )
         message = (
-            f"`{place.label}` is bound to another value in a block{place.line()}, and what it was stays as it was: "
-            f"write {before}`{place.label}.val = ...`"
+            f"`{name}` is bound to another value in a block{place.line()}, and what it was stays as it was: {instead}"
         )
         if is_carried:
             raise ValueError(message)
