@@ -126,7 +126,7 @@ class Names:
             return
         seen.add(id(value))
         if _is_array(value) or isinstance(value, (bytearray, array.array)):
-            if (value if _is_array(value) else memoryview(value)).nbytes <= _MOST_BYTES:
+            if _n_bytes(value) <= _MOST_BYTES:
                 self._arrays.append((place, _bytes_of(value)))
             return
         if isinstance(value, _BAGS) and len(value) <= _MOST_IN_ONE:
@@ -216,7 +216,7 @@ class Names:
                 "memory that has a place for each, as `out = buffer([n])` before the block and `out[k] = ...`"
             )
 
-    def _expect_no_more(self, place: _Place, holder: dict[Any, Any], old: dict[Any, Any]) -> None:
+    def _expect_no_more(self, place: _Place, holder: Any, old: Any) -> None:
         """Refuses what a loop makes first, and asks for."""
         for key in (key for key in holder if key not in old and any(True for _ in _leaves(holder[key]))):
             label = _part(place, holder, key, None).label
@@ -436,6 +436,10 @@ def _held(place: _Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[Any
 
 def _is_ours(module: str) -> bool:
     return module.partition(".")[0] == "aerogel"
+
+
+def _n_bytes(value: Any) -> int:
+    return (value if _is_array(value) else memoryview(value)).nbytes
 
 
 def _bytes_of(value: Any) -> bytes:
