@@ -810,7 +810,16 @@ def of_an_attribute_that_it_asks_for(s):
     return sums.n + s
 
 
+def of_a_key_that_two_branches_get(s):
+    d = {}
+    for _ in range(2):
+        with p.if_cond(s > 100):
+            d["a"] = d.get("a", p.const(0)) + 1
+    return d["a"] + s
+
+
 ASKED = [
+    of_a_key_that_two_branches_get,
     of_a_key_that_it_gets,
     of_a_key_that_it_sets_if_it_is_not_there,
     of_a_key_in_a_dictionary,
@@ -820,7 +829,7 @@ ASKED = [
 
 @pytest.mark.parametrize("function", ASKED, ids=lambda f: f.__name__)
 def test_what_a_loop_makes_and_asks_for_is_refused(function):
-    with pytest.raises(ValueError, match=r"is made in a loop that asks whether it is there \(.*_blocks.py:\d+\)"):
+    with pytest.raises(ValueError, match=r"is made in a block that asks whether it is there \(.*_blocks.py:\d+\)"):
         p.program(lambda: function(p.const(1) + 0))()
 
 

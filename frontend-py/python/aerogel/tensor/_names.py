@@ -173,7 +173,7 @@ class Names:
             is_same = is_same and (isinstance(old, list) or list(holder) == list(old))
             keys = () if is_same else old if isinstance(old, dict) else range(len(old))
             places += [_part(place, holder, key, old[key]) for key in keys]
-            if isinstance(holder, dict) and self._scope.is_loop and place.block and place.label in place.block.asked:
+            if isinstance(holder, dict) and place.block and place.label in place.block.asked:
                 self._expect_no_more(place, holder, old)
             if isinstance(holder, dict) and holder is not place.old:
                 # What an object has not itself is that of its class.
@@ -217,12 +217,12 @@ class Names:
             )
 
     def _expect_no_more(self, place: _Place, holder: Any, old: Any) -> None:
-        """Refuses what a loop makes first, and asks for."""
+        """Refuses what the block makes first, and asks for."""
         for key in (key for key in holder if key not in old and any(True for _ in _leaves(holder[key]))):
             label = _part(place, holder, key, None).label
             raise ValueError(
-                f"`{label}` is made in a loop that asks whether it is there{place.line()}, and its next turn would "
-                f"find it: write `{label} = const(...)` before the loop, and `{label}.val = ...` in it"
+                f"`{label}` is made in a block that asks whether it is there{place.line()}, and what comes would find "
+                f"it though the block has not run: write `{label} = const(...)` before, and `{label}.val = ...` in it"
             )
 
     def _look_at(self, place: _Place, new: Any, is_carried: bool) -> None:
