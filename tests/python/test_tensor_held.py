@@ -102,6 +102,18 @@ def test_one_statement_takes_no_value_that_it_has_set():
         p.program(lambda: swapped(False))()
     assert [r.item() for r in p.program(lambda: swapped(True))()] == [2, 1]
 
+    def exchange(u, v):
+        u.val, v.val = v, u.copy()
+
+    @p.program
+    def twice():
+        a, b, c = p.const(1) + 0, p.const(2) + 0, p.const(3) + 0
+        exchange(a, b)
+        exchange(b, c)
+        return a, b, c
+
+    assert [r.item() for r in twice()] == [2, 3, 1]
+
     @p.program
     def shifted():
         values = [p.const(k) + 0 for k in range(4)]

@@ -62,7 +62,9 @@ class Together:
 
     def __init__(self) -> None:
         self._at: Any = None
-        self._set: dict[int, int] = {}
+        self._last = -1
+        #: Held, so that no other one gets its number.
+        self._set: dict[int, Any] = {}
 
     def expect_unset(self, target: Any, value: Any, frame: Any) -> None:
         """Refuses to take the value of what the same statement has set.
@@ -71,11 +73,13 @@ class Together:
             ValueError: If it has.
         """
         at = id(frame), frame.f_lineno
-        if at != self._at:
+        # The same place again is another turn, or another call.
+        if at != self._at or frame.f_lasti <= self._last:
             self._at, self._set = at, {}
-        if self._set.get(id(value), frame.f_lasti) != frame.f_lasti:
+        self._last = frame.f_lasti
+        if value is not target and id(value) in self._set:
             raise ValueError(
                 "a value is taken of what the same statement has set before, and which is another by now: copy it "
                 "first, as in `old = u.copy()` and `u.val, v.val = v, old`"
             )
-        self._set[id(target)] = frame.f_lasti
+        self._set[id(target)] = target
