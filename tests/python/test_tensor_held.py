@@ -218,3 +218,42 @@ def test_stores_at_known_indices_below_zero_beside_parts(shape):
     ours[1:, [[-1], [0]]] = 5
     ours[..., -1] = 9
     assert np.array_equal(result.numpy(), ours)
+
+
+def test_lists_of_tensors_of_a_program_lose_no_digits():
+    @p.program
+    def one():
+        x = p.input([2], ti.f32)
+        return t.asarray([x[0], 0.1], ti.f64), t.asarray([[p.const(1)], [2**40]], ti.i64)
+
+    floats, whole = one(np.ones(2, "float32"))
+    assert floats.tolist() == [1, 0.1] and whole.tolist() == [[1], [2**40]]
+
+
+FUNCTIONS = "sin cos tan asin acos tanh exp log sqrt floor ceil abs".split()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_kernels_take_tensors(name):
+    ours = np.array([0.25, 0.5, 1], "float32")
+    other = {"asin": "arcsin", "acos": "arccos"}.get(name, name)
+    result = getattr(ti, name)(t.asarray(ours))
+    assert isinstance(result, t.Tensor)
+    assert np.allclose(result.numpy(), getattr(np, other)(ours), rtol=1e-5)
+    one = getattr(ti, name)(t.asarray(ours[:1]))
+    assert isinstance(one, t.Tensor) and one.shape == (1,)
+
+
+def test_functions_of_kernels_of_several_take_tensors():
+    x, y = np.array([1.0, -2, 3], "float32"), np.array([2.0, -3, 1], "float32")
+    a, b = t.asarray(x), t.asarray(y)
+    assert np.array_equal(ti.max(a, b, 0).numpy(), np.maximum(np.maximum(x, y), 0))
+    assert np.array_equal(ti.min(2.5, a).numpy(), np.minimum(x, 2.5))
+    assert np.allclose(ti.atan2(a, b).numpy(), np.arctan2(x, y))
+    assert np.array_equal(ti.select(a > 0, a, b).numpy(), np.where(x > 0, x, y))
+    assert np.array_equal(ti.pow(a, 2).numpy(), x**2) and ti.cast(a, ti.i32).tolist() == [1, -2, 3]
+    assert np.allclose(ti.rsqrt(t.abs(a)).numpy(), 1 / np.sqrt(abs(x)))
+    assert np.allclose(t.vmap(lambda v: ti.sin(v))(a).numpy(), np.sin(x))
+    with pytest.raises(TypeError, match="halves to even"):
+        ti.round(a)
+    assert ti.max(1, 2) == 2 and ti.sqrt(4.0) == 2

@@ -7,6 +7,7 @@ Python the body works on numbers and matrices, or says that the function belongs
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable
@@ -29,6 +30,33 @@ def builtin(name: str) -> Callable[[F], F]:
     return mark
 
 
+#: What functions of kernels are called for tensors, if otherwise.
+_FOR_TENSORS = {"max": "maximum", "min": "minimum", "select": "where"}
+
+
+def _of_tensors(f: F) -> F:
+    """Lets a function take tensors, too: it is then the one of ``ti.tensor``.
+
+    Raises:
+        TypeError: If there is none that does the same.
+    """
+    name = f.__name__
+
+    @functools.wraps(f)
+    def op(*args: Any, **kwargs: Any) -> Any:
+        if not any(getattr(type(a), "_aerogel_tensor", False) for a in args):
+            return f(*args, **kwargs)
+        from aerogel import tensor
+
+        other = getattr(tensor, _FOR_TENSORS.get(name, name), None)
+        if other is None or name == "round" or kwargs:
+            hint = ": `ti.tensor.round` takes halves to even numbers" if name == "round" else ""
+            raise TypeError(f"`ti.{name}` takes numbers, vectors and matrices, not tensors{hint}")
+        return functools.reduce(other, args) if name in ("max", "min") else other(*args)
+
+    return op  # type: ignore[return-value]
+
+
 def _map(f: Callable[..., Any], *args: Any) -> Any:
     """Applies ``f`` to numbers, or component by component where an argument is a matrix."""
     shape = next((a for a in args if isinstance(a, Matrix)), None)
@@ -44,7 +72,7 @@ def _unary(name: str, doc: str, f: Callable[[Any], Any]) -> Callable[[Any], Any]
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = doc
-    return builtin(name)(op)
+    return builtin(name)(_of_tensors(op))
 
 
 def _kernel_only(name: str, doc: str) -> Callable[..., Any]:
@@ -91,6 +119,7 @@ clz = _kernel_only("clz", "The number of leading zero bits.")
 
 
 @builtin("floor")
+@_of_tensors
 def floor(x: Any, dtype: Any = None) -> Any:
     """The largest whole number not above ``x``, converted to ``dtype`` if one is given."""
     y = _map(lambda v: float(math.floor(v)) if math.isfinite(v) else v, x)
@@ -98,6 +127,7 @@ def floor(x: Any, dtype: Any = None) -> Any:
 
 
 @builtin("ceil")
+@_of_tensors
 def ceil(x: Any, dtype: Any = None) -> Any:
     """The smallest whole number not below ``x``, converted to ``dtype`` if one is given."""
     y = _map(lambda v: float(math.ceil(v)) if math.isfinite(v) else v, x)
@@ -105,6 +135,7 @@ def ceil(x: Any, dtype: Any = None) -> Any:
 
 
 @builtin("round")
+@_of_tensors
 def round(x: Any, dtype: Any = None) -> Any:
     """The nearest whole number, halves away from zero, converted to ``dtype`` if one is given."""
     y = _map(_round_away, x)
@@ -112,6 +143,7 @@ def round(x: Any, dtype: Any = None) -> Any:
 
 
 @builtin("frexp")
+@_of_tensors
 def frexp(x: Any) -> Any:
     """``m`` and ``e`` with ``x == m * 2**e`` and ``0.5 <= abs(m) < 1``; zero, infinity and NaN have ``e == 0``.
 
@@ -125,18 +157,21 @@ def frexp(x: Any) -> Any:
 
 
 @builtin("abs")
+@_of_tensors
 def abs(x: Any) -> Any:
     """The absolute value."""
     return _map(builtins.abs, x)
 
 
 @builtin("pow")
+@_of_tensors
 def pow(base: Any, exponent: Any) -> Any:
     """``base`` to the power of ``exponent``."""
     return _map(lambda a, b: a**b, base, exponent)
 
 
 @builtin("atan2")
+@_of_tensors
 def atan2(x1: Any, x2: Any) -> Any:
     """The angle of the point with ordinate ``x1`` and abscissa ``x2``, in radians."""
     return _map(math.atan2, x1, x2)
@@ -152,18 +187,21 @@ def _fold(f: Callable[[Any, Any], Any], args: tuple) -> Any:
 
 
 @builtin("max")
+@_of_tensors
 def max(*args: Any) -> Any:
     """The largest of its arguments, component by component for vectors and matrices."""
     return _fold(builtins.max, args)
 
 
 @builtin("min")
+@_of_tensors
 def min(*args: Any) -> Any:
     """The smallest of its arguments, component by component for vectors and matrices."""
     return _fold(builtins.min, args)
 
 
 @builtin("select")
+@_of_tensors
 def select(cond: Any, x1: Any, x2: Any) -> Any:
     """``x1`` where ``cond`` holds and ``x2`` elsewhere."""
     return _map(lambda c, a, b: a if c else b, cond, x1, x2)
@@ -172,17 +210,21 @@ def select(cond: Any, x1: Any, x2: Any) -> Any:
 @builtin("cast")
 def cast(obj: Any, dtype: Any) -> Any:
     """``obj`` converted to a scalar type."""
+    if getattr(type(obj), "_aerogel_tensor", False):
+        return obj.astype(dtype)
     dtype = dtype_of(dtype)
     return obj.cast(dtype) if isinstance(obj, Matrix) else convert(dtype, obj)
 
 
 @builtin("raw_div")
+@_of_tensors
 def raw_div(x1: Any, x2: Any) -> Any:
     """The quotient of integers rounded towards zero."""
     return _map(lambda a, b: int(a / b) if isinstance(a, float) else _truncate(a, b), x1, x2)
 
 
 @builtin("raw_mod")
+@_of_tensors
 def raw_mod(x1: Any, x2: Any) -> Any:
     """What :func:`raw_div` leaves."""
     return _map(lambda a, b: a - b * _truncate(a, b), x1, x2)

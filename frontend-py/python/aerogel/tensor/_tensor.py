@@ -52,6 +52,7 @@ class Tensor(Methods):
     tensor([ 5, 50], dtype=i32)
     """
 
+    _aerogel_tensor = True
     __slots__ = ("_made", "_native", "_outside", "__weakref__")
     __array_priority__ = 1000
 
@@ -457,7 +458,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         is_plain = all(issubclass(k, (int, float, complex)) and not hasattr(k, "dtype") for k in kinds)
         if any(issubclass(k, (Tensor, _complex.ComplexTensor)) for k in kinds):
             if tracing.program is not None:
-                return _stacked(obj) if dtype is None else _stacked(obj).astype(dtype)
+                return _stacked(obj, dtype)
             obj = _without_tensors(obj)
     array = np.asarray(obj)
     if array.dtype.kind == "c":
@@ -529,11 +530,12 @@ def _kinds(obj: Any) -> set[type]:
 _MOST_AXES = 64
 
 
-def _stacked(obj: Any) -> Tensor:
+def _stacked(obj: Any, dtype: Any) -> Tensor:
     """Tensors of a program, and numbers beside them, in lists."""
     from aerogel.tensor._shapes import stack
 
-    return stack(operands(*(_stacked(x) if isinstance(x, (list, tuple)) else x for x in obj)))
+    parts = [_stacked(x, dtype) if isinstance(x, (list, tuple)) else x for x in obj]
+    return stack(operands(*parts) if dtype is None else [asarray(x, dtype) for x in parts])
 
 
 def _without_tensors(obj: Any) -> Any:
