@@ -37,7 +37,7 @@ const SLACK: usize = 4096;
 const SLACK_BYTES: usize = 32 << 20;
 /// Plans are kept up to this number.
 const MAX_PLANS: usize = 2048;
-/// And up to so many statements in all: one takes about a kilobyte.
+/// And up to so many statements in all, those in loops and branches aside: one takes about a kilobyte.
 const MAX_PLANNED: usize = 1 << 17;
 /// So many programs that differ only in where they read are compiled for their numbers.
 const MAX_ALIKE: u32 = 2;
@@ -306,6 +306,7 @@ impl Session {
             next.ones[new] = self.ones[old];
             moved.insert(old, new);
         }
+        // Before what is held and nothing reads comes in: that may be changed in place.
         next.recording
             .take_known(&mut self.recording, &sliced.exprs, &moved);
         for (slot, old) in held {
@@ -439,8 +440,10 @@ fn made(
         session.forget_plans();
     }
     session.n_made += 1;
-    session.n_planned += n;
-    session.plans.insert(structure, plan.clone());
+    // Another thread may have made the same.
+    if session.plans.insert(structure, plan.clone()).is_none() {
+        session.n_planned += n;
+    }
     Ok((plan, given))
 }
 

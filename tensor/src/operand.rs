@@ -70,10 +70,22 @@ impl Operand {
     /// If there is no memory for it.
     pub fn copied(&self) -> Result<Self, MemoryError> {
         let out = Self::zeros(self.ty, &self.shape)?;
-        let mut bytes = vec![0; out.buffer.len()];
-        self.buffer.read(0, &mut bytes)?;
-        out.buffer.write(0, &bytes)?;
+        out.buffer.write(0, &self.read()?)?;
         Ok(out)
+    }
+
+    /// The bytes of all elements.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, MemoryError> {
+        let mut bytes = vec![0; Self::bytes(self.ty, &self.shape)?];
+        self.buffer.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The bytes of some elements, one after the other.
+    pub(crate) fn read_at(&self, elements: &[usize]) -> Result<Vec<u8>, MemoryError> {
+        let (bytes, size) = (self.read()?, self.ty.bytes() as usize);
+        let own = elements.iter().flat_map(|&k| &bytes[k * size..][..size]);
+        Ok(own.copied().collect())
     }
 
     pub(crate) fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {

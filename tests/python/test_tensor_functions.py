@@ -235,3 +235,36 @@ def test_softmax_in_programs():
     np.testing.assert_allclose(cells.numpy(), [0, 0, parts[0], 0, 0, parts[1], 0, 0], rtol=1e-5)
     with pytest.raises(ValueError, match="`softmax` of 0 numbers"):
         made(np.zeros((0, 2), np.float32))
+
+
+FUNCTIONS = "sin cos tan asin acos tanh exp log sqrt floor ceil abs".split()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_kernels_take_tensors(name):
+    ours = np.array([0.25, 0.5, 1], "float32")
+    other = {"asin": "arcsin", "acos": "arccos"}.get(name, name)
+    result = getattr(ti, name)(t.asarray(ours))
+    assert isinstance(result, t.Tensor)
+    assert np.allclose(result.numpy(), getattr(np, other)(ours), rtol=1e-5)
+    one = getattr(ti, name)(t.asarray(ours[:1]))
+    assert isinstance(one, t.Tensor) and one.shape == (1,)
+
+
+def test_functions_of_kernels_of_several_take_tensors():
+    x, y = np.array([1.0, -2, 3], "float32"), np.array([2.0, -3, 1], "float32")
+    a, b = t.asarray(x), t.asarray(y)
+    assert np.array_equal(ti.max(a, b, 0).numpy(), np.maximum(np.maximum(x, y), 0))
+    assert np.array_equal(ti.min(2.5, a).numpy(), np.minimum(x, 2.5))
+    assert np.allclose(ti.atan2(a, b).numpy(), np.arctan2(x, y))
+    assert np.array_equal(ti.select(a > 0, a, b).numpy(), np.where(x > 0, x, y))
+    assert np.array_equal(ti.pow(a, 2).numpy(), x**2) and ti.cast(a, ti.i32).tolist() == [1, -2, 3]
+    assert np.allclose(ti.rsqrt(t.abs(a)).numpy(), 1 / np.sqrt(abs(x)))
+    assert np.allclose(t.vmap(lambda v: ti.sin(v))(a).numpy(), np.sin(x))
+    assert ti.round(t.asarray([0.5, 1.5, -0.5, 2.25])).tolist() == [1, 2, -1, 2], "as in a kernel, not as NumPy has it"
+    assert ti.floor(a / 2, ti.i32).tolist() == [0, -1, 1] and ti.ceil(a / 2, dtype=ti.i32).dtype is ti.i32
+    assert ti.zero(a).tolist() == [0, 0, 0] and ti.one(a).dtype is ti.f32 and ti.math.sign(a).tolist() == [1, -1, 1]
+    assert np.allclose(ti.sqrt(t.asarray([1j])).numpy(), np.sqrt([1j]))
+    with pytest.raises(TypeError, match="`ti.raw_div` takes numbers, vectors and matrices, not tensors"):
+        ti.raw_div(t.asarray([1]), 2)
+    assert ti.max(1, 2) == 2 and ti.sqrt(4.0) == 2

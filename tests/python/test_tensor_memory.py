@@ -1,8 +1,11 @@
 """Memory of programs: what is made of it keeps its value, whatever is stored there later."""
 
+import gc
+
 import aerogel as ti
 import numpy as np
 import pytest
+from aerogel import _native
 from aerogel.tensor import programs as p
 
 T = None
@@ -262,3 +265,18 @@ def test_an_index_below_zero_means_what_the_tensor_says(mode):
     # Which of several stays is not said.
     assert [n != 0 for n in run(put, at)] == [n != 0 for n in stored]
     assert T.arange(4)[T.asarray([-1, -4])].tolist() == [3, 0]
+
+
+def test_long_chains_of_steps_are_one_program_each_time():
+    def steps(n):
+        x = T.asarray(np.arange(8, dtype="float32"))
+        for _ in range(n):
+            x = x + 0.01 * (T.roll(x, 1) + T.roll(x, -1) - 2 * x)
+        return x.sum().item()
+
+    first = steps(700)
+    gc.collect()
+    made = _native.tensor_counts()[3]
+    assert all(steps(700) == first for _ in range(8))
+    # What the session drops on the way stands at another step each time.
+    assert _native.tensor_counts()[3] <= made + 1

@@ -459,3 +459,53 @@ def test_indices_outside_of_programs():
         with pytest.raises(RuntimeError, match=f"`{word}` is for functions under `program`"):
             with getattr(p, word)([4]):
                 pass
+
+
+def test_inputs_take_numbers_of_python_and_say_how_others_are_converted():
+    @p.program
+    def scaled():
+        x, by = p.input([-1], ti.f64), p.input([], ti.i32)
+        return x * by
+
+    assert scaled([0.1, 2], 3).tolist() == [0.1 * 3, 6]
+    with pytest.raises(TypeError, match="input 1 of `scaled`: elements of `i32` take no `f32`"):
+        scaled([1], 1.5)
+    with pytest.raises(TypeError, match=r"elements of `f64`, not of `f32`: .*asarray\(x, ti.f64\)"):
+        scaled(np.ones(3, "float32"), 1)
+    assert scaled((1, 2), True).tolist() == [1, 2] and p.program(lambda: p.input([-1], ti.i32).sum())([]).item() == 0
+    with pytest.raises(ValueError, match="takes 1 axes, not 2"):
+        scaled([[1]], 1)
+
+
+def test_inputs_have_no_names():
+    @p.program
+    def same():
+        return p.input([], ti.f32)
+
+    with pytest.raises(TypeError, match=r"have no names, and `x` were given so: `same\(a, b\)`"):
+        same(x=1)
+
+
+def test_lists_of_tensors_of_a_program_are_tensors():
+    @p.program
+    def one():
+        x = p.input([3], ti.f32)
+        matrix = T.asarray([[x[0], 2], [3, x[2]]])
+        return T.asarray([x[1], 7.5]), matrix, T.asarray([x, x], ti.i32), [[x[0], x[1]], [1, x[2]]]
+
+    pair, matrix, whole, result = one(np.array([1.5, 2, 4], "float32"))
+    assert pair.tolist() == [2, 7.5] and matrix.tolist() == [[1.5, 2], [3, 4]]
+    assert whole.tolist() == [[1, 2, 4]] * 2 and whole.dtype is ti.i32 and result.tolist() == [[1.5, 2], [1, 4]]
+    with pytest.raises(ValueError, match="shape"):
+        p.program(lambda: T.asarray([T.zeros(3), [p.const(1), 2]]))()
+    assert p.program(lambda: T.asarray([p.const(1.0), 2j]))().tolist() == [1, 2j]
+
+
+def test_lists_of_tensors_of_a_program_lose_no_digits():
+    @p.program
+    def one():
+        x = p.input([2], ti.f32)
+        return T.asarray([x[0], 0.1], ti.f64), T.asarray([[p.const(1)], [2**40]], ti.i64)
+
+    floats, whole = one(np.ones(2, "float32"))
+    assert floats.tolist() == [1, 0.1] and whole.tolist() == [[1], [2**40]]

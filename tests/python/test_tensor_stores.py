@@ -375,3 +375,45 @@ def test_integers_hold_no_complex_numbers():
     with pytest.raises(TypeError, match="are no complex numbers"):
         x[0] = 1 + 2j
     assert x.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "bool"])
+def test_large_parts_of_numbers_that_are_there(dtype):
+    rng = np.random.default_rng(3)
+    ours = np.arange(6000).reshape(50, 40, 3).astype(dtype)
+    x = T.asarray(ours).realize()
+    values = rng.integers(0, 2, (48, 40, 3)).astype(dtype)
+    for key, value in [
+        ((slice(1, -1), slice(1, -1)), 1),
+        (slice(1, -1), values),
+        ((slice(None), slice(None, None, 2), 1), values[:1, ::2, 0]),
+        ((slice(None, None, -3), Ellipsis), values[0]),
+        ((7, slice(3, 30), slice(0, 2)), values[0, :27, :1]),
+        ((3, 4, 2), 0),
+        ((slice(0, 0),), 1),
+    ]:
+        x[key] = T.asarray(value).realize() if isinstance(value, np.ndarray) else value
+        ours[key] = value
+        assert np.array_equal(x.numpy(), ours)
+
+
+@pytest.mark.parametrize("shape", [[4, 3], [-1, 3], [-1, -1]])
+def test_stores_at_known_indices_below_zero_beside_parts(shape):
+    @p.program
+    def stored():
+        x = p.input(shape, ti.f32)
+        y = p.buffer([x.shape[0], x.shape[1]], ti.f32)
+        y.val = x
+        y[[3, 0, -2], :] = 7
+        y[:, np.array([-1, 0])] = y[:, [0, 1]] * 2
+        y[1:, [[-1], [0]]] = np.ones((2, 1), "float32") * 5
+        y[..., -1] = 9
+        return y
+
+    ours = np.arange(12, dtype="float32").reshape(4, 3)
+    result = stored(ours)
+    ours[[3, 0, -2], :] = 7
+    ours[:, [-1, 0]] = ours[:, [0, 1]] * 2
+    ours[1:, [[-1], [0]]] = 5
+    ours[..., -1] = 9
+    assert np.array_equal(result.numpy(), ours)

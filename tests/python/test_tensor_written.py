@@ -494,17 +494,3 @@ def test_the_same_text_in_two_files_names_each(tmp_path):
         exec(compile(text, str(tmp_path / name), "exec"), space)  # noqa: S102
         with pytest.raises(ValueError, match=rf"{name}:4"):
             p.program(lambda f=space["f"]: f(p))()
-
-
-def test_what_is_no_number_has_advice_of_its_own():
-    def one():
-        state, n = "a", p.const(0)
-        with p.loop(3):
-            if state == "a":
-                state = "b"
-            else:
-                n.val = n + 1
-        return n
-
-    with pytest.raises(ValueError, match="let a number of the program say what holds"):
-        p.program(one)()

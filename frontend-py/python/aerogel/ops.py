@@ -7,7 +7,6 @@ Python the body works on numbers and matrices, or says that the function belongs
 from __future__ import annotations
 
 import builtins
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable
@@ -31,34 +30,27 @@ def builtin(name: str) -> Callable[[F], F]:
 
 
 #: What functions of kernels are called for tensors, if otherwise.
-_FOR_TENSORS = {"max": "maximum", "min": "minimum", "select": "where"}
+_FOR_TENSORS = {"max": "maximum", "min": "minimum", "select": "where", "zero": "zeros_like", "one": "ones_like"}
 
 
-def _of_tensors(f: F) -> F:
-    """Lets a function take tensors, too: it is then the one of ``ti.tensor``.
+def _is_tensor(x: Any) -> bool:
+    return getattr(type(x), "_aerogel_tensor", False)
+
+
+def _map(name: str, f: Callable[..., Any], *args: Any) -> Any:
+    """Applies ``f`` to numbers, or component by component where an argument is a matrix; to tensors their function.
 
     Raises:
-        TypeError: If there is none that does the same.
+        TypeError: If there is none of that name.
     """
-    name = f.__name__
-
-    @functools.wraps(f)
-    def op(*args: Any, **kwargs: Any) -> Any:
-        if not any(getattr(type(a), "_aerogel_tensor", False) for a in args):
-            return f(*args, **kwargs)
+    if any(map(_is_tensor, args)):
         from aerogel import tensor
 
-        other = getattr(tensor, _FOR_TENSORS.get(name, name), None)
-        if other is None or name == "round" or kwargs:
-            hint = ": `ti.tensor.round` takes halves to even numbers" if name == "round" else ""
-            raise TypeError(f"`ti.{name}` takes numbers, vectors and matrices, not tensors{hint}")
-        return functools.reduce(other, args) if name in ("max", "min") else other(*args)
-
-    return op  # type: ignore[return-value]
-
-
-def _map(f: Callable[..., Any], *args: Any) -> Any:
-    """Applies ``f`` to numbers, or component by component where an argument is a matrix."""
+        own = name.rpartition(".")[2]
+        of_tensors = getattr(tensor, _FOR_TENSORS.get(own, own), None)
+        if of_tensors is None:
+            raise TypeError(f"`ti.{name}` takes numbers, vectors and matrices, not tensors: call it in a kernel")
+        return of_tensors(*args)
     shape = next((a for a in args if isinstance(a, Matrix)), None)
     if shape is None:
         return f(*args)
@@ -68,11 +60,11 @@ def _map(f: Callable[..., Any], *args: Any) -> Any:
 
 def _unary(name: str, doc: str, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def op(x: Any) -> Any:
-        return _map(f, x)
+        return _map(name, f, x)
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = doc
-    return builtin(name)(_of_tensors(op))
+    return builtin(name)(op)
 
 
 def _kernel_only(name: str, doc: str) -> Callable[..., Any]:
@@ -119,31 +111,33 @@ clz = _kernel_only("clz", "The number of leading zero bits.")
 
 
 @builtin("floor")
-@_of_tensors
 def floor(x: Any, dtype: Any = None) -> Any:
     """The largest whole number not above ``x``, converted to ``dtype`` if one is given."""
-    y = _map(lambda v: float(math.floor(v)) if math.isfinite(v) else v, x)
+    y = _map("floor", lambda v: float(math.floor(v)) if math.isfinite(v) else v, x)
     return y if dtype is None else cast(y, dtype)
 
 
 @builtin("ceil")
-@_of_tensors
 def ceil(x: Any, dtype: Any = None) -> Any:
     """The smallest whole number not below ``x``, converted to ``dtype`` if one is given."""
-    y = _map(lambda v: float(math.ceil(v)) if math.isfinite(v) else v, x)
+    y = _map("ceil", lambda v: float(math.ceil(v)) if math.isfinite(v) else v, x)
     return y if dtype is None else cast(y, dtype)
 
 
 @builtin("round")
-@_of_tensors
 def round(x: Any, dtype: Any = None) -> Any:
     """The nearest whole number, halves away from zero, converted to ``dtype`` if one is given."""
-    y = _map(_round_away, x)
+    if _is_tensor(x):
+        # Not that of tensors, which takes halves to even numbers as NumPy's.
+        from aerogel.tensor._tensor import unary
+
+        y = unary("round")(x)
+    else:
+        y = _map("round", _round_away, x)
     return y if dtype is None else cast(y, dtype)
 
 
 @builtin("frexp")
-@_of_tensors
 def frexp(x: Any) -> Any:
     """``m`` and ``e`` with ``x == m * 2**e`` and ``0.5 <= abs(m) < 1``; zero, infinity and NaN have ``e == 0``.
 
@@ -153,81 +147,73 @@ def frexp(x: Any) -> Any:
     if isinstance(x, Matrix):
         parts = [math.frexp(v) for v in x._data]
         return x._like([m for m, _ in parts]), x._like([e for _, e in parts])
-    return math.frexp(x)
+    return _map("frexp", math.frexp, x)
 
 
 @builtin("abs")
-@_of_tensors
 def abs(x: Any) -> Any:
     """The absolute value."""
-    return _map(builtins.abs, x)
+    return _map("abs", builtins.abs, x)
 
 
 @builtin("pow")
-@_of_tensors
 def pow(base: Any, exponent: Any) -> Any:
     """``base`` to the power of ``exponent``."""
-    return _map(lambda a, b: a**b, base, exponent)
+    return _map("pow", lambda a, b: a**b, base, exponent)
 
 
 @builtin("atan2")
-@_of_tensors
 def atan2(x1: Any, x2: Any) -> Any:
     """The angle of the point with ordinate ``x1`` and abscissa ``x2``, in radians."""
-    return _map(math.atan2, x1, x2)
+    return _map("atan2", math.atan2, x1, x2)
 
 
-def _fold(f: Callable[[Any, Any], Any], args: tuple) -> Any:
+def _fold(name: str, f: Callable[[Any, Any], Any], args: tuple) -> Any:
     if not args:
         raise TypeError("at least one argument is needed")
     result = args[0]
     for a in args[1:]:
-        result = _map(f, result, a)
+        result = _map(name, f, result, a)
     return result
 
 
 @builtin("max")
-@_of_tensors
 def max(*args: Any) -> Any:
     """The largest of its arguments, component by component for vectors and matrices."""
-    return _fold(builtins.max, args)
+    return _fold("max", builtins.max, args)
 
 
 @builtin("min")
-@_of_tensors
 def min(*args: Any) -> Any:
     """The smallest of its arguments, component by component for vectors and matrices."""
-    return _fold(builtins.min, args)
+    return _fold("min", builtins.min, args)
 
 
 @builtin("select")
-@_of_tensors
 def select(cond: Any, x1: Any, x2: Any) -> Any:
     """``x1`` where ``cond`` holds and ``x2`` elsewhere."""
-    return _map(lambda c, a, b: a if c else b, cond, x1, x2)
+    return _map("select", lambda c, a, b: a if c else b, cond, x1, x2)
 
 
 @builtin("cast")
 def cast(obj: Any, dtype: Any) -> Any:
     """``obj`` converted to a scalar type."""
-    if getattr(type(obj), "_aerogel_tensor", False):
+    if _is_tensor(obj):
         return obj.astype(dtype)
     dtype = dtype_of(dtype)
     return obj.cast(dtype) if isinstance(obj, Matrix) else convert(dtype, obj)
 
 
 @builtin("raw_div")
-@_of_tensors
 def raw_div(x1: Any, x2: Any) -> Any:
     """The quotient of integers rounded towards zero."""
-    return _map(lambda a, b: int(a / b) if isinstance(a, float) else _truncate(a, b), x1, x2)
+    return _map("raw_div", lambda a, b: int(a / b) if isinstance(a, float) else _truncate(a, b), x1, x2)
 
 
 @builtin("raw_mod")
-@_of_tensors
 def raw_mod(x1: Any, x2: Any) -> Any:
     """What :func:`raw_div` leaves."""
-    return _map(lambda a, b: a - b * _truncate(a, b), x1, x2)
+    return _map("raw_mod", lambda a, b: a - b * _truncate(a, b), x1, x2)
 
 
 def _truncate(a: int, b: int) -> int:
@@ -238,19 +224,19 @@ def _truncate(a: int, b: int) -> int:
 @builtin("zero")
 def zero(x: Any) -> Any:
     """A zero of the type and shape of ``x``."""
-    return _map(lambda v: type(v)(0), x)
+    return _map("zero", lambda v: type(v)(0), x)
 
 
 @builtin("one")
 def one(x: Any) -> Any:
     """A one of the type and shape of ``x``."""
-    return _map(lambda v: type(v)(1), x)
+    return _map("one", lambda v: type(v)(1), x)
 
 
 @builtin("logical_not")
 def logical_not(x: Any) -> Any:
     """Whether ``x`` is zero."""
-    return _map(lambda v: not v, x)
+    return _map("logical_not", lambda v: not v, x)
 
 
 @builtin("static")

@@ -58,6 +58,11 @@ impl<K: Eq + Hash, V> LookupMap<K, V> {
         self.0.retain(keep);
     }
 
+    /// Gives every entry away; the order of the calls is unspecified.
+    pub fn consume(self, mut f: impl FnMut(K, V)) {
+        self.0.into_iter().for_each(|(key, value)| f(key, value));
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.0.clear();

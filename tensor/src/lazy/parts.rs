@@ -7,7 +7,7 @@
 use aerogel_base::Scalar;
 use aerogel_runtime::buffer::MemoryError;
 
-use super::{Session, Slot, bytes_of};
+use super::{Session, Slot};
 use crate::operand::Operand;
 use crate::program::{Buffer, Role};
 
@@ -214,9 +214,9 @@ impl Session {
                 let slot = number.slot().to_le_bytes();
                 slot[..target.ty.bytes() as usize].repeat(places.count())
             }
-            Ok(all) if all.ty == target.ty && shape == part => all.read_all()?,
+            Ok(all) if all.ty == target.ty && shape == part => all.read()?,
             Ok(all) if all.ty == target.ty => match stretched(&shape, &part) {
-                Some(from) => all.elements(&from)?,
+                Some(from) => all.read_at(&from)?,
                 None => return Ok(None),
             },
             _ => return Ok(None),
@@ -224,7 +224,7 @@ impl Session {
         let (target, new) = match self.is_alone(buffer, 2) {
             true => (target.clone(), self.changed(buffer, target)),
             false => {
-                let copy = target.copy()?;
+                let copy = target.copied()?;
                 (copy.clone(), self.leaf(copy))
             }
         };
@@ -250,7 +250,7 @@ impl Session {
         if self.is_alone(buffer, n_known + 1) {
             return Ok((value.clone(), self.changed(buffer, value), false));
         }
-        let copy = value.copy()?;
+        let copy = value.copied()?;
         Ok((copy.clone(), self.leaf(copy), true))
     }
 
@@ -271,31 +271,6 @@ impl Session {
         let value = self.values[buffer].as_ref();
         let own = value.is_some_and(|v| std::sync::Arc::strong_count(&v.buffer) <= n_known);
         own && self.holds[buffer] == 1 && !self.exposed[buffer] && !self.makers.is_read(buffer)
-    }
-}
-
-impl Operand {
-    /// The bytes of all elements.
-    fn read_all(&self) -> Result<Vec<u8>, MemoryError> {
-        let mut all = vec![0; bytes_of(self.ty, &self.shape)];
-        self.buffer.read(0, &mut all)?;
-        Ok(all)
-    }
-
-    /// The bytes of some elements, one after the other.
-    fn elements(&self, places: &[usize]) -> Result<Vec<u8>, MemoryError> {
-        let (all, size) = (self.read_all()?, self.ty.bytes() as usize);
-        let elements = places
-            .iter()
-            .flat_map(|&place| &all[place * size..][..size]);
-        Ok(elements.copied().collect())
-    }
-
-    /// The same numbers in memory of their own.
-    pub(crate) fn copy(&self) -> Result<Self, MemoryError> {
-        let copy = Self::zeros(self.ty, &self.shape)?;
-        copy.buffer.write(0, &self.read_all()?)?;
-        Ok(copy)
     }
 }
 

@@ -105,45 +105,45 @@ impl Recording {
         self.made.clear();
     }
 
-    /// Takes over which values there are from a recording of which this one has a part, so that operations that come are
-    /// recorded as they would have been there. All extents are numbers.
+    /// Takes over which values there are from a recording of which this one has a part: those that are made of what is in
+    /// it, so that operations that come are recorded as they would have been there. All extents are numbers.
+    ///
+    /// The buffers are those that the part's statements make and read: what is read is not changed in place, and so a value
+    /// that is taken over stays what it is.
     pub(crate) fn take_known(
         &mut self,
         old: &mut Self,
         exprs: &LookupMap<Expr, Expr>,
         buffers: &LookupMap<Buffer, Buffer>,
     ) {
-        let mut made = std::mem::take(&mut old.made);
-        made.retain(|made, buffer| {
-            let all = |of: &[Expr]| of.iter().map(|e| exprs.get(e).copied()).collect();
-            let (buffer, index) = (buffers.get(buffer), all(&made.index));
-            if let (Some(&buffer), Some(index), Some(&value), None) =
-                (buffer, index, exprs.get(&made.value), made.cells)
-            {
-                let mut dims = |of: &[Dim]| {
-                    let extents = of
-                        .iter()
-                        .map(|&d| old.program.const_dim(d).expect("a number"));
-                    extents.map(|n| self.program.size(n)).collect()
-                };
-                let (domain, shape) = (dims(&made.domain), dims(&made.shape));
-                let made = Made {
-                    domain,
-                    cells: None,
-                    shape,
-                    index,
-                    value,
-                    accum: made.accum,
-                };
-                self.made.insert(made, buffer);
+        std::mem::take(&mut old.made).consume(|made, buffer| {
+            let index = made.index.iter().map(|e| exprs.get(e).copied()).collect();
+            let own = (buffers.get(&buffer), index, exprs.get(&made.value));
+            let (Some(&buffer), Some(index), Some(&value)) = own else {
+                return;
+            };
+            if made.cells.is_some() {
+                return;
             }
-            false
+            let mut dims = |of: &[Dim]| {
+                let extents = of.iter().map(|&d| old.program.const_dim(d));
+                let known = extents.map(|n| self.program.size(n.expect("a number")));
+                known.collect()
+            };
+            let (domain, shape) = (dims(&made.domain), dims(&made.shape));
+            let made = Made {
+                domain,
+                shape,
+                index,
+                value,
+                ..made
+            };
+            self.made.insert(made, buffer);
         });
-        std::mem::take(&mut old.numbers).retain(|buffer, value| {
-            if let (Some(&buffer), Some(&value)) = (buffers.get(buffer), exprs.get(value)) {
+        std::mem::take(&mut old.numbers).consume(|buffer, value| {
+            if let (Some(&buffer), Some(&value)) = (buffers.get(&buffer), exprs.get(&value)) {
                 self.numbers.insert(buffer, value);
             }
-            false
         });
     }
 

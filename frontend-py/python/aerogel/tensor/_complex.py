@@ -131,6 +131,7 @@ def of_lists(function: Function) -> Function:
 class ComplexTensor:
     """Complex numbers in rows, columns and more axes: two tensors of floats, computed when they are asked for."""
 
+    _aerogel_tensor = True
     __slots__ = ("_imag", "_real", "__weakref__")
     __array_priority__ = 1001
 

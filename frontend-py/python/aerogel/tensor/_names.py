@@ -27,7 +27,7 @@ _MOST_BYTES = 2**20
 _PLAIN = frozenset([int, float, bool, str, type(None)])
 #: What else holds values, and what of it does.
 _OF_PARTIAL = ("func", "args", "keywords")
-_BAGS = (set, collections.deque)
+_BAGS, _BYTES = (set, collections.deque), (bytearray, array.array)
 
 _NOTHING: Any = object()
 _native: Any = vars(Tensor)["_native"]
@@ -86,9 +86,8 @@ class Names:
         self._places: list[_Place] = []
         #: Lists and dictionaries, with what they held.
         self._holders: list[tuple[_Place, Any, Any]] = []
-        self._arrays: list[tuple[_Place, bytes]] = []
-        #: Sets and deques, whose elements have no places of their own.
-        self._bags: list[tuple[_Place, list[Any]]] = []
+        #: What has no places of its own for its elements, with these.
+        self._wholes: list[tuple[_Place, Any]] = []
         self._own: list[Tensor] = []
         #: How often tensors had been read.
         self._began: dict[int, int] = {}
@@ -125,13 +124,10 @@ class Names:
         if not depth:
             return
         seen.add(id(value))
-        if _is_array(value) or isinstance(value, (bytearray, array.array)):
-            if _n_bytes(value) <= _MOST_BYTES:
-                self._arrays.append((place, _bytes_of(value)))
-            return
-        if isinstance(value, _BAGS) and len(value) <= _MOST_IN_ONE:
-            self._n += len(value)
-            self._bags.append((place, list(value)))
+        whole = _whole(value)
+        if whole is not None:
+            self._n += 1
+            self._wholes.append((place, whole))
         holder = _holder(value)
         if holder is not None and len(holder) <= _MOST_IN_ONE:
             self._n += len(holder)
@@ -164,16 +160,20 @@ class Names:
                 reads a number or a tensor that was there before the block began.
         """
         read = {key for key, n in self._began.items() if _reads[key] > n}
-        places, holders, arrays, bags = self._places, self._holders, self._arrays, self._bags
+        places, holders, wholes = self._places, self._holders, self._wholes
         self.close()
         for place, holder, old in holders:
             if isinstance(holder, list) and len(holder) != len(old):
                 self._expect_length(place, len(old))
-            is_same = len(holder) == len(old) and all(map(operator.is_, _values(holder), _values(old)))
-            is_same = is_same and (isinstance(old, list) or list(holder) == list(old))
-            keys = () if is_same else old if isinstance(old, dict) else range(len(old))
+            keys = (
+                ()
+                if _are_same(_parts_of(holder), _parts_of(old))
+                else old
+                if isinstance(old, dict)
+                else range(len(old))
+            )
             places += [_part(place, holder, key, old[key]) for key in keys]
-            if isinstance(holder, dict) and place.block and place.label in place.block.asked:
+            if isinstance(holder, dict):
                 self._expect_no_more(place, holder, old)
             if isinstance(holder, dict) and holder is not place.old:
                 # What an object has not itself is that of its class.
@@ -186,19 +186,14 @@ class Names:
         for place, new in changed:
             is_moved = any(id(plane) in moved for plane in _planes(new))
             self._look_at(place, new, self._scope.is_loop and (is_moved or self._was_read(place, read)))
-        for place, old in arrays:
-            if _bytes_of(place.old) != old:
+        for place, old in wholes:
+            if not _are_same(_whole(place.old), old):
+                instead = f"`x = const({place.label})` before the block, and store to `x` or set `x.val = ...`"
+                if isinstance(old, list):
+                    instead = "`out = buffer([n])` before the block, and store to that, as in `out[k] = ...`"
                 raise ValueError(
-                    f"`{place.label}` is changed in a block{place.line()}, once, whether that runs or not: write "
-                    f"`x = const({place.label})` before the block, and store to `x` or set `x.val = ...`"
-                )
-        for place, old in bags:
-            new = list(place.old)
-            is_same = len(new) == len(old) and all(map(operator.is_, new, old))
-            if not is_same and any(True for _ in _leaves([*new, *old])):
-                raise ValueError(
-                    f"`{place.label}` is changed in a block{place.line()}, once, however often that runs: store to "
-                    "memory, as `out = buffer([n])` before the block and `out[k] = ...`"
+                    f"`{place.label}` is changed in a block{place.line()}, once, however often that runs: "
+                    f"write {instead}"
                 )
 
     def close(self) -> None:
@@ -206,7 +201,7 @@ class Names:
         for plane in self._own:
             plane.__class__ = Tensor
             del _reads[id(plane)]
-        self._own, self._places, self._holders, self._arrays, self._bags = [], [], [], [], []
+        self._own, self._places, self._holders, self._wholes = [], [], [], []
 
     def _expect_length(self, place: _Place, length: int) -> None:
         """Refuses that a list of tensors or numbers is longer or shorter than it was."""
@@ -218,7 +213,11 @@ class Names:
 
     def _expect_no_more(self, place: _Place, holder: Any, old: Any) -> None:
         """Refuses what the block makes first, and asks for."""
-        for key in (key for key in holder if key not in old and any(True for _ in _leaves(holder[key]))):
+        asked = () if place.block is None else place.block.asked
+        made = (key for key in holder if asked and key not in old and any(True for _ in _leaves(holder[key])))
+        for key in made:
+            if (place.label, repr(key)) not in asked and (place.label, None) not in asked:
+                continue
             label = _part(place, holder, key, None).label
             raise ValueError(
                 f"`{label}` is made in a block that asks whether it is there{place.line()}, and what comes would find "
@@ -405,6 +404,10 @@ def _values(holder: Any) -> Any:
     return holder.values() if isinstance(holder, dict) else holder
 
 
+def _parts_of(holder: Any) -> list[Any]:
+    return [*holder, *holder.values()] if isinstance(holder, dict) else holder
+
+
 def _held(place: _Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], None] | None]]:
     """What a value holds otherwise: by slots, by variables of a function; without a way to replace it, what stays."""
     value, label = place.old, place.label
@@ -438,12 +441,22 @@ def _is_ours(module: str) -> bool:
     return module.partition(".")[0] == "aerogel"
 
 
-def _n_bytes(value: Any) -> int:
-    return (value if _is_array(value) else memoryview(value)).nbytes
+def _whole(value: Any) -> Any:
+    """The bytes of an array, and what sets and deques hold, if numbers or tensors."""
+    if _is_array(value) and value.nbytes <= _MOST_BYTES:
+        return value.tobytes()
+    if isinstance(value, _BYTES) and memoryview(value).nbytes <= _MOST_BYTES:
+        return bytes(value)
+    if isinstance(value, _BAGS) and len(value) <= _MOST_IN_ONE:
+        # A set that has not changed is in the order in which it was.
+        return [part for part in value if any(True for _ in _leaves(part))]
+    return None
 
 
-def _bytes_of(value: Any) -> bytes:
-    return value.tobytes() if _is_array(value) else bytes(value)
+def _are_same(new: Any, old: Any) -> bool:
+    if isinstance(old, bytes) or new is None:
+        return bool(new == old)
+    return len(new) == len(old) and all(map(operator.is_, new, old))
 
 
 def _is_array(value: Any) -> bool:

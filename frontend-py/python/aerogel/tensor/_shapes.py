@@ -293,6 +293,15 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
     return concat([a.unsqueeze(axis) for a in given], axis=axis)
 
 
+def nested(obj: Any, dtype: Any) -> Tensor:
+    """A tensor of what lists hold in a program: tensors of one shape, and numbers beside them, of the type at which they
+    meet if none is given."""
+    parts = [nested(x, dtype) if isinstance(x, (list, tuple)) else x for x in obj]
+    if dtype is not None:
+        return stack([asarray(x, dtype) for x in parts])
+    return stack(parts if any(map(is_complex, parts)) else operands(*parts))
+
+
 def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors along an axis."""
     x = moveaxis(x, axis, 0)

@@ -458,7 +458,9 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         is_plain = all(issubclass(k, (int, float, complex)) and not hasattr(k, "dtype") for k in kinds)
         if any(issubclass(k, (Tensor, _complex.ComplexTensor)) for k in kinds):
             if tracing.program is not None:
-                return _stacked(obj, dtype)
+                from aerogel.tensor._shapes import nested
+
+                return nested(obj, dtype)
             obj = _without_tensors(obj)
     array = np.asarray(obj)
     if array.dtype.kind == "c":
@@ -528,14 +530,6 @@ def _kinds(obj: Any) -> set[type]:
 
 
 _MOST_AXES = 64
-
-
-def _stacked(obj: Any, dtype: Any) -> Tensor:
-    """Tensors of a program, and numbers beside them, in lists."""
-    from aerogel.tensor._shapes import stack
-
-    parts = [_stacked(x, dtype) if isinstance(x, (list, tuple)) else x for x in obj]
-    return stack(operands(*parts) if dtype is None else [asarray(x, dtype) for x in parts])
 
 
 def _without_tensors(obj: Any) -> Any:

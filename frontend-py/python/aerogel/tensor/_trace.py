@@ -15,9 +15,9 @@ from aerogel.data.matrix import Matrix
 from aerogel.tensor import _cells, _items, _shapes, _types, _unknown
 from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
-from aerogel.tensor._held import Together
 from aerogel.tensor._loops import Turns
 from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, tracing
+from aerogel.tensor._written import Together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Blocks of a program as they are written: what leaves them early, and the names that they read and bind."""
+"""Blocks of a program as they are written: what leaves them early, what they read and bind; assignments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Written(NamedTuple):
     #: Those that are read later, before they are bound again: behind it, in the next turn of what is around it, or by a
     #: function.
     later: frozenset[str]
-    #: Names and attributes of which it asks whether something is there: by `d.get`, `in`, `getattr`.
-    asked: frozenset[str]
+    #: What it asks for whether that is there, by `d.get`, `in`, `getattr`: of which name or attribute, and the text of
+    #: the key, or nothing for any.
+    asked: frozenset[tuple[str, str | None]]
     #: What leaves it early, and where.
     exits: list[tuple[str, int]]
 
@@ -48,36 +49,54 @@ class Written(NamedTuple):
             )
 
 
-#: The blocks of functions that have been looked at.
-_seen: weakref.WeakKeyDictionary[Any, list[Written]] = weakref.WeakKeyDictionary()
+class _Function(NamedTuple):
+    """A function; one without a source has nothing."""
+
+    blocks: tuple[Written, ...] = ()
+    #: The first and the last line of each assignment to several places at once.
+    assignments: tuple[tuple[int, int], ...] = ()
+
+
+#: What has been looked at. Functions that are written alike in two files are equal, but for the file.
+_seen: weakref.WeakKeyDictionary[Any, _Function] = weakref.WeakKeyDictionary()
 
 
 def at(frame: Any) -> Written | None:
     """The block that a frame is about to begin by ``with``, if its source is there."""
-    blocks = _seen.get(frame.f_code)
-    if blocks is None:
-        blocks = _seen[frame.f_code] = _of(frame.f_code)
-    around = [block for block in blocks if block.first <= frame.f_lineno <= block.last]
-    # Functions that are written alike in two files are equal, but for the file.
+    around = [block for block in _function(frame).blocks if block.first <= frame.f_lineno <= block.last]
     return around[-1]._replace(file=frame.f_code.co_filename) if around else None
 
 
-def _of(code: Any) -> list[Written]:
+def assignment_at(frame: Any) -> int | None:
+    """The first line of the assignment to several places, as ``a.val, b.val = ...``, in which a frame is."""
+    around = [first for first, last in _function(frame).assignments if first <= frame.f_lineno <= last]
+    return around[-1] if around else None
+
+
+def _function(frame: Any) -> _Function:
+    if frame.f_code not in _seen:
+        _seen[frame.f_code] = _of(frame.f_code)
+    return _seen[frame.f_code]
+
+
+def _of(code: Any) -> _Function:
     try:
         lines, first = inspect.getsourcelines(code)
         # Strings may have lines that are not indented: the source stays as it is.
         is_inside = lines[0][:1].isspace()
         tree = ast.parse("if 1:\n" * is_inside + "".join(lines))
     except (OSError, TypeError, SyntaxError, IndexError):
-        # Without a source, as of what `exec` makes, there is nothing to look at.
-        return []
+        # As of what `exec` makes.
+        return _Function()
     ast.increment_lineno(tree, max(first, 1) - 1 - is_inside)
     top: Any = tree.body[0]
     whole = top.body[0] if is_inside else top
     # A program at the top of a file is the file.
     body = whole.body if code.co_name == getattr(whole, "name", "") else tree.body
-    blocks = list(_blocks(code.co_filename, body, list(_uses(body)), []))
-    return sorted(blocks, key=lambda block: block.first)
+    blocks = sorted(_blocks(code.co_filename, body, list(_uses(body)), []), key=lambda block: block.first)
+    nodes = (node for statement in body for node in ast.walk(statement))
+    several = (node for node in nodes if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple))
+    return _Function(tuple(blocks), tuple((node.lineno, node.end_lineno or node.lineno) for node in several))
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -133,17 +152,22 @@ def _written(file: str, block: ast.With, uses: list[_Use], around: list[frozense
     return Written(file, block.lineno, last, mentioned, bound, frozenset(carried), frozenset(later), asked, exits)
 
 
-def _asked(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _asked(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str | None]]:
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         if isinstance(node, ast.Compare):
-            asked = [right for op, right in zip(node.ops, node.comparators) if isinstance(op, (ast.In, ast.NotIn))]
-            yield from map(ast.unparse, asked)
-        elif isinstance(node, ast.Call):
-            function = node.func
+            for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators):
+                if isinstance(op, (ast.In, ast.NotIn)):
+                    yield ast.unparse(right), _key(left)
+        elif isinstance(node, ast.Call) and node.args:
+            function, first, *others = node.func, *node.args
             if isinstance(function, ast.Attribute) and function.attr in ("get", "setdefault"):
-                yield ast.unparse(function.value)
-            elif isinstance(function, ast.Name) and function.id in ("getattr", "hasattr") and node.args:
-                yield ast.unparse(node.args[0])
+                yield ast.unparse(function.value), _key(first)
+            elif isinstance(function, ast.Name) and function.id in ("getattr", "hasattr") and others:
+                yield ast.unparse(first), _key(others[0])
+
+
+def _key(node: ast.AST) -> str | None:
+    return repr(node.value) if isinstance(node, ast.Constant) else None
 
 
 def _exits(nodes: Iterable[ast.AST], in_loop: bool) -> Iterator[tuple[str, int]]:
@@ -201,3 +225,34 @@ def _of_function(node: Any) -> Iterator[_Use]:
     for use in uses:
         if use.is_read and use.name.partition(".")[0] not in own:
             yield use._replace(is_in_function=True)
+
+
+class Together:
+    """What one assignment to several places has set by ``.val``: ``u.val, v.val = v, u`` takes ``u`` too late."""
+
+    def __init__(self) -> None:
+        self._at: Any = None
+        self._last = -1
+        #: By their numbers, which no others get as long as they are held.
+        self._set: dict[int, Any] = {}
+
+    def expect_unset(self, target: Any, value: Any, frame: Any) -> None:
+        """Refuses to take the value of what the same assignment has set.
+
+        Raises:
+            ValueError: If it has.
+        """
+        first = assignment_at(frame)
+        if first is None:
+            return
+        at = frame.f_code, first
+        # The same place again, or one before, is another turn or another call.
+        if at != self._at or frame.f_lasti <= self._last:
+            self._at, self._set = at, {}
+        self._last = frame.f_lasti
+        if value is not target and id(value) in self._set:
+            raise ValueError(
+                "a value is taken of what the same assignment has set before, and which is another by now: copy it "
+                "first, as in `old = u.copy()` and `u.val, v.val = v, old`"
+            )
+        self._set[id(target)] = target

@@ -127,7 +127,8 @@ class Program:
     def _of_numbers(self, value: Any, n: int, wanted: Any) -> Any:
         """Numbers of Python's, which have no type of their own, as an input."""
         dtype = ALL[wanted.dtype]
-        _types.kept(asarray(value).dtype, dtype, f"input {n} of `{self.__name__}`: elements")
+        if not dtype.is_float and (given := asarray(value)).size:
+            _types.kept(given.dtype, dtype, f"input {n} of `{self.__name__}`: elements")
         return asarray(value, dtype)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -144,9 +145,8 @@ class Program:
             raise TypeError(f"`{self.__name__}` takes {len(trace.inputs)} tensors, {len(inputs)} were given")
         given = []
         for n, (value, wanted) in enumerate(zip(inputs, trace.inputs)):
-            tensor = (
-                self._of_numbers(value, n, wanted) if is_number(value) or isinstance(value, list) else asarray(value)
-            )
+            is_plain = is_number(value) or isinstance(value, (list, tuple))
+            tensor = self._of_numbers(value, n, wanted) if is_plain else asarray(value)
             if isinstance(tensor, Tensor) and tensor._native.is_one_of_many():
                 raise TypeError(
                     f"`vmap`: the function calls the program `{self.__name__}`, which cannot be mapped: call `vmap` in "
