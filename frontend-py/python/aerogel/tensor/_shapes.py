@@ -294,8 +294,10 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
 
 
 def nested(obj: Any, dtype: Any) -> Tensor:
-    """A tensor of what lists hold in a program: tensors of one shape, and numbers beside them, of the type at which they
-    meet if none is given."""
+    """A tensor of what lists hold in a program: tensors of one shape, and numbers beside them.
+
+    Without a type it has the one at which these meet.
+    """
     parts = [nested(x, dtype) if isinstance(x, (list, tuple)) else x for x in obj]
     if dtype is not None:
         return stack([asarray(x, dtype) for x in parts])
