@@ -8,6 +8,7 @@ mod ended;
 mod general;
 mod mapped;
 mod parts;
+mod taken;
 
 pub use ended::Ended;
 pub use parts::Range;

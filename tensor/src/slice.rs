@@ -60,7 +60,7 @@ fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
     }
 }
 
-fn collect(stmt: &Stmt, roots: &mut Vec<Expr>) {
+pub(crate) fn collect(stmt: &Stmt, roots: &mut Vec<Expr>) {
     stmt.exprs(|e| roots.push(e));
     for inside in stmt.inside() {
         inside.iter().for_each(|s| collect(s, roots));
@@ -88,16 +88,7 @@ pub(crate) fn slice(
     roots: &[Buffer],
 ) -> Slice {
     let needed = order(program, makers, &is_there, roots);
-    let mut copier = Copier {
-        from: program,
-        to: Program::default(),
-        is_there,
-        buffers: LookupMap::default(),
-        vars: LookupMap::default(),
-        exprs: LookupMap::default(),
-        inputs: Vec::new(),
-        made: Vec::new(),
-    };
+    let mut copier = Copier::new(program, Program::default(), is_there);
     for at in needed {
         let stmt = copier.stmt(&program.body[at as usize]);
         copier.to.body.push(stmt);
@@ -150,18 +141,35 @@ pub(crate) fn order(
     out
 }
 
-struct Copier<'p, F> {
+/// Copies statements from one program to another.
+pub(crate) struct Copier<'p, F> {
     from: &'p Program,
-    to: Program,
+    pub(crate) to: Program,
     is_there: F,
-    buffers: LookupMap<Buffer, Buffer>,
+    /// What buffers are in the other program.
+    pub(crate) buffers: LookupMap<Buffer, Buffer>,
     vars: LookupMap<Var, Var>,
     exprs: LookupMap<Expr, Expr>,
     inputs: Vec<Buffer>,
-    made: Vec<(Buffer, Buffer)>,
+    /// The buffers that it makes, there and here.
+    pub(crate) made: Vec<(Buffer, Buffer)>,
 }
 
-impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
+impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
+    /// From a program to another one, where those that are there are inputs.
+    pub(crate) fn new(from: &'p Program, to: Program, is_there: F) -> Self {
+        Self {
+            from,
+            to,
+            is_there,
+            buffers: LookupMap::default(),
+            vars: LookupMap::default(),
+            exprs: LookupMap::default(),
+            inputs: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
     fn buffer(&mut self, old: Buffer) -> Buffer {
         if let Some(&new) = self.buffers.get(&old) {
             return new;
@@ -244,7 +252,7 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
         body.iter().map(|s| self.stmt(s)).collect()
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Stmt {
+    pub(crate) fn stmt(&mut self, stmt: &Stmt) -> Stmt {
         match stmt {
             Stmt::For(all) => {
                 let domain = all.domain.iter().map(|&d| self.dim(d)).collect();

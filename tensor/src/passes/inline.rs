@@ -17,7 +17,8 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::asked::{is_all_read, may_fail};
 use super::kept::Kept;
-use super::uses::{Touched, is_at_own_place, is_whole, map_exprs, only_store};
+use super::readers::{Order, Readers};
+use super::uses::{Touched, is_at_own_place, map_exprs};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Var};
 
@@ -71,71 +72,6 @@ struct Inline {
     now: usize,
 }
 
-/// Axes of a domain in an order.
-type Order = Vec<u32>;
-
-/// The places of some axes in an order of them.
-fn composed(places: &[u32], order: &Order) -> Order {
-    places.iter().map(|&k| order[k as usize]).collect()
-}
-
-/// Which statements read each buffer at the points with its elements' indices, in which order of their axes.
-#[derive(Default)]
-struct Readers {
-    of: IndexMap<Buffer, Vec<(usize, Order)>>,
-    /// How many axes each statement has.
-    ranks: Vec<u32>,
-    /// What each statement stores alone and as a whole, point by point.
-    makes: Vec<Option<Buffer>>,
-}
-
-/// More statements than these are not told apart.
-const MOST_READERS: usize = 4;
-
-impl Readers {
-    fn add(&mut self, program: &Program, all: &For, own: IndexSet<(Buffer, Order)>) {
-        let number = self.makes.len();
-        self.ranks.push(all.domain.len() as u32);
-        for (buffer, order) in own {
-            self.of.entry(buffer).or_default().push((number, order));
-        }
-        let makes = only_store(all).filter(|s| s.accum.is_none() && is_whole(program, all, s));
-        let target = makes.map(|s| s.target);
-        self.makes
-            .push(target.filter(|&b| program.buffers[b].role == Role::Temporary));
-    }
-
-    /// How many statements compute each buffer where it is read: what reads it may itself be computed where that is
-    /// read, and one statement computes a value once, however many ways lead there, unless axes are in another order.
-    fn counted(&self, program: &Program, stores: &IndexMap<Buffer, u32>) -> Vec<(Buffer, u32)> {
-        let ranks = self.ranks.iter().enumerate();
-        let mut ends: Vec<Vec<(usize, Order)>> =
-            ranks.map(|(k, &n)| vec![(k, (0..n).collect())]).collect();
-        let through = |ends: &[Vec<(usize, Order)>], readers: &[(usize, Order)]| {
-            let mut all: IndexSet<(usize, Order)> = IndexSet::new();
-            for (reader, places) in readers {
-                let at = ends[*reader].iter();
-                all.extend(at.map(|(end, order)| (*end, composed(places, order))));
-            }
-            all
-        };
-        for k in (0..self.makes.len()).rev() {
-            let inlined =
-                self.makes[k].filter(|b| !program.results.contains(b) && stores.get(b) == Some(&1));
-            if let Some(readers) = inlined.and_then(|b| self.of.get(&b)) {
-                let all = through(&ends, readers);
-                if readers.iter().all(|&(r, _)| r > k) && all.len() <= MOST_READERS {
-                    ends[k] = all.into_iter().collect();
-                }
-            }
-        }
-        let counts = self.of.iter();
-        counts
-            .map(|(&b, readers)| (b, through(&ends, readers).len().min(readers.len()) as u32))
-            .collect()
-    }
-}
-
 impl Inline {
     fn new(program: &Program) -> Self {
         let mut inline = Self {
@@ -184,11 +120,14 @@ impl Inline {
                     for &buffer in call.inputs.iter().chain(&call.outputs) {
                         self.kept.insert(buffer, Kept::Library);
                     }
+                    readers.wrote(call.outputs.iter().copied());
                 }
                 Stmt::Run(run) => {
                     for &buffer in run.arrays.iter().chain(&run.results) {
                         self.kept.insert(buffer, Kept::Kernel);
                     }
+                    let touched = Touched::by(program, std::slice::from_ref(stmt));
+                    readers.wrote(touched.writes);
                 }
                 host => {
                     let mut read = Touched::default();
@@ -199,8 +138,10 @@ impl Inline {
                         self.kept.insert(buffer, Kept::HostReads);
                     }
                     for inside in host.inside() {
+                        readers.enter();
                         self.look(program, inside, stores, readers);
                     }
+                    readers.enter();
                 }
             }
         }

@@ -12,6 +12,7 @@ mod inverse;
 mod kept;
 mod planes;
 mod products;
+mod readers;
 mod reductions;
 mod registers;
 mod scratch;

@@ -1,5 +1,7 @@
 //! What is computed where it is read, what is kept, and what is left out.
 
+use aerogel_tensor::Buffer;
+
 use crate::support::{after, body};
 
 #[test]
@@ -215,6 +217,44 @@ fn dear_values_that_are_read_often_are_kept() {
     b3: it is asked for
     b1: computing it again costs more (14 operations, 2 times)
     "#);
+}
+
+#[test]
+fn sums_that_share_a_loop_compute_what_they_read_once() {
+    let program = after(
+        "fuse_sums",
+        r#"
+        in b0 "x": f32[?, 9]
+        tmp b1 "t": f32[b0:0, 9]
+        tmp b2 "least": f32[b0:0]
+        tmp b3 "has": u1[b0:0]
+        tmp b4 "other": f32[b0:0]
+        for [b0:0, 9] { b1[i0, i1] = sin(b0[i0, i1]) }
+        for [b0:0, 9] { b2[i0] min init = b1[i0, i1] }
+        for [b0:0, 9] { b3[i0] or init = ne(b1[i0, i1], b1[i0, i1]) }
+        result b2
+        result b3
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @"");
+    // The second one needs the first one's result, and cannot share its loop.
+    let program = after(
+        "fuse_sums",
+        r#"
+        in b0 "x": f32[?, 9]
+        tmp b1 "t": f32[b0:0, 9]
+        tmp b2 "most": f32[b0:0]
+        tmp b3 "sum": f32[b0:0]
+        for [b0:0, 9] { b1[i0, i1] = sin(b0[i0, i1]) }
+        for [b0:0, 9] { b2[i0] max init = b1[i0, i1] }
+        for [b0:0, 9] { b3[i0] add init = sub(b1[i0, i1], b2[i0]) }
+        result b3
+    "#,
+    );
+    assert_eq!(
+        program.kept[&Buffer::from_u32(1)].to_string(),
+        "computing it again costs more (14 operations, 2 times)"
+    );
 }
 
 #[test]

@@ -223,7 +223,7 @@ class NumericField(Field, _native.NativeField):
     def copy_from(self, other: NumericField) -> None:
         """Sets all elements from another field of the same shape, which makes all of them active."""
         if not isinstance(other, NumericField):
-            raise TypeError("Cannot copy from a non-field object")
+            raise TypeError("Cannot copy from a non-field object: `from_numpy` takes arrays and tensors")
         if other.shape != self.shape:
             raise ValueError(f"ti.field shape {self.shape} does not match the source field shape {other.shape}")
         import numpy as np

@@ -42,10 +42,11 @@ class Named:
 class Made:
     """How a tensor of a program came about."""
 
-    __slots__ = ("activations", "element", "is_memory", "number", "scopes")
+    __slots__ = ("activations", "element", "is_memory", "key", "scopes")
 
-    def __init__(self, number: int, scopes: tuple[Scope, ...], activations: Any) -> None:
-        self.number = number
+    def __init__(self, key: Any, scopes: tuple[Scope, ...], activations: Any) -> None:
+        #: What is the same in each trace.
+        self.key = key
         #: The blocks in which it was made, outermost first.
         self.scopes = scopes
         self.is_memory = False

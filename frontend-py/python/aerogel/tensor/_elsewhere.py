@@ -8,28 +8,34 @@ from typing import Any
 #: Functions there, and what does the same here.
 FUNCTIONS = {
     "absolute": "abs(x)", "amax": "max(x)", "amin": "min(x)", "append": "concat([x, y], axis=None)",
-    "arccos": "acos(x)",
-    "arccosh": "acosh(x)", "arcsin": "asin(x)", "arcsinh": "asinh(x)", "arctan": "atan(x)", "arctan2": "atan2(x, y)",
-    "arctanh": "atanh(x)", "around": "round(x)", "array_equal": "(x == y).all()", "array_split": "split(x, n)",
-    "as_tensor": "asarray(x)", "average": "mean(x)", "bincount": 'scatter(zeros(n, ti.i32), i, 1, how="add")',
-    "bitwise_not": "bitwise_invert(i)", "bmm": "matmul(x, y)",
-    "cat": "concat([x, y])", "chunk": "split(x, n)", "clamp": "clip(x, low, high)",
-    "column_stack": "stack([a, b], axis=-1)", "deg2rad": "radians(x)", "diag": "diagonal(x)",
-    "digitize": 'searchsorted(bins, x, side="right")', "dstack": "stack([x, y], axis=-1)",
-    "div": "divide(x, y)", "expand": "broadcast_to(x, shape)", "fabs": "abs(x)", "fix": "trunc(x)",
-    "flatnonzero": "nonzero(x.reshape(-1))[0]", "fliplr": "flip(x, axis=1)", "flipud": "flip(x, axis=0)",
-    "float_power": "pow(x, y)", "from_numpy": "asarray(x)", "hsplit": "split(x, n, axis=1)",
-    "hstack": "concat([x, y], axis=-1)", "index_select": "take(x, i, axis=0)", "inner": "matmul(x, y.T)",
-    "invert": "bitwise_invert(i)", "left_shift": "bitwise_left_shift(i, n)", "logspace": "10 ** linspace(0, 1, n)",
+    "arccos": "acos(x)", "arccosh": "acosh(x)", "arcsin": "asin(x)", "arcsinh": "asinh(x)", "arctan": "atan(x)",
+    "arctan2": "atan2(x, y)", "arctanh": "atanh(x)", "around": "round(x)", "array_equal": "(x == y).all()",
+    "array_split": "split(x, n)", "as_tensor": "asarray(x)", "average": "mean(x)",
+    "bincount": 'scatter(zeros(n, ti.i32), i, 1, how="add")', "bitwise_not": "bitwise_invert(i)",
+    "bmm": "matmul(x, y)", "cat": "concat([x, y])", "choice": "x[random.integers(0, n, shape)]",
+    "chunk": "split(x, n)", "clamp": "clip(x, low, high)", "column_stack": "stack([a, b], axis=-1)",
+    "convolve": 'accum("i+k; k => i", a, flip(b))',
+    "cov": "(x - mean(x, axis=1, keepdims=True)) @ (x - mean(x, axis=1, keepdims=True)).T / (n - 1)",
+    "deg2rad": "radians(x)", "diag": "diagonal(x)", "digitize": 'searchsorted(bins, x, side="right")',
+    "div": "divide(x, y)", "dstack": "stack([x, y], axis=-1)", "expand": "broadcast_to(x, shape)", "fabs": "abs(x)",
+    "fix": "trunc(x)", "flatnonzero": "nonzero(x.reshape(-1))[0]", "fliplr": "flip(x, axis=1)",
+    "flipud": "flip(x, axis=0)", "float_power": "pow(x, y)", "from_numpy": "asarray(x)",
+    "histogram": 'scatter(zeros(n, ti.i32), ((x - low) / (high - low) * n).astype(ti.i32), 1, how="add")',
+    "hsplit": "split(x, n, axis=1)", "hstack": "concat([x, y], axis=-1)", "index_select": "take(x, i, axis=0)",
+    "inner": "matmul(x, y.T)", "invert": "bitwise_invert(i)",
+    "kron": "(x[:, None, :, None] * y[:, None]).reshape(len(x) * len(y), -1)",
+    "left_shift": "bitwise_left_shift(i, n)", "logspace": "10 ** linspace(0, 1, n)",
     "logsumexp": "log(sum(exp(x - max(x)))) + max(x)", "manual_seed": "random.seed(n)",
     "masked_fill": "where(mask, value, x)", "mm": "matmul(x, y)", "mod": "remainder(x, y)", "mul": "multiply(x, y)",
     "nan_to_num": "where(isnan(x), 0, x)", "nansum": "sum(where(isnan(x), 0, x))", "ndarray": "asarray(x)",
     "neg": "negative(x)", "permute": "permute_dims(x, axes)", "power": "pow(x, y)", "ptp": "max(x) - min(x)",
-    "rad2deg": "degrees(x)", "range": "arange(n)", "ravel": "x.reshape(-1)", "right_shift": "bitwise_right_shift(i, n)",
-    "rint": "round(x)", "scatter_add": 'scatter(x, i, values, how="add")', "select": "where(mask, x, y)",
-    "silu": "x * sigmoid(x)", "sub": "subtract(x, y)", "swapaxes": "x.swapaxes(0, 1)", "true_divide": "divide(x, y)",
-    "unbind": "unstack(x)", "unique": "unique_values(x)", "view": "reshape(x, shape)",
-    "vsplit": "split(x, n, axis=0)", "vstack": "concat([x, y], axis=0)",
+    "rad2deg": "degrees(x)", "randint": "random.integers(0, n, shape)", "range": "arange(n)",
+    "ravel": "x.reshape(-1)", "right_shift": "bitwise_right_shift(i, n)", "rint": "round(x)",
+    "scatter_add": 'scatter(x, i, values, how="add")', "select": "where(mask, x, y)",
+    "shuffle": "x[random.permutation(n)]", "silu": "x * sigmoid(x)", "sub": "subtract(x, y)",
+    "swapaxes": "x.swapaxes(0, 1)", "true_divide": "divide(x, y)", "unbind": "unstack(x)",
+    "unique": "unique_values(x)", "view": "reshape(x, shape)", "vsplit": "split(x, n, axis=0)",
+    "vstack": "concat([x, y], axis=0)",
 }  # fmt: skip
 
 #: Types there.
@@ -38,6 +44,7 @@ TYPES = {
     "uint32": "u32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
 
+_OF_GRADIENTS = ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "vjp", "jvp")
 _GRADIENTS = "tensors have no gradients; fields have, under `ti.ad.Tape`"
 
 #: Methods there, and what does the same here.
@@ -63,6 +70,8 @@ def function(name: str) -> str:
 
     if name in FUNCTIONS:
         return f": write `{FUNCTIONS[name]}`"
+    if name in _OF_GRADIENTS:
+        return f": {_GRADIENTS}"
     if name in TYPES:
         return f": the type is `ti.{TYPES[name]}`"
     for module in ("linalg", "fft", "random", "programs"):

@@ -152,6 +152,7 @@ def _rolled(x: Tensor, shift: Any, axis: Any) -> Tensor:
 def tile(x: Any, repetitions: Any, /) -> Tensor:
     """The tensor so many times along each axis; in a program, numbers of times may follow from extents."""
     x, times = asarray(x), list(repetitions) if isinstance(repetitions, (list, tuple)) else [repetitions]
+    _types.whole_numbers([n for n in times if not isinstance(n, Tensor)], "repetitions")
     _types.counts(repetitions, "tile", "repetitions")
     if tracing.program is None or not any(isinstance(n, Tensor) for n in times):
         return Tensor(x._native.tile(_list(repetitions)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-import sys
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -16,6 +15,7 @@ from aerogel.tensor import _cells, _items, _shapes, _types, _unknown
 from aerogel.tensor._blocks import Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._loops import Turns
+from aerogel.tensor._places import Places
 from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, tracing
 from aerogel.tensor._written import Together
 
@@ -77,7 +77,7 @@ class Trace:
         self.together = Together()
         #: Blocks that the function names and has not begun yet, as errors say it.
         self.not_begun: dict[Any, str] = {}
-        self._count = 0
+        self._places = Places()
         self._n_loops = 0
 
     # Tensors as they are made.
@@ -88,14 +88,30 @@ class Trace:
         Operations that change nothing give what they were given: of memory the tensor is its value, which stays.
         """
         tensor._native = self.native.value(tensor._native)
-        number, self._count = self._count, self._count + 1
-        tensor._made = Made(number, tuple(self.scopes), self.native.activations())
-        if number in self.facts:
-            extents, field = self.learned[number] = self.facts[number]
-            self._set_at[number] = tensor._made.activations
+        key = self._places.add(tensor)
+        tensor._made = Made(key, tuple(self.scopes), self.native.activations())
+        if key in self.facts:
+            extents, field = self.learned[key] = self.facts[key]
+            self._set_at[key] = tensor._made.activations
             field = None if field is _EVERYWHERE else field
             self._to_memory(tensor, [self._known(extent) for extent in extents], field)
         self.native.note()
+
+    def let_go(self) -> bool:
+        """Makes tensors of no program of what Python keeps once it is traced, if it is made of known numbers alone.
+
+        So a cache of tensors that the program fills is of use to the next trace, and outside. Whether one of them was made
+        in a block.
+        """
+        in_block = False
+        if kept := self._places.kept():
+            sources = [own for own in self.given if own is not None]
+            natives = self.native.let_go([t._native for t in kept], list(self._constants.values()), sources)
+            for tensor, native in zip(kept, natives):
+                if native is not None:
+                    in_block = in_block or bool(tensor._made.scopes)
+                    tensor._native, tensor._made = native, None
+        return in_block
 
     def _to_memory(self, tensor: Tensor, shape: list[Any], field: Any = None) -> None:
         """Makes memory of a tensor: at the active cells of a field, if it is set there alone."""
@@ -135,6 +151,8 @@ class Trace:
             if isinstance(extent, Extent):
                 out.append(extent._dim)
             elif isinstance(extent, Tensor):
+                if extent.ndim:
+                    raise ValueError("an extent is a single number, and a tensor's own are `x.shape`: write that")
                 out.append(self.native.dim_of_number(extent._native))
             elif not hasattr(extent, "__index__"):
                 raise TypeError(f"an extent is a whole number, or that of another tensor, not {extent!r}")
@@ -225,27 +243,27 @@ class Trace:
 
         The field whose cells these are, or nothing.
         """
-        number, native = target._made.number, target._native
+        key, native = target._made.key, target._native
         own = self._field_of(native)
         fields = (own,) if own is not None else fields if len(native.shape) < len(shape) else ()
         field = next((f for f in fields if f is not None), None)
-        if number in self.facts and self.facts[number][1] not in (None, field):
+        if key in self.facts and self.facts[key][1] not in (None, field):
             field = _EVERYWHERE
-        self.learned[number] = ([self._named(extent) for extent in shape], field)
-        self._set_at[number] = target._made.activations
+        self.learned[key] = ([self._named(extent) for extent in shape], field)
+        self._set_at[key] = target._made.activations
         return None if field is _EVERYWHERE else field
 
     def lessons(self) -> dict[Any, Any]:
         """What the next time a function is traced has to know besides what is known."""
-        for number, activations in self._set_at.items():
-            extents, field = self.learned[number]
+        for key, activations in self._set_at.items():
+            extents, field = self.learned[key]
             if field is None or field is _EVERYWHERE:
                 continue
             first = [first for first, own in self.cells if own is field][:1]
             sparse = all(map(self.native.is_sparse, first))
             # Once a store makes cells active, they are not those that there were at first.
             if not sparse or self.native.has_activated(self._scalar(field), activations):
-                self.learned[number] = (extents, _EVERYWHERE)
+                self.learned[key] = (extents, _EVERYWHERE)
         return {k: v for k, v in self.learned.items() if self.facts.get(k) != v}
 
     def _stretched(self, natives: list[Any]) -> tuple[Any, ...]:
@@ -266,8 +284,8 @@ class Trace:
             self._to_memory(target, list(target._native.shape))
         elif self._field_of(target._native) is not None:
             # It is stored to at other indices than those of cells.
-            self.learned[made.number] = ([self._named(extent) for extent in target._native.shape], _EVERYWHERE)
-            self._set_at.pop(made.number, None)
+            self.learned[made.key] = ([self._named(extent) for extent in target._native.shape], _EVERYWHERE)
+            self._set_at.pop(made.key, None)
             self._to_memory(target, list(target._native.shape))
 
     def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
@@ -657,14 +675,6 @@ class Trace:
     def _field_of(self, native: Any) -> Any:
         """The field of Python's at whose active cells a value is, if it is at some."""
         return next((field for first, field in self.cells if self.native.are_at_cells_of(native, first)), None)
-
-
-def here() -> str:
-    """Where in the user's program something is made."""
-    frame: Any = sys._getframe(2)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("aerogel", "contextlib"):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _last(field: MatrixField) -> list[int]:

@@ -23,8 +23,9 @@ from aerogel.errors import AerogelAssertionError
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, complex_type, is_complex
 from aerogel.tensor._names import Names
-from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, is_number, tracing
-from aerogel.tensor._trace import Trace, here
+from aerogel.tensor._places import here
+from aerogel.tensor._tensor import Tensor, asarray, constant, expect_constant, inside, is_number, tracing
+from aerogel.tensor._trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +63,7 @@ class Program:
     def _traced(self) -> Any:
         _outside_of_others()
         facts: dict[Any, Any] = {}
+        has_kept = False
         for _ in range(_MOST_TRACES):
             trace = Trace(facts, self._divides_integers)
             tracing.trace, tracing.program = trace.native, trace
@@ -77,7 +79,8 @@ class Program:
                 given = [r if isinstance(r, Tensor) else asarray(r) for r in given]
                 # A complex tensor is two.
                 trace.is_complex = [isinstance(r, ComplexTensor) for r in given]
-                planes = [p for r in given for p in ((r.real, r.imag) if isinstance(r, ComplexTensor) else (r,))]
+                parts = [(r.real, r.imag) if isinstance(r, ComplexTensor) else (r,) for r in given]
+                planes = [inside(p) for part in parts for p in part]
                 natives = [trace.native.read(trace.native.dense(p._native)) for p in planes]
             except Exception:
                 # What it means may depend on what it has taught.
@@ -89,6 +92,9 @@ class Program:
             finally:
                 _native.set_recorder(outer)
                 tracing.trace = tracing.program = None
+                # What a cache of Python's was given in a block is there without it in the next trace.
+                is_new = trace.let_go() and not has_kept
+                has_kept = has_kept or is_new
             for what in trace.not_begun.values():
                 raise RuntimeError(what)
             if trace.is_broken:
@@ -97,7 +103,7 @@ class Program:
                     "the block does is not known then. Catch it inside"
                 )
             new = trace.lessons()
-            if not new:
+            if not new and not is_new:
                 return trace, trace.native.finish(natives), many, results is None
             facts.update(new)
         raise ValueError(
@@ -346,8 +352,13 @@ def _frames() -> list[Any]:
     return out
 
 
-def loop(begin: Any, end: Any = None, step: int = 1) -> _Block:
+def loop(begin: Any = None, end: Any = None, step: int = 1) -> _Block:
     """Does a block for each number from ``begin`` (0 if one is given) to before ``end``: ``with loop(10) as k:``."""
+    if begin is None:
+        raise TypeError(
+            "`loop` takes how often its block is done, as in `loop(10)`, `loop(n)` or `loop(begin, end, step)`; "
+            "`break_loop()` leaves it earlier"
+        )
     if isinstance(begin, (range, list, tuple)):
         raise TypeError(f"`loop` takes the numbers that `range` takes, as in `loop(0, 10, 2)`, not {begin!r}")
     first, last = (0, begin) if end is None else (begin, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.tensor import _types
@@ -153,3 +153,12 @@ def rand(*shape: Any, dtype: Any = None) -> Tensor:
 def randn(*shape: Any, dtype: Any = None) -> Tensor:
     """Numbers of the normal distribution."""
     return default.randn(*shape, dtype=dtype)
+
+
+if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+    def __getattr__(name: str) -> Any:
+        from aerogel.tensor import _elsewhere
+
+        ours = f": write `{_elsewhere.FUNCTIONS[name]}`" if name in ("randint", "choice", "shuffle") else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{ours}")

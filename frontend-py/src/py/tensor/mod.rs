@@ -248,7 +248,8 @@ impl NativeTensor {
         };
         if !others.iter().all(at_home) {
             return Err(PyValueError::new_err(
-                "a tensor of a program and one of another, or of none, do not mix: make it an `input`",
+                "a tensor of a program and one of another, or of none, do not mix: return it from the one and make it an \
+                 `input` of the other; what Python keeps of a program once that is traced, as in a list, has no numbers",
             ));
         }
         let places = |of: &dyn Fn(Buffer) -> Place, this, others: &[Buffer]| -> Vec<Place> {

@@ -25,7 +25,12 @@ fn accum(name: &str) -> PyResult<Option<Accum>> {
         ("set", _) => Ok(None),
         (_, Some(accum)) => Ok(Some(accum)),
         _ => Err(PyValueError::new_err(format!(
-            "there is no accumulation {name:?}"
+            "there is no accumulation {name:?}; there are {}",
+            Accum::ALL
+                .iter()
+                .map(|a| a.name())
+                .collect::<Vec<_>>()
+                .join(", ")
         ))),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_base::ScalarType;
 use aerogel_ir::TreeId;
+use aerogel_tensor::lazy::Slot;
 use aerogel_tensor::record::Recording;
 use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, RegionDef, Stmt, Var};
 use pyo3::exceptions::PyValueError;
@@ -14,8 +15,8 @@ use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
 use super::values::{leaf, not_compiled};
 use super::{
-    Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for,
-    outside, raised, scalar_type,
+    Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, SESSION, dims, lock,
+    made_for, outside, raised, scalar_type,
 };
 use crate::py::field::NativeField;
 use crate::py::snode::TreeStore;
@@ -578,6 +579,33 @@ impl NativeTrace {
     /// The program as text.
     fn text(&self) -> String {
         lock(self.recording()).program.to_string()
+    }
+
+    /// Tensors that outlive the trace as tensors outside of programs, of which nothing is computed yet: those that are made
+    /// of constants alone. `constants` has what each of `outside` is in the program.
+    fn let_go(
+        &self,
+        tensors: Vec<Bound<'_, NativeTensor>>,
+        constants: Vec<Bound<'_, NativeTensor>>,
+        outside: Vec<Bound<'_, NativeTensor>>,
+    ) -> Vec<Option<NativeTensor>> {
+        let buffer = |t: &Bound<'_, NativeTensor>| self.buffer(t.get()).ok();
+        let buffers: Vec<Option<Buffer>> = tensors.iter().map(buffer).collect();
+        let wanted: Vec<Buffer> = buffers.iter().flatten().copied().collect();
+        let pairs = constants.iter().zip(&outside);
+        let known = pairs.filter_map(|(own, outside)| match outside.get().home {
+            Home::Lazy(slot) => Some((buffer(own)?, slot)),
+            Home::Program(..) => None,
+        });
+        let known: Vec<(Buffer, Slot)> = known.collect();
+        let around = lock(&self.blocks);
+        let taken = lock(&SESSION).take(&lock(self.recording()), &around, &known, &wanted);
+        let mut taken = taken.into_iter();
+        let slots = buffers.iter().map(|own| own.and_then(|_| taken.next()?));
+        let home = |slot| NativeTensor {
+            home: Home::Lazy(slot),
+        };
+        slots.map(|slot| slot.map(home)).collect()
     }
 
     /// The program, ready to run, with these results.

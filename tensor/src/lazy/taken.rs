@@ -1,0 +1,128 @@
+//! Tensors of a program that outlive its trace: what is made of known numbers alone means the same anywhere.
+
+use aerogel_base::hash::{LookupMap, LookupSet};
+
+use super::{Session, Slot};
+use crate::expr::ExprDef;
+use crate::program::{Buffer, Program, Stmt, Var};
+use crate::record::Recording;
+use crate::slice::{Copier, Makers, collect, order, targets};
+
+impl Session {
+    /// Tensors of a program as tensors of the session: those that are made of `known` alone, buffers of the program whose
+    /// numbers are tensors here. What is made of anything else that comes to the program, of memory, fields or counters
+    /// of loops, is nothing here. `around` has the statements before each block that is open, outermost first.
+    pub fn take(
+        &mut self,
+        from: &Recording,
+        around: &[Vec<Stmt>],
+        known: &[(Buffer, Slot)],
+        wanted: &[Buffer],
+    ) -> Vec<Option<Slot>> {
+        let mut here: LookupMap<Buffer, Buffer> = LookupMap::default();
+        for &(there, slot) in known {
+            here.insert(there, self.buffer(slot));
+        }
+        let mut program = from.program.clone();
+        let mut body = Vec::new();
+        for outer in around {
+            host_statements(outer, &mut body);
+        }
+        host_statements(&std::mem::take(&mut program.body), &mut body);
+        program.body = body;
+        let free = made_of(&program, from, known);
+        let is_free = |b: &Buffer| free.get(b) == Some(&true);
+        let roots: Vec<Buffer> = wanted.iter().copied().filter(is_free).collect();
+        let mut makers = Makers::default();
+        makers.update(&program);
+        let needed = order(&program, &makers, &|b| here.contains_key(&b), &roots);
+        let own = std::mem::take(&mut self.recording.program);
+        let mut copier = Copier::new(&program, own, |_| false);
+        copier.buffers = here;
+        for at in needed {
+            let stmt = copier.stmt(&program.body[at as usize]);
+            copier.to.body.push(stmt);
+        }
+        let buffers: Vec<Option<Buffer>> = wanted
+            .iter()
+            .map(|b| copier.buffers.get(b).copied().filter(|_| is_free(b)))
+            .collect();
+        let made = std::mem::take(&mut copier.made);
+        self.recording.program = copier.to;
+        for (old, new) in made {
+            self.recording.lines.set(new, from.lines.get(old));
+        }
+        let slots = buffers.into_iter().map(|b| b.map(|b| self.hold(b)));
+        slots.collect()
+    }
+}
+
+/// The statements of the host's loops and branches, without these.
+fn host_statements(body: &[Stmt], out: &mut Vec<Stmt>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Loop { .. } | Stmt::If(..) => {
+                for inside in stmt.inside() {
+                    host_statements(inside, out);
+                }
+            }
+            other => out.push(other.clone()),
+        }
+    }
+}
+
+/// Whether each buffer that is known or made is made of `known` alone, whenever its statements run.
+fn made_of(
+    program: &Program,
+    from: &Recording,
+    known: &[(Buffer, Slot)],
+) -> LookupMap<Buffer, bool> {
+    let mut free: LookupMap<Buffer, bool> = LookupMap::default();
+    for &(buffer, _) in known {
+        free.insert(buffer, true);
+    }
+    for stmt in &program.body {
+        let is_free = is_made_of(program, stmt, &free);
+        targets(stmt, &mut |b| {
+            let is_value = program.is_made_here(b) && !from.is_memory(b);
+            let all = is_free && is_value && free.get(&b) != Some(&false);
+            free.insert(b, all);
+        });
+    }
+    free
+}
+
+/// Whether a statement of the host reads nothing but these buffers.
+fn is_made_of(program: &Program, stmt: &Stmt, free: &LookupMap<Buffer, bool>) -> bool {
+    let is_free = |b: &Buffer| free.get(b) == Some(&true);
+    let (domain, cells) = match stmt {
+        Stmt::For(all) => (&all.domain[..], all.cells),
+        Stmt::Call(call) => return call.inputs.iter().all(is_free),
+        _ => return false,
+    };
+    let mut holds = cells.is_none() && domain.iter().all(|&d| program.const_dim(d).is_some());
+    let (mut roots, mut own) = (Vec::new(), LookupSet::default());
+    collect(stmt, &mut roots);
+    variables(stmt, &mut own);
+    program.exprs.visit(roots, &mut |e| match program.exprs[e] {
+        ExprDef::Load { buffer, .. } => holds &= is_free(&buffer),
+        ExprDef::Extent(dim) => holds &= program.const_dim(dim).is_some(),
+        // The counters of the host's loops are set outside.
+        ExprDef::Var(var, _) => holds &= own.contains(&var),
+        _ => {}
+    });
+    holds
+}
+
+/// The variables that are set inside a statement.
+fn variables(stmt: &Stmt, out: &mut LookupSet<Var>) {
+    match stmt {
+        Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
+            out.insert(*var);
+        }
+        _ => {}
+    }
+    for inside in stmt.inside() {
+        inside.iter().for_each(|s| variables(s, out));
+    }
+}
