@@ -222,7 +222,7 @@ fn dear_values_that_are_read_often_are_kept() {
 #[test]
 fn sums_that_share_a_loop_compute_what_they_read_once() {
     let program = after(
-        "fuse_sums",
+        "inline",
         r#"
         in b0 "x": f32[?, 9]
         tmp b1 "t": f32[b0:0, 9]
@@ -236,10 +236,23 @@ fn sums_that_share_a_loop_compute_what_they_read_once() {
         result b3
     "#,
     );
-    insta::assert_snapshot!(body(&program), @"");
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0, 9] {
+      b1[i0, i1] = sin(b0[i0, i1])
+    }
+    for [b0:0, 9] {
+      b2[i0] min init = sin(b0[i0, i1])
+    }
+    for [b0:0, 9] {
+      %0 = sin(b0[i0, i1])
+      b3[i0] or init = ne(%0, %0)
+    }
+    result b2
+    result b3
+    "#);
     // The second one needs the first one's result, and cannot share its loop.
     let program = after(
-        "fuse_sums",
+        "inline",
         r#"
         in b0 "x": f32[?, 9]
         tmp b1 "t": f32[b0:0, 9]
