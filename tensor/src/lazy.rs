@@ -27,7 +27,7 @@ use crate::passes::Options;
 use crate::plan::{Plan, Settings};
 use crate::program::{Buffer, DimDef, Program, Role, Stmt};
 use crate::record::{Place, Recorded, Recording};
-use crate::slice::{Makers, Slice, slice};
+use crate::slice::{Makers, Slice, order, slice};
 
 /// What a tensor holds of the session.
 pub type Slot = u32;
@@ -44,6 +44,11 @@ const MAX_PLANNED: usize = 1 << 17;
 const MAX_ALIKE: u32 = 2;
 /// A program with more statements keeps the numbers of every tensor that is held, so that none grows without end.
 const MAX_PENDING: usize = 64;
+
+/// After so many statements it is looked for how many what was made last waits, and as many times.
+const LOOK_AFTER: usize = 256;
+/// What waits for so many is computed: a number of the chain's own, so that the same loop ends its programs at the same turns.
+const MAX_CHAIN: usize = 288;
 
 /// Why a tensor has no numbers.
 #[derive(Debug)]
@@ -113,6 +118,8 @@ pub struct Session {
     stores: SecondaryMap<Buffer, u32>,
     /// How many stores have been recorded since something was computed.
     pending_stores: u32,
+    /// How many statements have been recorded since it was looked how many wait.
+    since_look: usize,
     /// Buffers whose memory somebody outside looks at.
     exposed: SecondaryMap<Buffer, bool>,
     /// Buffers that stand for one of many.
@@ -157,7 +164,28 @@ impl Session {
     /// # Errors
     /// If it cannot be.
     pub fn record<R>(&mut self, f: impl FnOnce(&mut Recording) -> Recorded<R>) -> Recorded<R> {
-        f(&mut self.recording)
+        let before = self.recording.program.body.len();
+        let out = f(&mut self.recording);
+        let after = self.recording.program.body.len();
+        self.since_look += after.saturating_sub(before);
+        out
+    }
+
+    /// Whether a tensor, the last one that was made, waits for so many statements that it is better computed now: a loop
+    /// of Python's that asks for nothing would make a program as long as it runs.
+    pub fn waits_long(&mut self, slot: Slot) -> bool {
+        if self.since_look < LOOK_AFTER || self.n_ones > 0 {
+            return false;
+        }
+        let buffer = self.buffer(slot);
+        self.makers.update(&self.recording.program);
+        let is_there = |b: Buffer| self.values[b].is_some();
+        let n = order(&self.recording.program, &self.makers, &is_there, &[buffer]).len();
+        let is_chain = n > LOOK_AFTER / 2 && self.since_look < 2 * LOOK_AFTER;
+        if n >= MAX_CHAIN || !is_chain {
+            self.since_look = 0;
+        }
+        n >= MAX_CHAIN
     }
 
     /// A tensor with these numbers.
@@ -287,6 +315,7 @@ impl Session {
             n_made: self.n_made,
             n_planned: self.n_planned,
             stamp: self.stamp,
+            since_look: self.since_look,
             n_ones: self.n_ones,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],
@@ -386,6 +415,10 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
         return Err(LazyError::Mapped);
     }
     session.pending_stores = 0;
+    if 2 * first.program.body.len() >= session.since_look {
+        // Most of what has come: so the same loop is looked at at the same turns each time.
+        session.since_look = 0;
+    }
     let kept = session.kept(&first, &roots);
     let sliced = match kept.is_empty() {
         true => first,

@@ -69,8 +69,23 @@ impl Operand {
     /// # Errors
     /// If there is no memory for it.
     pub fn copied(&self) -> Result<Self, MemoryError> {
-        let out = Self::zeros(self.ty, &self.shape)?;
-        out.buffer.write(0, &self.read()?)?;
+        Self::of_bytes(&self.buffer, self.ty, &self.shape)
+    }
+
+    /// A copy of numbers that lie row by row in a buffer.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn of_bytes(from: &Bytes, ty: ScalarType, shape: &[usize]) -> Result<Self, MemoryError> {
+        /// As much as stays in the cache between reading and writing.
+        const PIECE: usize = 64 << 10;
+        let (out, n) = (Self::zeros(ty, shape)?, Self::bytes(ty, shape)?);
+        let mut piece = vec![0; PIECE.min(n)];
+        for at in (0..n).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(n - at)];
+            from.read(at, piece)?;
+            out.buffer.write(at, piece)?;
+        }
         Ok(out)
     }
 

@@ -190,7 +190,7 @@ def test_values_are_asserted():
     assert compiled(np.array([0, 3, 5], np.int32)).numpy.tolist() == [0, 3, 5]
     with pytest.raises(AssertionError, match=r"^k is small: the condition is false \(.*test_tensor_frost.py:\d+\)$"):
         compiled(np.array([0, 3, 5, 7], np.int32))
-    with pytest.raises(AssertionError, match=r"^x is odd: the condition is false at \(2,\), one of 1 points \("):
+    with pytest.raises(AssertionError, match=r"^x is odd: the condition is false at \(2,\) \("):
         compiled(np.array([0, 3, 4], np.int32))
 
 

@@ -22,8 +22,6 @@ use crate::program::{Accum, Buffer, Dim, DimDef, For, Program, Role, Stmt, Store
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
 const LEAST: u64 = 8;
-/// With fewer elements, sums with more terms than this are cut into parts rather.
-const FEW_ELEMENTS: u64 = 4096;
 /// What is computed of each element costs no more than this, since it is written out for each row of a tile.
 const MAX_EPILOGUE: u32 = 40;
 
@@ -295,9 +293,7 @@ fn is_small(program: &Program, factors: &Factors, options: Options) -> bool {
     if copies.into_iter().any(|n| n > most) || copies_too_much(program, factors, copies, elements) {
         return true;
     }
-    n.min(m).min(k) < LEAST.min(options.many)
-        || all < options.many
-        || elements < FEW_ELEMENTS && k > FEW_ELEMENTS
+    n.min(m).min(k) < LEAST.min(options.many) || all < options.many
 }
 
 /// The `for` that alone reads a product, each element at one point of its own, and for each axis of the product's target the

@@ -311,7 +311,14 @@ fn by_rows(program: &Program, sums: &Sums, n_elements: u64) -> Option<(u32, u64)
             far |= across && sums.kept.iter().any(|&k| is(last, k));
         }
     });
-    let worth = far && n_elements >= LONG_ROW && (MANY_ROWS..1 << 30).contains(&n_rows);
+    // In lanes of one width.
+    let mut types = sums
+        .stores
+        .iter()
+        .map(|s| program.buffers[s.target].ty.bytes());
+    let first = types.next();
+    let alike = types.all(|bytes| Some(bytes) == first);
+    let worth = far && alike && n_elements >= LONG_ROW && (MANY_ROWS..1 << 30).contains(&n_rows);
     worth.then_some((axis, n_rows / ROWS))
 }
 

@@ -30,6 +30,10 @@ const COLUMNS: u64 = 16;
 const BLOCK: u64 = 8;
 const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 
+/// Of an inner axis as long as this so many products are added up at a time.
+const LONG: u64 = 4096;
+const CHAIN: u64 = 512;
+
 /// The statements that make a product, and what a `for` makes of it, whose axes are those of the target in the order given.
 pub(super) fn run(
     program: &mut Program,
@@ -213,7 +217,13 @@ impl Tiles {
         let sums: Vec<Var> = (0..self.n_rows).map(|_| program.var(ty)).collect();
         let zero = program.exprs.constant(Scalar::zero(ty));
         let mut body: Vec<Stmt> = sums.iter().map(|&x| Stmt::Set(x, zero)).collect();
-        body.push(self.turns(program, batch, [row, column, lane], &sums, inner));
+        let place = [row, column, lane];
+        if program.const_dim(inner).is_some_and(|n| n >= LONG) {
+            body.push(self.chains(program, batch, place, &sums, inner));
+        } else {
+            let all = [program.exprs.i32(0), program.extent(inner)];
+            body.push(self.turns(program, batch, place, &sums, all));
+        }
         let j = element_of(program, column, COLUMNS, lane);
         let rows: Vec<Expr> = (0..self.n_rows)
             .map(|r| element(program, row, self.n_rows, r))
@@ -285,14 +295,50 @@ impl Tiles {
         m.is_some_and(|m| m.is_multiple_of(COLUMNS))
     }
 
-    /// The loop over the inner axis.
+    /// The loop over a long inner axis: what is added up of some of it is added to the rest, since a sum that is much larger
+    /// than a product loses it.
+    fn chains(
+        &self,
+        program: &mut Program,
+        batch: &[Expr],
+        place: [Expr; 3],
+        sums: &[Var],
+        inner: Dim,
+    ) -> Stmt {
+        let counter = program.var(ScalarType::I32);
+        let part = program.get(counter);
+        let length = program.exprs.i32(CHAIN as i32);
+        let first = program.exprs.binary(BinaryOp::Mul, part, length);
+        let behind = program.exprs.binary(BinaryOp::Add, first, length);
+        let n = program.extent(inner);
+        let n_parts = parts(program, n, CHAIN);
+        let behind = program.exprs.binary(BinaryOp::Min, behind, n);
+        let zero = program.exprs.constant(Scalar::zero(program.vars[sums[0]]));
+        let own: Vec<Var> = sums.iter().map(|&x| program.var(program.vars[x])).collect();
+        let mut body: Vec<Stmt> = own.iter().map(|&x| Stmt::Set(x, zero)).collect();
+        body.push(self.turns(program, batch, place, &own, [first, behind]));
+        for (&sum, &part) in sums.iter().zip(&own) {
+            let [so_far, more] = [sum, part].map(|x| program.get(x));
+            let value = program.exprs.binary(BinaryOp::Add, so_far, more);
+            body.push(Stmt::Set(sum, value));
+        }
+        Stmt::Loop {
+            var: counter,
+            lo: program.exprs.i32(0),
+            hi: n_parts,
+            step: 1,
+            body,
+        }
+    }
+
+    /// The loop over a part of the inner axis.
     fn turns(
         &self,
         program: &mut Program,
         batch: &[Expr],
         [row, column, lane]: [Expr; 3],
         sums: &[Var],
-        inner: Dim,
+        [first, behind]: [Expr; 2],
     ) -> Stmt {
         let counter = program.var(ScalarType::I32);
         let k = program.get(counter);
@@ -317,8 +363,8 @@ impl Tiles {
         }
         Stmt::Loop {
             var: counter,
-            lo: program.exprs.i32(0),
-            hi: program.extent(inner),
+            lo: first,
+            hi: behind,
             step: 1,
             body,
         }

@@ -479,13 +479,16 @@ impl Recording {
         let ty = self.ty_of(a);
         let width = i128::from(ty.bits());
         let [most, width, zero] = [width - 1, width, 0].map(|n| self.program.exprs.int(ty, n));
+        let mut fits = self.lt(count, width);
+        if ty.is_signed() {
+            let counts = self.program.exprs.compare(CompareOp::Ge, count, zero);
+            fits = self.binary_op(BinaryOp::And, counts, fits);
+        }
         if op == BinaryOp::Shr {
-            let fits = self.lt(count, width);
             let count = self.choose(fits, count, most);
             return self.binary_op(op, a, count);
         }
         let shifted = self.binary_op(op, a, count);
-        let fits = self.lt(count, width);
         self.choose(fits, shifted, zero)
     }
 

@@ -1,10 +1,10 @@
 //! Tensors beside each other, and with a margin.
 
-use aerogel_base::Scalar;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};
 
 use crate::expr::{Expr, Outside};
-use crate::program::{Buffer, Dim, DimDef, Store};
+use crate::program::{Buffer, Dim, DimDef, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
@@ -25,6 +25,9 @@ pub enum Margin {
 
 /// Up to so many parts, joining is one statement that chooses between them.
 const MAX_CHOSEN: usize = 4;
+/// Of more parts each is put to its place by a loop of one turn, which counts where that begins: kernels that differ in a
+/// number would be compiled one by one.
+const MANY_PARTS: usize = 32;
 
 impl Recording {
     /// Single numbers, or values at the points of one shape, as the elements of a small last axis, or of two.
@@ -161,7 +164,12 @@ impl Recording {
             let shape = self.shape(part);
             let value = self.at_point(part, shape.len());
             let mut index = self.program.axes(shape.len());
-            index[axis] = self.add(index[axis], starts[k]);
+            let turn = (parts.len() > MANY_PARTS).then(|| self.program.var(ScalarType::I32));
+            let start = match turn {
+                Some(var) => self.program.get(var),
+                None => starts[k],
+            };
+            index[axis] = self.add(index[axis], start);
             let store = Store {
                 target,
                 index,
@@ -171,6 +179,18 @@ impl Recording {
                 outside: Outside::Never,
             };
             self.program.assign(&shape, store, self.span);
+            if let Some(var) = turn {
+                let body = self.program.body.pop().into_iter().collect();
+                let one = self.program.exprs.i32(1);
+                let (lo, hi) = (starts[k], self.add(starts[k], one));
+                self.program.body.push(Stmt::Loop {
+                    var,
+                    lo,
+                    hi,
+                    step: 1,
+                    body,
+                });
+            }
         }
         target
     }

@@ -4,6 +4,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::BinaryOp;
 
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Dim, Program, Stmt, Store};
@@ -132,6 +133,24 @@ impl Lines {
         });
         let mut seen: LookupMap<Place, ()> = LookupMap::default();
         found.retain(|access| seen.insert(access.place, ()).is_none());
+        found
+    }
+
+    /// Where whole numbers are divided.
+    pub fn of_divisions(&self, program: &Program) -> Vec<Place> {
+        let mut found = Vec::new();
+        each_store(&program.body, &mut |store| {
+            let mut divides = false;
+            program.exprs.visit([store.value], &mut |e| {
+                use BinaryOp::{Div, FloorDiv, Mod, Rem};
+                if let ExprDef::Binary(Div | FloorDiv | Mod | Rem, a, by) = program.exprs[e] {
+                    let is_known = program.exprs.as_const(by).is_some_and(|by| !by.is_zero());
+                    divides |= program.exprs.ty(a).is_int() && !is_known;
+                }
+            });
+            let place = self.of_buffer(store.target).filter(|_| divides);
+            found.extend(place.filter(|place| !found.contains(place)));
+        });
         found
     }
 }

@@ -420,3 +420,18 @@ def _set_computed(x: Tensor, parts: list[Part], computed: dict[int, Any], values
             index.append((arange(n, dtype=dtype) * step + start).reshape(shape))
     mode = x._outside
     x._native = x._native.scatter([i._native for i in index], values._native, "set", mode, True)
+
+
+def refuse_masks(keys: tuple[Any, ...]) -> None:
+    """Refuses masks among other indices.
+
+    Raises:
+        IndexError: If there is one.
+    """
+    if any(isinstance(k, Tensor) and k.dtype is u1 for k in keys):
+        raise IndexError("a mask is the only index of a store, as in `x[mask] = 0`; choose by `where` elsewhere")
+
+
+def is_part(key: Any) -> bool:
+    """Whether a key is no index: a slice, an ellipsis or a new axis."""
+    return key is None or key is Ellipsis or isinstance(key, slice)

@@ -10,9 +10,13 @@ if TYPE_CHECKING:
     from aerogel.tensor._tensor import Tensor
 
 
+#: Whose functions are no functions of the user's.
+_OURS = ("aerogel", "contextlib")
+
+
 def _of_user(frame: Any) -> Any:
     """The innermost function of the user's."""
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("aerogel", "contextlib"):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         frame = frame.f_back
     return frame
 

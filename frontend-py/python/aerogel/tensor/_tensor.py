@@ -467,7 +467,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
         return _complex.of_numpy(array, kind)  # type: ignore[return-value]
     if is_plain and array.size and (array.dtype.kind == "O" or array.dtype.kind == "f" and abs(array).max() >= 2.0**63):
-        array = _whole(obj, array)
+        array = _whole(obj, array, dtype is None or not dtype_of(dtype).is_float)
     if dtype is None and is_plain:
         dtype = _type_of_list(array)
     if array.dtype.kind == "O":
@@ -494,7 +494,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(shape)))
 
 
-def _whole(obj: Any, array: Any) -> Any:
+def _whole(obj: Any, array: Any, is_exact: bool) -> Any:
     """The array of a list, of ``uint64`` if it has large whole numbers alone, of which NumPy makes floats."""
     import numpy as np
 
@@ -504,6 +504,8 @@ def _whole(obj: Any, array: Any) -> Any:
     for x in exact.flat:
         if not -(2**63) <= x < 2**64:
             raise OverflowError(f"{x} is no integer of 64 bits")
+    if is_exact and exact.min() < 0 and exact.max() >= 2**63:
+        raise OverflowError(f"no type of integers has both {exact.min()} and {exact.max()}: name one of floats")
     return exact.astype(np.uint64) if exact.min() >= 0 else array
 
 

@@ -39,11 +39,6 @@ _EVERYWHERE = "everywhere"
 _CONSTANT = "is a constant of the program: copy it there, as by `x = outside + 0`, or make it an `input`"
 
 
-def _refuse_masks(keys: tuple[Any, ...]) -> None:
-    if any(isinstance(k, Tensor) and k.dtype is u1 for k in keys):
-        raise IndexError("a mask is the only index of a store, as in `x[mask] = 0`; choose by `where` elsewhere")
-
-
 class Trace:
     """A program while it is traced.
 
@@ -100,8 +95,8 @@ class Trace:
     def let_go(self) -> bool:
         """Makes tensors of no program of what Python keeps once it is traced, if it is made of known numbers alone.
 
-        So a cache of tensors that the program fills is of use to the next trace, and outside. Whether one of them was made
-        in a block.
+        So a cache of tensors that the program fills is of use to the next trace, and outside. Whether one of them was
+        made in a block.
         """
         in_block = False
         if kept := self._places.kept():
@@ -227,8 +222,10 @@ class Trace:
             if self._is_elsewhere(made):
                 field = self._learn(target, shape, None if mask is None else self._field_of(mask), self._field_of(new))
             elif mask is None:
-                # Another value at the same place of the program.
-                target._native = new
+                # Another value at the same place of the program; one that fits a larger tensor stands everywhere in it.
+                both = zip(reversed(new.shape), reversed(shape))
+                fits = len(new.shape) <= len(shape) and all(n == m or n == 1 for n, m in both)
+                target._native = new.broadcast_to(list(shape), True) if fits and new.shape != shape else new
                 return
             self._to_memory(target, list(shape), field)
         self.native.set(target._native, new, mask)
@@ -298,14 +295,14 @@ class Trace:
         if len(keys) == 1 and isinstance(keys[0], Tensor) and keys[0].dtype is u1:
             self._store_where(target, keys[0], value, how)
             return
-        _refuse_masks(keys)
+        _items.refuse_masks(keys)
         if not target.ndim and how == "set" and all(k is Ellipsis for k in keys):
             self.set(target, value)
             return
         # TensorFrost has no rows at computed indices.
         has_rows = not (self.divides_integers and any(isinstance(k, Tensor) for k in keys))
         is_row = has_rows and len(keys) < target.ndim
-        if is_row or any(_is_part(k) for k in keys):
+        if is_row or any(_items.is_part(k) for k in keys):
             index, shape, behind = _items.places(target, keys)
             value = Tensor(value._native.broadcast_to(shape, True))
         else:
@@ -360,7 +357,7 @@ class Trace:
         """Whether a key is of computed indices alone."""
         keys = key if isinstance(key, tuple) else (key,)
         # Where indices outside are the nearest ones, known ones are as others.
-        return not any(_is_part(k) or isinstance(k, Tensor) and k.dtype is u1 for k in keys) and (
+        return not any(_items.is_part(k) or isinstance(k, Tensor) and k.dtype is u1 for k in keys) and (
             any(isinstance(k, Tensor) for k in keys)
             or (self.divides_integers and all(isinstance(k, int) for k in keys))
         )
@@ -469,7 +466,7 @@ class Trace:
             raise TypeError("what was there before is known of memory of the program, not of a field")
         keys = key if isinstance(key, tuple) else (key,)
         value = _kept(value, target.dtype)
-        _refuse_masks(keys)
+        _items.refuse_masks(keys)
         index = [self.index(k)._native for k in self._from_start(target, keys)]
         self._let_change(target)
         mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
@@ -680,10 +677,6 @@ class Trace:
 def _last(field: MatrixField) -> list[int]:
     """The extents of a field's vectors or matrices."""
     return [field.n] if field.ndim == 1 else [field.n, field.m]
-
-
-def _is_part(key: Any) -> bool:
-    return key is None or key is Ellipsis or isinstance(key, slice)
 
 
 def _kept(value: Any, dtype: Any) -> Tensor:

@@ -441,7 +441,9 @@ def assert_value(name: str, condition: Any) -> None:
             fails = fails & where.numpy()
         if fails.any():
             first = tuple(int(k) for k in np.argwhere(fails)[0])
-            at = f" at {first}, one of {np.count_nonzero(fails)} points" if fails.ndim else ""
+            more = np.count_nonzero(fails) - 1
+            others = f", as at {more} other point{'s' * (more > 1)}" if more else ""
+            at = f" at {first}{others}" if fails.ndim else ""
             raise AerogelAssertionError(f"{name}: the condition is false{at} ({place})")
 
     trace.watch(look, "assert_value", condition)

@@ -10,6 +10,19 @@ use pyo3::prelude::*;
 use super::places;
 use super::values::stopped;
 
+/// How the check of a division begins.
+const DIVISION: &str = "integer division by zero";
+
+/// Other lines that it may have been.
+fn name_others(py: Python<'_>, text: &mut String, others: impl Iterator<Item = Place>) {
+    let others: Vec<String> = others
+        .filter_map(|place| places::named(py, place))
+        .collect();
+    if !others.is_empty() {
+        *text += &format!("\n   = note: or in {}", others.join(" or "));
+    }
+}
+
 /// A program as it was written, and in which lines.
 pub(super) struct Traced {
     pub(super) program: Program,
@@ -95,6 +108,7 @@ impl Traced {
                     let buffer = self.program.named(&found.buffer);
                     self.outside(py, &found, buffer, target)
                 }
+                None if text.starts_with(DIVISION) => self.divided(py, text.clone()),
                 None => super::super::error::runtime(py, text.clone()),
             },
             _ => stopped(e),
@@ -105,6 +119,16 @@ impl Traced {
     fn made(&self, buffer: Buffer) -> Option<Place> {
         self.program.buffers.get(buffer)?;
         self.lines.of_buffer(buffer)
+    }
+
+    /// A division by zero, with the lines in which whole numbers are divided.
+    fn divided(&self, py: Python<'_>, mut text: String) -> PyErr {
+        let places = self.lines.of_divisions(&self.program);
+        if let Some((&first, others)) = places.split_first() {
+            places::show(py, &mut text, first);
+            name_others(py, &mut text, others.iter().copied());
+        }
+        super::super::error::exception(py, "AerogelZeroDivisionError", text)
     }
 
     /// An index outside, with the line where it was used, and where the tensor was made that has no such element.
@@ -138,11 +162,7 @@ impl Traced {
         if let Some(place) = first.or(made) {
             places::show(py, &mut text, place);
         }
-        let others = others.iter().filter_map(|a| places::named(py, a.place));
-        let others: Vec<String> = others.collect();
-        if !others.is_empty() {
-            text += &format!("\n   = note: or in {}", others.join(" or "));
-        }
+        name_others(py, &mut text, others.iter().map(|a| a.place));
         if let Some(made) = made.filter(|made| first.is_some_and(|first| first != *made))
             && let Some(made) = places::named(py, made)
         {

@@ -332,6 +332,7 @@ impl NativeTensor {
         let out = self.made(buffer, &mut session);
         drop(session);
         self.noted();
+        out.run_if_long()?;
         Ok(out)
     }
 

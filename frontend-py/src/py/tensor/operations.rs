@@ -1,8 +1,5 @@
 //! The operations, each by the name that `aerogel_tensor::record` has for it.
 
-use std::sync::Arc;
-
-use aerogel_runtime::Buffer;
 use aerogel_tensor::algebra::{Algebra, Transform};
 use aerogel_tensor::record::{Affine, Margin, RecordError, Recorded, Recording};
 use aerogel_tensor::{Accum, Operand};
@@ -88,15 +85,8 @@ impl NativeTensor {
             .ty
             .ok_or_else(|| PyValueError::new_err("no tensor has elements of this type"))?;
         let from = foreign.buffer()?;
-        let buffer = Buffer::zeroed(from.len()).map_err(error::memory)?;
-        let mut bytes = vec![0; from.len()];
-        from.read(0, &mut bytes).map_err(error::memory)?;
-        buffer.write(0, &bytes).map_err(error::memory)?;
-        Ok(leaf(Operand {
-            buffer: Arc::new(buffer),
-            ty,
-            shape: foreign.shape.clone(),
-        }))
+        let copy = Operand::of_bytes(from, ty, &foreign.shape);
+        Ok(leaf(copy.map_err(error::memory)?))
     }
 
     /// The numbers of an array of the program's own, where they lie.
@@ -106,11 +96,8 @@ impl NativeTensor {
         let shape = [array.shape.as_slice(), &array.element.extents()].concat();
         if array.is_anothers() {
             // A tensor may outlive the array, which alone keeps the memory.
-            let copy = Operand::zeros(array.ty, &shape).map_err(error::memory)?;
-            let mut bytes = vec![0; array.buffer.len().min(copy.buffer.len())];
-            array.buffer.read(0, &mut bytes).map_err(error::memory)?;
-            copy.buffer.write(0, &bytes).map_err(error::memory)?;
-            return Ok(leaf(copy));
+            let copy = Operand::of_bytes(&array.buffer, array.ty, &shape);
+            return Ok(leaf(copy.map_err(error::memory)?));
         }
         Ok(leaf(Operand {
             buffer: array.buffer.clone(),

@@ -3,7 +3,7 @@
 use aerogel_compiler::CompileError;
 use aerogel_tensor::lazy::{Ended, LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyException, PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use super::ended::Traced;
@@ -156,6 +156,24 @@ impl NativeTensor {
             }
         }
         Ok(())
+    }
+
+    /// Computes what waits for a long chain of statements.
+    ///
+    /// # Errors
+    /// If somebody interrupts it; what cannot be computed is said to whoever asks for the numbers.
+    pub(super) fn run_if_long(&self) -> PyResult<()> {
+        let Home::Lazy(slot) = self.home else {
+            return Ok(());
+        };
+        let waits = lock(&SESSION).waits_long(slot);
+        if !waits {
+            return Ok(());
+        }
+        Python::attach(|py| match realise_all(py, &[slot]) {
+            Err(e) if !e.is_instance_of::<PyException>(py) => Err(e),
+            _ => Ok(()),
+        })
     }
 
     /// Notes that another tensor is this one with something stored to it.
