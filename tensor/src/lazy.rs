@@ -45,10 +45,11 @@ const MAX_ALIKE: u32 = 2;
 /// A program with more statements keeps the numbers of every tensor that is held, so that none grows without end.
 const MAX_PENDING: usize = 64;
 
-/// After so many statements it is looked for how many what was made last waits, and as many times.
-const LOOK_AFTER: usize = 256;
-/// What waits for so many is computed: a number of the chain's own, so that the same loop ends its programs at the same turns.
+/// What waits for so many statements is computed: a number of the chain's own, so that the same loop ends its programs at the
+/// same turns.
 const MAX_CHAIN: usize = 288;
+/// After so many looks that find fewer, none is taken for a while.
+const MAX_LOOKS: u32 = 16;
 
 /// Why a tensor has no numbers.
 #[derive(Debug)]
@@ -104,6 +105,39 @@ impl Structure {
     }
 }
 
+/// For how long nothing has been computed.
+struct Waiting {
+    /// How many statements have been recorded.
+    recorded: usize,
+    /// With how many it is looked for how many of them what was made last waits.
+    next: usize,
+    /// How many looks have found too few.
+    looks: u32,
+    /// How many may wait.
+    patience: usize,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            recorded: 0,
+            next: MAX_CHAIN,
+            looks: 0,
+            patience: MAX_CHAIN,
+        }
+    }
+}
+
+impl Waiting {
+    /// So many statements have been computed: if they are most of what has come, it begins anew, and so the same loop is looked
+    /// at at the same turns each time.
+    fn done(&mut self, n: usize) {
+        if 2 * n >= self.recorded {
+            *self = Self::default();
+        }
+    }
+}
+
 /// What is recorded, who holds what of it, and the numbers that are there.
 #[derive(Default)]
 pub struct Session {
@@ -118,8 +152,7 @@ pub struct Session {
     stores: SecondaryMap<Buffer, u32>,
     /// How many stores have been recorded since something was computed.
     pending_stores: u32,
-    /// How many statements have been recorded since it was looked how many wait.
-    since_look: usize,
+    waiting: Waiting,
     /// Buffers whose memory somebody outside looks at.
     exposed: SecondaryMap<Buffer, bool>,
     /// Buffers that stand for one of many.
@@ -167,25 +200,37 @@ impl Session {
         let before = self.recording.program.body.len();
         let out = f(&mut self.recording);
         let after = self.recording.program.body.len();
-        self.since_look += after.saturating_sub(before);
+        self.waiting.recorded += after.saturating_sub(before);
         out
     }
 
     /// Whether a tensor, the last one that was made, waits for so many statements that it is better computed now: a loop
     /// of Python's that asks for nothing would make a program as long as it runs.
     pub fn waits_long(&mut self, slot: Slot) -> bool {
-        if self.since_look < LOOK_AFTER || self.n_ones > 0 {
+        if self.waiting.recorded < self.waiting.next || self.n_ones > 0 {
             return false;
         }
         let buffer = self.buffer(slot);
         self.makers.update(&self.recording.program);
         let is_there = |b: Buffer| self.values[b].is_some();
         let n = order(&self.recording.program, &self.makers, &is_there, &[buffer]).len();
-        let is_chain = n > LOOK_AFTER / 2 && self.since_look < 2 * LOOK_AFTER;
-        if n >= MAX_CHAIN || !is_chain {
-            self.since_look = 0;
+        let waiting = &mut self.waiting;
+        if n >= MAX_CHAIN {
+            // Should it not be done, the next time comes later by as much again.
+            *waiting = Waiting {
+                next: waiting.patience,
+                patience: 2 * waiting.patience,
+                ..Waiting::default()
+            };
+            return true;
         }
-        n >= MAX_CHAIN
+        // It waits for one more with each statement at most.
+        waiting.looks += 1;
+        waiting.next = waiting.recorded + MAX_CHAIN - n;
+        if waiting.looks == MAX_LOOKS {
+            (waiting.looks, waiting.next) = (0, waiting.recorded + MAX_CHAIN);
+        }
+        false
     }
 
     /// A tensor with these numbers.
@@ -315,7 +360,7 @@ impl Session {
             n_made: self.n_made,
             n_planned: self.n_planned,
             stamp: self.stamp,
-            since_look: self.since_look,
+            waiting: std::mem::take(&mut self.waiting),
             n_ones: self.n_ones,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],
@@ -394,6 +439,7 @@ fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
 /// A program to run, what it takes, and whose its results are.
 struct Job {
     program: Program,
+    n_statements: usize,
     structure: Structure,
     inputs: Vec<Operand>,
     results: Vec<Slot>,
@@ -415,10 +461,6 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
         return Err(LazyError::Mapped);
     }
     session.pending_stores = 0;
-    if 2 * first.program.body.len() >= session.since_look {
-        // Most of what has come: so the same loop is looked at at the same turns each time.
-        session.since_look = 0;
-    }
     let kept = session.kept(&first, &roots);
     let sliced = match kept.is_empty() {
         true => first,
@@ -434,6 +476,7 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
     Ok(Some(Job {
         inputs: inputs.collect(),
         structure: Structure::of(&sliced.program),
+        n_statements: sliced.program.body.len(),
         program: sliced.program,
         // Held while the program runs, whatever others give back meanwhile.
         results: roots.iter().map(|&b| session.hold(b)).collect(),
@@ -514,6 +557,7 @@ pub fn realise(
     let results = results.map_err(|error| LazyError::Run(Box::new(ended(error))));
     let mut session = lock(session);
     if let Ok(results) = &results {
+        session.waiting.done(job.n_statements);
         for (&slot, operand) in job.results.iter().zip(results) {
             let buffer = session.buffer(slot);
             // Another thread may have been faster, and somebody look at what it has made.

@@ -111,7 +111,7 @@ def test_what_is_made_of_inputs_memory_and_counters_stays_in_its_program():
     for tensor in kept.values():
         with pytest.raises(ti.AerogelRuntimeError, match="let the program return it"):
             tensor.numpy()
-        with pytest.raises(ValueError, match="what Python keeps of a program once that is traced"):
+        with pytest.raises(ValueError, match="what Python keeps of its inputs, as in a list"):
             t.ones((), dtype=ti.f64) + tensor
 
 
@@ -125,3 +125,52 @@ def test_a_program_returns_what_is_from_outside():
 
     both = f(X)
     assert both[0].tolist() == [2, 4] and both[1].item() == 6
+
+
+def test_what_a_cache_makes_and_a_block_sets():
+    def make(value):
+        return t.asarray(np.array(value))
+
+    three, pair = functools.lru_cache(lambda: make([3.0])), functools.lru_cache(lambda: make([1.0, 2.0]))
+
+    @p.program
+    def f():
+        x = p.input([-1], ti.f64)
+        c, d = three(), pair()
+        a, b, e = t.sum(c), make(0.0), make([4.0, 5.0])
+        with p.loop(2):
+            a.val = a + x
+            b.val = b + t.sum(d) * x
+        return a, b, e, t.sum(d)
+
+    a, b, e, d = f(X)
+    assert a.tolist() == (3 + 2 * X).tolist() and b.tolist() == (6 * X).tolist()
+    assert e.tolist() == [4, 5] and d.item() == 3
+
+
+def test_a_cache_that_a_later_trace_fills_in_a_block():
+    first = functools.lru_cache(lambda: t.arange(3, dtype=ti.f64) + 1)
+    second = functools.lru_cache(lambda: t.arange(3, dtype=ti.f64) * 10)
+
+    @p.program
+    def f():
+        x = p.input([-1], ti.f64)
+        s, a = t.sum(x), p.const(0.0, ti.f64)
+        chosen = second if a.ndim else first
+        with p.if_cond(s > 1000):
+            p.assert_value("q", chosen()[0] == 0)
+        with p.loop(2):
+            a.val = a + x
+        return chosen()[1] + a
+
+    assert f(X).tolist() == (10 + 2 * X).tolist()
+
+
+def test_a_table_of_many_parts_is_cached():
+    table = functools.lru_cache(lambda: t.stack([t.asarray(float(k)) for k in range(40)]))
+
+    @p.program
+    def f():
+        return p.input([-1], ti.f32) + table()[39]
+
+    assert f([1.0]).tolist() == [40] and table().tolist() == list(range(40)) and f([2.0]).tolist() == [41]

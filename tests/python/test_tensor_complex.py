@@ -407,3 +407,29 @@ def test_powers_of_zero(dtype):
     # Where there is no power, one part at least is NaN.
     assert (np.isnan(out) == np.isnan(expected)).all() and (out[:5] == expected[:5]).all()
     assert (T.asarray(zeros) ** 0.5).tolist() == [0] * 7 and (0 ** T.asarray(exponents[1:5])).tolist() == [0] * 4
+
+
+def test_methods_that_are_functions_of_tensors():
+    a = np.array([[1j, 2.0], [3, 4 - 1j]])
+    z = ti.tensor.asarray(a)
+    for made, expected in [
+        (z.prod(), a.prod()),
+        (z.prod(axis=0), a.prod(axis=0)),
+        (z.trace(), a.trace()),
+        (z.diagonal(), a.diagonal()),
+        (z.repeat(2), a.repeat(2)),
+        (z.take([1], axis=0), a.take([1], axis=0)),
+        (z.norm(), np.linalg.norm(a)),
+        (z.dot(z), a @ a),
+    ]:
+        np.testing.assert_allclose(made.numpy(), expected)
+
+
+@pytest.mark.parametrize("equal_nan", [False, True])
+def test_close_numbers(equal_nan):
+    a = np.array([1j, 2.0, 3, np.nan, np.inf])
+    b = np.array([1j + 1e-7, 2.1, 3, np.nan, np.inf])
+    made = ti.tensor.isclose(ti.tensor.asarray(a), ti.tensor.asarray(b), equal_nan=equal_nan)
+    assert made.tolist() == np.isclose(a, b, equal_nan=equal_nan).tolist()
+    assert ti.tensor.isclose(ti.tensor.asarray(a), 2.0).tolist() == np.isclose(a, 2.0).tolist()
+    assert ti.tensor.allclose(ti.tensor.asarray(a[:3]), a[:3])

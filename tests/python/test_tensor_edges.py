@@ -325,6 +325,40 @@ def test_lists_of_large_whole_numbers_keep_them():
         T.asarray([2**70, 1])
 
 
+def test_lists_that_no_type_of_integers_holds_are_no_floats_by_themselves():
+    with pytest.raises(OverflowError, match=f"no type of integers has both -1 and {2**63 + 4096}"):
+        T.asarray([2**63 + 4096, -1])
+    assert T.asarray([2**63, -1], ti.f64).tolist() == [2.0**63, -1]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "i64"])
+def test_shifts_by_more_than_there_are_bits_and_by_less_than_none(dtype):
+    kind = getattr(np, {"i": "int", "u": "uint"}[dtype[0]] + dtype[1:])
+    x = np.array([1, 2, 3, -3], np.int8).astype(kind)
+    bits = np.iinfo(kind).bits
+    for counts in ([bits, bits + 8, 1, 0], [-1, -8, -120, -2]):
+        n = np.array(counts, np.int8).astype(kind)
+        assert (T.asarray(x) << T.asarray(n)).tolist() == (x << n).tolist()
+        assert (T.asarray(x) >> T.asarray(n)).tolist() == (x >> n).tolist()
+
+
+def test_divisions_by_zero_are_named_with_their_lines():
+    ti.init(arch=ti.cpu, debug=True, log_level="error")
+    a, b = T.asarray([3, 4]), T.asarray([1, 0])
+    with pytest.raises(
+        ti.AerogelZeroDivisionError, match=r"integer division by zero: 4 // 0\n  --> .*test_tensor_edges.py:\d+"
+    ):
+        (a // b).numpy()
+
+    @p.program
+    def divides():
+        x = p.input([-1], ti.i32)
+        return (x + 1) // x
+
+    with pytest.raises(ti.AerogelZeroDivisionError, match=r"1 // 0\n(.*\n)*.*return \(x \+ 1\) // x"):
+        divides([1, 0])
+
+
 def test_a_program_takes_no_complex_numbers_for_real_ones():
     @p.program
     def twice():

@@ -147,6 +147,15 @@ def test_sums_of_few_digits_are_made_with_more():
     assert np.array_equal(ti.tensor.einsum("ij->i", a).numpy(), np.full(16, 3000, np.float16))
 
 
+def test_long_sums_lose_no_digits():
+    rng = np.random.default_rng(5)
+    for n, m, k in [(16, 16, 100_000), (9, 40, 4096), (12, 8, 9001)]:
+        a, b = (rng.random(s).astype(np.float32) for s in [(k, n), (k, m)])
+        made = (T.asarray(a).T @ T.asarray(b)).numpy()
+        exact = a.T.astype(float) @ b.astype(float)
+        assert abs(made / exact - 1).max() < 2e-6
+
+
 def test_windows_are_no_products_with_large_copies():
     x, w = (ti.tensor.ones(s).realize() for s in [(4, 3, 224, 224), (8, 3, 7, 7)])
     y = ti.tensor.accum("b,c,i+k,j+l; o,c,k,l => b,o,i,j", x, w, padding="same")

@@ -267,6 +267,32 @@ def test_an_index_below_zero_means_what_the_tensor_says(mode):
     assert T.arange(4)[T.asarray([-1, -4])].tolist() == [3, 0]
 
 
+def test_a_loop_that_asks_for_nothing_takes_the_memory_of_one_round():
+    def relaxed(x, n):
+        most = 0
+        for _ in range(n):
+            x = 2.5 * x * (1 - x)
+            most = max(most, _native.tensor_counts()[0])
+        return x, most
+
+    start = np.linspace(0.1, 0.9, 5)
+    gc.collect()
+    short, long = (relaxed(T.asarray(start), n) for n in (3000, 9000))
+    assert long[1] < 2 * short[1] < 60_000
+    expected = start
+    for _ in range(100):
+        expected = 2.5 * expected * (1 - expected)
+    assert np.allclose(relaxed(T.asarray(start), 100)[0].numpy(), expected)
+
+
+def test_what_cannot_be_computed_on_the_way_is_said_to_who_asks():
+    x = T.gather(T.arange(4), T.asarray([9]))
+    for k in range(700):
+        x = x * 3 + k
+    with pytest.raises(IndexError, match="index 9 is outside axis 0 with 4"):
+        x.numpy()
+
+
 def test_long_chains_of_steps_are_one_program_each_time():
     def steps(n):
         x = T.asarray(np.arange(8, dtype="float32"))

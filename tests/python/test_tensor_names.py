@@ -225,12 +225,34 @@ def test_copies_pickles_and_formats():
         f"{t:.2f}"
 
 
+def traced(f):
+    """Calls a function with the words of programs and an input, in a program."""
+    from aerogel.tensor import programs as p
+
+    p.program(lambda: f(p, p.input([-1], ti.f32)))([1.0])
+
+
 WORDS = {
     "extents": (lambda: ti.tensor.zeros(2.0), TypeError, "`shape` takes whole numbers"),
     "axes": (lambda: ti.tensor.sum([1], axis=1.0), TypeError, "takes whole numbers"),
     "reshape": (lambda: ti.tensor.arange(2).reshape(2.0), TypeError, "`reshape` takes whole numbers"),
     "large": (lambda: ti.tensor.zeros(2**64), ValueError, "elements at most"),
     "huge": (lambda: ti.tensor.zeros((2**20,) * 3), MemoryError, "no machine"),
+    "times": (lambda: ti.tensor.tile([1], 1.5), TypeError, r"`repetitions` takes whole numbers, not \[1.5\]"),
+    "how": (
+        lambda: ti.tensor.accum("i =>", [1], how="mean"),
+        ValueError,
+        '"mean"; there are add, mul, min, max, and, or',
+    ),
+    "loop": (
+        lambda: traced(lambda p, x: p.loop()),
+        TypeError,
+        r"`loop` takes how often .* `loop\(10\)`.*`break_loop\(\)`",
+    ),
+    "points": (lambda: traced(lambda p, x: p.kernel(x).__enter__()), ValueError, "a tensor's own are `x.shape`"),
+    "flat": (lambda: t.argmax(t.zeros((50000, 50000))), ValueError, "`argmax`: the shape is .* indices go up to"),
+    "gradients": (lambda: t.value_and_grad, AttributeError, "tensors have no gradients; fields have, under"),
+    "chance": (lambda: t.random.shuffle, AttributeError, r"write `x\[random.permutation\(n\)\]`"),
     "repeat": (lambda: ti.tensor.repeat([1], 2.5), TypeError, "whole numbers"),
     "word": (lambda: ti.tensor.full(2, "a"), TypeError, "takes a number"),
     "words": (lambda: ti.tensor.asarray([1, "a"]), TypeError, "no tensor has|numbers"),

@@ -384,6 +384,24 @@ def test_sums_over_more_axes_say_what_is_outside_too():
     assert unknown(eight, np.ones(0, np.float32)).tolist() == [0] * 8
 
 
+@pytest.mark.parametrize("has_block", [False, True])
+def test_a_value_that_is_set_outside_of_blocks_keeps_its_shape(has_block):
+    @p.program
+    def sets():
+        x = p.input([-1], ti.i32)
+        v, rows, n = x.copy(), T.zeros((2, x.shape[0]), dtype=ti.i32), p.const(0)
+        if has_block:
+            with p.if_cond(x.sum() > 100):
+                v.val, rows.val, n.val = 0, 1, x
+        v.val, rows.val = 7, x
+        v[0] = 3
+        n.val = x
+        return v, rows, n
+
+    v, rows, n = sets([1, 2, 3])
+    assert v.tolist() == [3, 7, 7] and rows.tolist() == [[1, 2, 3]] * 2 and n.tolist() == [1, 2, 3]
+
+
 def test_truth_values_are_added_by_or():
     @p.program
     def met():

@@ -57,6 +57,8 @@ VIEWS = {
     "stretched": lambda m, x: m.broadcast_to(x[:, :1], (5, 2, 3, 4)),
     "joined": lambda m, x: m.concat([x, x[:, :2], x], axis=1),
     "many_joined": lambda m, x: m.concat([x] * 7, axis=-1),
+    "fifty_joined": lambda m, x: m.concat([x if k % 3 else x[:2] for k in range(50)], axis=0),
+    "fifty_stacked": lambda m, x: m.stack([m.flip(x, axis=k % 2) for k in range(50)], axis=1),
     "joined_flat": lambda m, x: m.concat([x, x], axis=None),
     "stacked": lambda m, x: m.stack([x, x + x], axis=1),
     "lower": lambda m, x: m.tril(x, k=-1),

@@ -440,3 +440,24 @@ def test_vectors_are_set_at_cells():
 
     u, total = doubled()
     assert total == 42 and u[3].tolist() == [4, 8] and u[9].tolist() == [13, 17] and not u[4].numpy().any()
+
+
+@pytest.mark.parametrize("in_block", [False, True])
+def test_what_is_set_at_cells_stays_at_them(in_block):
+    x, v = ti.field(ti.f32), ti.Vector.field(3, ti.f32)
+    for field in (x, v):
+        ti.root.pointer(ti.i, 4).dense(ti.i, 4).place(field)
+    x[1], v[5] = 2, [1, 2, 3]
+
+    @p.program
+    def sums():
+        (i,), (j,) = p.indices(x), p.indices(v)
+        a, b, c = x[i], v[j], x[i]
+        if in_block:
+            with p.loop(1):
+                a.val, b.val, c.val = 5.0, 5.0, c * 2
+        else:
+            a.val, b.val, c.val = 5.0, 5.0, c * 2
+        return ti.tensor.sum(a), ti.tensor.sum(b), ti.tensor.sum(c)
+
+    assert [s.item() for s in sums()] == [20, 60, 4]

@@ -1,9 +1,10 @@
 //! Tensors of a program that outlive its trace: what is made of known numbers alone means the same anywhere.
 
+use aerogel_base::Scalar;
 use aerogel_base::hash::{LookupMap, LookupSet};
 
 use super::{Session, Slot};
-use crate::expr::ExprDef;
+use crate::expr::{Expr, ExprDef};
 use crate::program::{Buffer, Program, Stmt, Var};
 use crate::record::Recording;
 use crate::slice::{Copier, Makers, collect, order, targets};
@@ -26,9 +27,9 @@ impl Session {
         let mut program = from.program.clone();
         let mut body = Vec::new();
         for outer in around {
-            host_statements(outer, &mut body);
+            host_statements(&program, outer, &mut body);
         }
-        host_statements(&std::mem::take(&mut program.body), &mut body);
+        host_statements(&program, &program.body, &mut body);
         program.body = body;
         let free = made_of(&program, from, known);
         let is_free = |b: &Buffer| free.get(b) == Some(&true);
@@ -57,18 +58,30 @@ impl Session {
     }
 }
 
-/// The statements of the host's loops and branches, without these.
-fn host_statements(body: &[Stmt], out: &mut Vec<Stmt>) {
+/// The statements of the host's loops and branches, without these, but for loops of one turn of one statement: these put parts
+/// to their places.
+fn host_statements(program: &Program, body: &[Stmt], out: &mut Vec<Stmt>) {
     for stmt in body {
         match stmt {
+            Stmt::Loop { lo, hi, body, .. }
+                if matches!(body[..], [Stmt::For(_)]) && turns(program, *lo, *hi) == Some(1) =>
+            {
+                out.push(stmt.clone());
+            }
             Stmt::Loop { .. } | Stmt::If(..) => {
                 for inside in stmt.inside() {
-                    host_statements(inside, out);
+                    host_statements(program, inside, out);
                 }
             }
             other => out.push(other.clone()),
         }
     }
+}
+
+/// How many turns a loop has, if that is known.
+fn turns(program: &Program, lo: Expr, hi: Expr) -> Option<i128> {
+    let [lo, hi] = [lo, hi].map(|e| program.exprs.as_const(e).map(Scalar::as_i128));
+    Some(hi? - lo?)
 }
 
 /// Whether each buffer that is known or made is made of `known` alone, whenever its statements run.
@@ -95,12 +108,17 @@ fn made_of(
 /// Whether a statement of the host reads nothing but these buffers.
 fn is_made_of(program: &Program, stmt: &Stmt, free: &LookupMap<Buffer, bool>) -> bool {
     let is_free = |b: &Buffer| free.get(b) == Some(&true);
-    let (domain, cells) = match stmt {
-        Stmt::For(all) => (&all.domain[..], all.cells),
+    let all = match stmt {
+        Stmt::For(all) => all,
+        Stmt::Loop { body, .. } => match &body[..] {
+            [Stmt::For(all)] => all,
+            _ => return false,
+        },
         Stmt::Call(call) => return call.inputs.iter().all(is_free),
         _ => return false,
     };
-    let mut holds = cells.is_none() && domain.iter().all(|&d| program.const_dim(d).is_some());
+    let mut domain = all.domain.iter();
+    let mut holds = all.cells.is_none() && domain.all(|&d| program.const_dim(d).is_some());
     let (mut roots, mut own) = (Vec::new(), LookupSet::default());
     collect(stmt, &mut roots);
     variables(stmt, &mut own);

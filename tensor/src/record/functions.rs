@@ -484,7 +484,8 @@ impl Recording {
             let counts = self.program.exprs.compare(CompareOp::Ge, count, zero);
             fits = self.binary_op(BinaryOp::And, counts, fits);
         }
-        if op == BinaryOp::Shr {
+        // What is left of a number below zero is its sign.
+        if op == BinaryOp::Shr && ty.is_signed() {
             let count = self.choose(fits, count, most);
             return self.binary_op(op, a, count);
         }

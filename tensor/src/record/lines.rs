@@ -136,16 +136,25 @@ impl Lines {
         found
     }
 
-    /// Where whole numbers are divided.
-    pub fn of_divisions(&self, program: &Program) -> Vec<Place> {
+    /// Where whole numbers are divided by what may be zero, by one of some operations.
+    pub fn of_divisions(&self, program: &Program, by_one_of: [BinaryOp; 2]) -> Vec<Place> {
         let mut found = Vec::new();
+        let mut constants: LookupMap<Buffer, bool> = LookupMap::default();
+        each_store(&program.body, &mut |store| {
+            let value = program.exprs.as_const(store.value);
+            let is_new = !constants.contains_key(&store.target);
+            constants.insert(store.target, is_new && value.is_some_and(|v| !v.is_zero()));
+        });
+        let is_known = |by: Expr| match &program.exprs[by] {
+            ExprDef::Load { buffer, .. } => constants.get(buffer) == Some(&true),
+            _ => program.exprs.as_const(by).is_some_and(|by| !by.is_zero()),
+        };
         each_store(&program.body, &mut |store| {
             let mut divides = false;
             program.exprs.visit([store.value], &mut |e| {
-                use BinaryOp::{Div, FloorDiv, Mod, Rem};
-                if let ExprDef::Binary(Div | FloorDiv | Mod | Rem, a, by) = program.exprs[e] {
-                    let is_known = program.exprs.as_const(by).is_some_and(|by| !by.is_zero());
-                    divides |= program.exprs.ty(a).is_int() && !is_known;
+                if let ExprDef::Binary(op, a, by) = program.exprs[e] {
+                    let is_whole = program.exprs.ty(a).is_int();
+                    divides |= by_one_of.contains(&op) && is_whole && !is_known(by);
                 }
             });
             let place = self.of_buffer(store.target).filter(|_| divides);

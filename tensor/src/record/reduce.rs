@@ -338,6 +338,7 @@ impl Recording {
         let Some(axis) = axis else {
             let rank = self.rank(x);
             let n = self.product(&self.shape(x));
+            self.expect_counted(&format!("`{name}`"), &[n])?;
             let flat = self.reshape(x, &[n])?;
             let place = self.arg_reduce(name, flat, Some(0), false)?;
             return if keepdims {

@@ -559,6 +559,20 @@ def binary(name: str, a: Any, b: Any) -> Any:
     return BINARY[name](a, b)
 
 
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: ComplexTensor, *args: Any, **kwargs: Any) -> Any:
+        from aerogel import tensor
+
+        return getattr(tensor, name)(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"``ti.tensor.{name}`` of it."
+    return method
+
+
+for _name in ("diagonal", "dot", "norm", "prod", "repeat", "take", "trace"):
+    setattr(ComplexTensor, _name, _method(_name))
+
+
 def real(x: Any, /) -> Tensor:
     """The real parts."""
     from aerogel.tensor._tensor import asarray

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import u1
+from aerogel.tensor import _complex
 from aerogel.tensor._tensor import Tensor, asarray, binary, operands, unary
 
 
@@ -128,7 +129,10 @@ def fma(x: Any, y: Any, z: Any, /) -> Tensor:
 
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether elements differ by no more than ``atol`` and the part ``rtol`` of the second."""
-    a, b = operands(x1, x2, to_float=True)
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        a, b = asarray(x1), asarray(x2)
+    else:
+        a, b = operands(x1, x2, to_float=True)
     close = (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))
     return close | (isnan(a) & isnan(b)) if equal_nan else close
 

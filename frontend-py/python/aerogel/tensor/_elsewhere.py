@@ -49,11 +49,11 @@ _GRADIENTS = "tensors have no gradients; fields have, under `ti.ad.Tape`"
 
 #: Methods there, and what does the same here.
 METHODS = {
-    "H": "x.mT.conj()", "add_": "x = x + y", "amax": "x.max()", "amin": "x.min()", "bool": "x.astype(ti.u1)",
-    "chunk": "ti.tensor.split(x, n)", "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x", "cpu": "x",
-    "detach": "x", "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
+    "add_": "x = x + y", "amax": "x.max()", "amin": "x.min()", "at": "x[i] = y", "bool": "x.astype(ti.u1)",
+    "chunk": "ti.tensor.split(x, n)", "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x",
+    "cpu": "x", "detach": "x", "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
     "expand": "ti.tensor.broadcast_to(x, shape)", "fill_": "x.fill(value)", "flat": "x.reshape(-1)",
-    "float": "x.astype(ti.f32)", "ge": "x >= y", "gt": "x > y", "half": "x.astype(ti.f16)",
+    "float": "x.astype(ti.f32)", "ge": "x >= y", "gt": "x > y", "H": "x.mT.conj()", "half": "x.astype(ti.f16)",
     "index_select": "ti.tensor.take(x, i, axis=0)", "int": "x.astype(ti.i32)", "le": "x <= y",
     "long": "x.astype(ti.i64)", "lt": "x < y", "masked_fill": "ti.tensor.where(mask, value, x)", "mm": "x @ y",
     "mul": "x * y", "mul_": "x = x * y", "ne": "x != y", "neg": "-x", "nelement": "x.size", "numel": "x.size",

@@ -36,9 +36,9 @@ class Places:
         self._made: list[weakref.ref[Tensor]] = []
 
     def add(self, tensor: Tensor) -> Any:
-        """What is the same of a tensor in each trace: the place that makes it, and how many that has made before.
+        """What is the same of a tensor in each trace that finds the same in caches of Python's.
 
-        Not how many were made before anywhere: what a cache of Python's keeps, one trace makes and the next does not.
+        It is the place that makes it, and how many that has made before.
         """
         self._made.append(weakref.ref(tensor))
         frame = _of_user(sys._getframe(1))
@@ -47,5 +47,6 @@ class Places:
         return (*place, n)
 
     def kept(self) -> list[Tensor]:
-        """The tensors that Python still has."""
-        return [tensor for tensor in (ref() for ref in self._made) if tensor is not None]
+        """The tensors that Python still has, once."""
+        made, self._made = self._made, []
+        return [tensor for tensor in (ref() for ref in made) if tensor is not None]

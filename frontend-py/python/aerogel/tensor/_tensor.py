@@ -388,7 +388,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
     if isinstance(obj, Tensor):
         if dtype is None or dtype_of(dtype) is obj.dtype:
-            return inside(obj)._as_it_is() if copy else inside(obj)
+            return inside(obj)._as_it_is() if copy else _own(obj)
         return inside(obj).astype(dtype)
     if isinstance(obj, _complex.ComplexTensor):
         if dtype is None and copy:
@@ -418,7 +418,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         return out if dtype is None else out.astype(dtype)
     if copy is False:
         raise ValueError("only a ti.ndarray becomes a tensor without being copied")
-    return inside(_of_numpy(obj, dtype))
+    return _own(_of_numpy(obj, dtype))
 
 
 def expect_constant(source: Any) -> None:
@@ -433,6 +433,12 @@ def inside(x: Tensor) -> Tensor:
     """The tensor; while a program is traced, one from outside as a constant of that."""
     program = tracing.program
     return x if program is None or not isinstance(x, Tensor) or not x._native.is_outside else program.constant(x)
+
+
+def _own(x: Tensor) -> Tensor:
+    """The same, as a tensor that the program may set."""
+    own = inside(x)
+    return x if own is x else Tensor(own._native, own._outside)
 
 
 def _of_numpy(obj: Any, dtype: Any) -> Tensor:
@@ -467,7 +473,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
         return _complex.of_numpy(array, kind)  # type: ignore[return-value]
     if is_plain and array.size and (array.dtype.kind == "O" or array.dtype.kind == "f" and abs(array).max() >= 2.0**63):
-        array = _whole(obj, array, dtype is None or not dtype_of(dtype).is_float)
+        array = _whole(obj, array, dtype is None or not (dtype_of(dtype).is_float or dtype_of(dtype) is u1))
     if dtype is None and is_plain:
         dtype = _type_of_list(array)
     if array.dtype.kind == "O":
@@ -490,8 +496,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise TypeError(f"no tensor has elements of NumPy's type {array.dtype}")
     # Where elements lie is looked up by rows; NumPy makes an array of one axis of a single number here.
-    shape = array.shape
-    return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(shape)))
+    return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(array.shape)))
 
 
 def _whole(obj: Any, array: Any, is_exact: bool) -> Any:
@@ -544,10 +549,9 @@ def _type_of_list(array: Any) -> Any:
     if array.dtype.kind == "f":
         return _types.default_float()
     if array.dtype.kind == "i" and array.size:
-        default = numpy_dtype(_types.default_int())
         import numpy as np
 
-        info = np.iinfo(default)
+        info = np.iinfo(numpy_dtype(_types.default_int()))
         return None if array.min() < info.min or array.max() > info.max else _types.default_int()
     return _types.default_float() if array.size == 0 and array.dtype.kind == "f" else None
 

@@ -54,9 +54,9 @@ class Trace:
         self.cells: list[tuple[Any, Any]] = []
         self.learned: dict[Any, Any] = {}
         #: How often cells had become active when what is learned to be memory was made.
-        self._set_at: dict[int, Any] = {}
+        self._set_at: dict[Any, Any] = {}
         self.inputs: list[Any] = []
-        #: What each input of the recording is given: a tensor that the function took from outside, or nothing yet.
+        #: What each input of the recording is given: a tensor from outside, or nothing yet.
         self.given: list[Any] = []
         self._constants: dict[int, Any] = {}
         self.input_shapes: dict[Any, tuple[int, int]] = {}
@@ -92,21 +92,20 @@ class Trace:
             self._to_memory(tensor, [self._known(extent) for extent in extents], field)
         self.native.note()
 
-    def let_go(self) -> bool:
+    def let_go(self) -> set[Any]:
         """Makes tensors of no program of what Python keeps once it is traced, if it is made of known numbers alone.
 
-        So a cache of tensors that the program fills is of use to the next trace, and outside. Whether one of them was
-        made in a block.
+        So a cache of tensors that the program fills is of use to the next trace, and outside. The keys of what it was.
         """
-        in_block = False
+        keys: set[Any] = set()
         if kept := self._places.kept():
             sources = [own for own in self.given if own is not None]
             natives = self.native.let_go([t._native for t in kept], list(self._constants.values()), sources)
             for tensor, native in zip(kept, natives):
                 if native is not None:
-                    in_block = in_block or bool(tensor._made.scopes)
+                    keys.add(tensor._made.key)
                     tensor._native, tensor._made = native, None
-        return in_block
+        return keys
 
     def _to_memory(self, tensor: Tensor, shape: list[Any], field: Any = None) -> None:
         """Makes memory of a tensor: at the active cells of a field, if it is set there alone."""
@@ -124,7 +123,10 @@ class Trace:
             self.given.append(own)
             name = f"constant {len(self._constants)}"
             self._constants[id(own)] = self.native.input(name, own.dtype, list(own.shape))
-        return Tensor(self._constants[id(own)], tensor._outside)
+        # Not one that the function makes: it has no key, and nothing sets it.
+        out = Tensor.__new__(Tensor)
+        out._native, out._outside, out._made = self._constants[id(own)], tensor._outside, None
+        return out
 
     def _known(self, extent: Any) -> Any:
         return extent if isinstance(extent, int) else extent.of(self.native)
@@ -221,15 +223,18 @@ class Trace:
             field = None
             if self._is_elsewhere(made):
                 field = self._learn(target, shape, None if mask is None else self._field_of(mask), self._field_of(new))
-            elif mask is None:
+            elif mask is None and (field := self._only_field_of(target._native, new)) is None:
                 # Another value at the same place of the program; one that fits a larger tensor stands everywhere in it.
-                both = zip(reversed(new.shape), reversed(shape))
-                fits = len(new.shape) <= len(shape) and all(n == m or n == 1 for n, m in both)
-                target._native = new.broadcast_to(list(shape), True) if fits and new.shape != shape else new
+                smaller = new.shape != shape and _unknown.stretches(new.shape, shape)
+                target._native = new.broadcast_to(list(shape), True) if smaller else new
                 return
             self._to_memory(target, list(shape), field)
         self.native.set(target._native, new, mask)
         self.native.note()
+
+    def _only_field_of(self, native: Any, new: Any) -> Any:
+        """The field at whose active cells a value is, if a new one is at none."""
+        return self._field_of(native) if self._field_of(new) is None else None
 
     def _is_elsewhere(self, made: Made) -> bool:
         """Whether a block is open that was not when a tensor was made: it may run not at all, or several times."""

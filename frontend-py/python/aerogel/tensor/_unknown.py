@@ -17,6 +17,12 @@ def differ(n: Any, m: Any) -> bool:
     return isinstance(n, int) and isinstance(m, int) and n != m
 
 
+def stretches(shape: Any, whole: Any) -> bool:
+    """Whether a tensor of a shape is known to be stretched to another one."""
+    both = zip(reversed(shape), reversed(whole))
+    return len(shape) <= len(whole) and all(n == m or n == 1 for n, m in both)
+
+
 def outside_of_programs(what: str, why: str) -> None:
     """Refuses, while a program is traced, what has to know numbers.
 

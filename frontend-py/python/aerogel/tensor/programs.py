@@ -63,7 +63,7 @@ class Program:
     def _traced(self) -> Any:
         _outside_of_others()
         facts: dict[Any, Any] = {}
-        has_kept = False
+        kept: set[Any] = set()
         for _ in range(_MOST_TRACES):
             trace = Trace(facts, self._divides_integers)
             tracing.trace, tracing.program = trace.native, trace
@@ -82,6 +82,9 @@ class Program:
                 parts = [(r.real, r.imag) if isinstance(r, ComplexTensor) else (r,) for r in given]
                 planes = [inside(p) for part in parts for p in part]
                 natives = [trace.native.read(trace.native.dense(p._native)) for p in planes]
+                none = results is None
+                # Python keeps them no longer than this.
+                results = given = parts = planes = r = None
             except Exception:
                 # What it means may depend on what it has taught.
                 new = trace.lessons()
@@ -92,9 +95,11 @@ class Program:
             finally:
                 _native.set_recorder(outer)
                 tracing.trace = tracing.program = None
-                # What a cache of Python's was given in a block is there without it in the next trace.
-                is_new = trace.let_go() and not has_kept
-                has_kept = has_kept or is_new
+                new_kept = trace.let_go() - kept
+                kept |= new_kept
+                if new_kept:
+                    # What a cache of Python's was given, maybe in a block, the next trace finds there.
+                    facts.clear()
             for what in trace.not_begun.values():
                 raise RuntimeError(what)
             if trace.is_broken:
@@ -103,8 +108,10 @@ class Program:
                     "the block does is not known then. Catch it inside"
                 )
             new = trace.lessons()
-            if not new and not is_new:
-                return trace, trace.native.finish(natives), many, results is None
+            if new_kept:
+                continue
+            if not new:
+                return trace, trace.native.finish(natives), many, none
             facts.update(new)
         raise ValueError(
             "a value that is set in a block has more axes, or other extents, each time that the program is traced, as "
@@ -442,7 +449,7 @@ def assert_value(name: str, condition: Any) -> None:
         if fails.any():
             first = tuple(int(k) for k in np.argwhere(fails)[0])
             more = np.count_nonzero(fails) - 1
-            others = f", as at {more} other point{'s' * (more > 1)}" if more else ""
+            others = f", as at {more} other point{'s' if more > 1 else ''}" if more else ""
             at = f" at {first}{others}" if fails.ndim else ""
             raise AerogelAssertionError(f"{name}: the condition is false{at} ({place})")
 

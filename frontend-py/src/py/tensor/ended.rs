@@ -1,5 +1,6 @@
 //! Why a program ended early, in the words of whoever wrote it: with the lines where things were written.
 
+use aerogel_ir::BinaryOp;
 use aerogel_runtime::buffer::MemoryError;
 use aerogel_tensor::interp::Failure;
 use aerogel_tensor::record::{Access, Lines, Place};
@@ -123,7 +124,11 @@ impl Traced {
 
     /// A division by zero, with the lines in which whole numbers are divided.
     fn divided(&self, py: Python<'_>, mut text: String) -> PyErr {
-        let places = self.lines.of_divisions(&self.program);
+        let by = match text.contains(" % ") {
+            true => [BinaryOp::Mod, BinaryOp::Rem],
+            false => [BinaryOp::FloorDiv, BinaryOp::Div],
+        };
+        let places = self.lines.of_divisions(&self.program, by);
         if let Some((&first, others)) = places.split_first() {
             places::show(py, &mut text, first);
             name_others(py, &mut text, others.iter().copied());

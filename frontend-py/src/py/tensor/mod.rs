@@ -249,7 +249,7 @@ impl NativeTensor {
         if !others.iter().all(at_home) {
             return Err(PyValueError::new_err(
                 "a tensor of a program and one of another, or of none, do not mix: return it from the one and make it an \
-                 `input` of the other; what Python keeps of a program once that is traced, as in a list, has no numbers",
+                 `input` of the other; what Python keeps of its inputs, as in a list, has no numbers once it is traced",
             ));
         }
         let places = |of: &dyn Fn(Buffer) -> Place, this, others: &[Buffer]| -> Vec<Place> {
@@ -360,9 +360,12 @@ impl NativeTensor {
             f(r, x, o)
         })?;
         let out = buffers.into_iter().map(|b| self.made(b, &mut session));
-        let out = out.collect();
+        let out: Vec<Self> = out.collect();
         drop(session);
         self.noted();
+        if let Some(first) = out.first() {
+            first.run_if_long()?;
+        }
         Ok(out)
     }
 }
