@@ -174,3 +174,23 @@ def test_a_table_of_many_parts_is_cached():
         return p.input([-1], ti.f32) + table()[39]
 
     assert f([1.0]).tolist() == [40] and table().tolist() == list(range(40)) and f([2.0]).tolist() == [41]
+
+
+def test_a_cache_that_is_filled_where_an_error_is_raised():
+    hann = functools.lru_cache(lambda: t.arange(3, dtype=ti.f64) * 2)
+
+    def fails(row):
+        hann()
+        raise ZeroDivisionError
+
+    @p.program
+    def f():
+        x, own = p.input([-1], ti.f64), t.arange(3, dtype=ti.f64)
+        try:
+            ti.vmap(fails)(x)
+        except ZeroDivisionError:
+            pass
+        own.val = own + 1
+        return hann() + x[0] + own - own
+
+    assert f(X).tolist() == [0, 2, 4] and hann().tolist() == [0, 2, 4]

@@ -46,7 +46,9 @@ class Places:
         n = self._n_made[place] = self._n_made.get(place, 0) + 1
         return (*place, n)
 
-    def kept(self) -> list[Tensor]:
-        """The tensors that Python still has, once."""
-        made, self._made = self._made, []
-        return [tensor for tensor in (ref() for ref in made) if tensor is not None]
+    def kept(self, scope: Any = None) -> list[Tensor]:
+        """The tensors of the trace that Python still has: those that were made in a block, or all."""
+        self._made = [ref for ref in self._made if ref() is not None]
+        tensors = (ref() for ref in self._made)
+        theirs = (t for t in tensors if t is not None and t._made is not None)
+        return [t for t in theirs if scope is None or scope in t._made.scopes]

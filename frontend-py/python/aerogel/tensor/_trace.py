@@ -73,6 +73,7 @@ class Trace:
         #: Blocks that the function names and has not begun yet, as errors say it.
         self.not_begun: dict[Any, str] = {}
         self._places = Places()
+        self._let_go: set[Any] = set()
         self._n_loops = 0
 
     # Tensors as they are made.
@@ -92,20 +93,19 @@ class Trace:
             self._to_memory(tensor, [self._known(extent) for extent in extents], field)
         self.native.note()
 
-    def let_go(self) -> set[Any]:
-        """Makes tensors of no program of what Python keeps once it is traced, if it is made of known numbers alone.
+    def let_go(self, scope: Scope | None = None) -> set[Any]:
+        """Makes tensors of no program of what Python keeps of a trace, or of a block, if it is of known numbers alone.
 
         So a cache of tensors that the program fills is of use to the next trace, and outside. The keys of what it was.
         """
-        keys: set[Any] = set()
-        if kept := self._places.kept():
+        if kept := self._places.kept(scope):
             sources = [own for own in self.given if own is not None]
             natives = self.native.let_go([t._native for t in kept], list(self._constants.values()), sources)
             for tensor, native in zip(kept, natives):
                 if native is not None:
-                    keys.add(tensor._made.key)
+                    self._let_go.add(tensor._made.key)
                     tensor._native, tensor._made = native, None
-        return keys
+        return self._let_go
 
     def _to_memory(self, tensor: Tensor, shape: list[Any], field: Any = None) -> None:
         """Makes memory of a tensor: at the active cells of a field, if it is set there alone."""
@@ -202,8 +202,8 @@ class Trace:
         return self.native, self.native.begin_vmap()
 
     def drop_vmap(self, n_before: int) -> None:
-        """Drops what a function has said that raised an error."""
-        self.scopes.pop()
+        """Drops what a function has said that raised an error, but for what Python keeps of it."""
+        self.let_go(self.scopes.pop())
         self.native.drop_block(n_before)
 
     def set(self, target: Tensor, value: Any) -> None:
