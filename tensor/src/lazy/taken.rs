@@ -1,11 +1,12 @@
 //! Tensors of a program that outlive its trace: what is made of known numbers alone means the same anywhere.
 
 use aerogel_base::Scalar;
-use aerogel_base::hash::{LookupMap, LookupSet};
+use aerogel_base::hash::LookupMap;
 
 use super::{Session, Slot};
 use crate::expr::{Expr, ExprDef};
-use crate::program::{Buffer, Program, Stmt, Var};
+use crate::passes::Touched;
+use crate::program::{Buffer, Dim, Program, Stmt};
 use crate::record::Recording;
 use crate::slice::{Copier, Makers, collect, order, targets};
 
@@ -105,42 +106,30 @@ fn made_of(
     free
 }
 
-/// Whether a statement of the host reads nothing but these buffers.
+/// Whether a statement of the host reads nothing but these buffers, and what it sets itself: the counters of the host's loops
+/// are set outside.
 fn is_made_of(program: &Program, stmt: &Stmt, free: &LookupMap<Buffer, bool>) -> bool {
-    let is_free = |b: &Buffer| free.get(b) == Some(&true);
     let all = match stmt {
-        Stmt::For(all) => all,
+        Stmt::For(all) => Some(all),
         Stmt::Loop { body, .. } => match &body[..] {
-            [Stmt::For(all)] => all,
+            [Stmt::For(all)] => Some(all),
             _ => return false,
         },
-        Stmt::Call(call) => return call.inputs.iter().all(is_free),
+        Stmt::Call(_) => None,
         _ => return false,
     };
-    let mut domain = all.domain.iter();
-    let mut holds = all.cells.is_none() && domain.all(|&d| program.const_dim(d).is_some());
-    let (mut roots, mut own) = (Vec::new(), LookupSet::default());
+    let touched = Touched::by(program, std::slice::from_ref(stmt));
+    let is_known = |dim: Dim| program.const_dim(dim).is_some();
+    let mut holds = all
+        .is_none_or(|all| all.cells.is_none() && all.domain.iter().all(|&dim| is_known(dim)))
+        && touched.reads.iter().all(|b| free.get(b) == Some(&true))
+        && touched.gets.is_subset(&touched.sets);
+    let mut roots = Vec::new();
     collect(stmt, &mut roots);
-    variables(stmt, &mut own);
-    program.exprs.visit(roots, &mut |e| match program.exprs[e] {
-        ExprDef::Load { buffer, .. } => holds &= is_free(&buffer),
-        ExprDef::Extent(dim) => holds &= program.const_dim(dim).is_some(),
-        // The counters of the host's loops are set outside.
-        ExprDef::Var(var, _) => holds &= own.contains(&var),
-        _ => {}
+    program.exprs.visit(roots, &mut |e| {
+        if let ExprDef::Extent(dim) = program.exprs[e] {
+            holds &= is_known(dim);
+        }
     });
     holds
-}
-
-/// The variables that are set inside a statement.
-fn variables(stmt: &Stmt, out: &mut LookupSet<Var>) {
-    match stmt {
-        Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
-            out.insert(*var);
-        }
-        _ => {}
-    }
-    for inside in stmt.inside() {
-        inside.iter().for_each(|s| variables(s, out));
-    }
 }

@@ -22,7 +22,7 @@ const PARTS: u64 = 64;
 const LONG_PART: u64 = 4096;
 const MOST_PARTS: u64 = 1 << 14;
 /// So many values are added up before their sum is added to another one.
-const CHAIN: u64 = 512;
+pub(super) const CHAIN: u64 = 512;
 /// With at least so many elements, each is a point of its own, and there is enough to do at once.
 const ENOUGH: u64 = 64;
 /// With fewer values for each element, one loop is done sooner.

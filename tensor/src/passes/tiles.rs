@@ -18,6 +18,7 @@ use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
 use super::products::{Epilogue, Factors, at, element_stores, product, unravelled};
+use super::reductions::CHAIN;
 use crate::expr::{Expr, Outside};
 use crate::program::{Buffer, Dim, DimDef, For, Program, Stmt, Store, Var};
 
@@ -30,9 +31,8 @@ const COLUMNS: u64 = 16;
 const BLOCK: u64 = 8;
 const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 
-/// Of an inner axis as long as this so many products are added up at a time.
+/// An inner axis as long as this is added up in chains.
 const LONG: u64 = 4096;
-const CHAIN: u64 = 512;
 
 /// The statements that make a product, and what a `for` makes of it, whose axes are those of the target in the order given.
 pub(super) fn run(

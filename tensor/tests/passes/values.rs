@@ -228,7 +228,6 @@ fn sums_that_share_a_loop_compute_what_they_read_once() {
         tmp b1 "t": f32[b0:0, 9]
         tmp b2 "least": f32[b0:0]
         tmp b3 "has": u1[b0:0]
-        tmp b4 "other": f32[b0:0]
         for [b0:0, 9] { b1[i0, i1] = sin(b0[i0, i1]) }
         for [b0:0, 9] { b2[i0] min init = b1[i0, i1] }
         for [b0:0, 9] { b3[i0] or init = ne(b1[i0, i1], b1[i0, i1]) }
