@@ -31,8 +31,8 @@ pub use lex::{Lexer, ParseError};
 pub use module::{Env, FieldData, Module};
 pub use op::{CellOp, NodeOp, Op};
 pub use op_kinds::{
-    Around, AtomicOp, BinaryOp, CompareOp, Derivative, LoopAttrs, NodeRef, TaskKind, ThreadOp,
-    UnaryOp,
+    Around, AtomicOp, BinaryOp, CompareOp, Derivative, FastMath, LoopAttrs, NodeRef, TaskKind,
+    ThreadOp, UnaryOp,
 };
 pub use parse::parse_module;
 pub use print::{print_function, print_module};

@@ -9,7 +9,7 @@ use aerogel_snode::{NodeId, NodeKind, QuantType, Tree};
 use indexmap::IndexSet;
 
 use crate::func::Function;
-use crate::op_kinds::{Derivative, NodeRef};
+use crate::op_kinds::{Derivative, FastMath, NodeRef};
 use crate::types::{FieldId, FuncId, StructId, TreeId, Type};
 
 /// A field: a scalar or tensor for each cell of an index space.
@@ -62,9 +62,8 @@ pub struct Env {
     pub spans: SpanTable,
     /// Source texts.
     pub sources: Sources,
-    /// Reassociation, contraction and approximate functions are allowed. Never that NaN or
-    /// infinity do not occur.
-    pub fast_math: bool,
+    /// How far float arithmetic may differ from what is written; loops may have a level of their own.
+    pub fast_math: FastMath,
     /// What comparisons and conversions to integers depend on is computed as it is written, fast or not.
     pub exact_decisions: bool,
     /// Array arguments that a kernel writes share no memory with any other; the launcher checks it.

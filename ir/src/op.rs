@@ -8,7 +8,8 @@ use aerogel_base::{AssertKind, Scalar};
 
 use crate::lex::{Lexer, ParseError};
 use crate::op_kinds::{
-    Around, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, ThreadOp, UnaryOp,
+    Around, AtomicOp, BinaryOp, CompareOp, FastMath, LoopAttrs, NodeRef, TaskKind, ThreadOp,
+    UnaryOp,
 };
 use crate::parse::FuncParser;
 use crate::print::FuncPrinter;
@@ -635,6 +636,9 @@ impl OpField for LoopAttrs {
         if let Some(n) = self.block {
             p.text(&format!(" block={n}"));
         }
+        if let Some(level) = self.fast_math {
+            p.text(&format!(" fast_math={level}"));
+        }
     }
     fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
         let mut attrs = LoopAttrs::default();
@@ -660,6 +664,12 @@ impl OpField for LoopAttrs {
             } else if lexer.accept("block") {
                 lexer.expect("=")?;
                 attrs.block = Some(lexer.number()?);
+            } else if lexer.accept("fast_math") {
+                lexer.expect("=")?;
+                let word = lexer.word()?;
+                let level = FastMath::from_name(&word);
+                attrs.fast_math =
+                    Some(level.ok_or_else(|| lexer.error(format!("unexpected `{word}`")))?);
             } else {
                 return Ok(attrs);
             }

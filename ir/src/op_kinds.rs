@@ -281,6 +281,25 @@ kinds! {
     }
 }
 
+kinds! {
+    /// How far float arithmetic may differ from the program as it is written, with every operation rounded. No level
+    /// assumes that NaN and infinity do not occur.
+    FastMath {
+        /// Not at all: accumulations keep their order as well.
+        Off = "off",
+        /// Accumulations may be regrouped, and products fused into them (`analysis::accumulations`).
+        Accumulations = "accumulations",
+        /// Reassociation, contraction, reciprocals and approximate functions everywhere.
+        Full = "full",
+    }
+}
+
+impl Default for FastMath {
+    fn default() -> Self {
+        Self::Off
+    }
+}
+
 /// Attributes of a parallel loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LoopAttrs {
@@ -299,6 +318,8 @@ pub struct LoopAttrs {
     pub around: Option<Around>,
     /// What it writes around its blocks is looked up once for each, too.
     pub writes_around: bool,
+    /// The loop's own level of fast maths, in place of the module's.
+    pub fast_math: Option<FastMath>,
 }
 
 kinds! {

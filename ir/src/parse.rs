@@ -10,7 +10,7 @@ use crate::func::{Function, ParamData, ParamType};
 use crate::lex::{Lexer, ParseError};
 use crate::module::{Env, FieldData, Module};
 use crate::op::{Op, OpField};
-use crate::op_kinds::{Derivative, NodeRef};
+use crate::op_kinds::{Derivative, FastMath, NodeRef};
 use crate::scoped_map::ScopedMap;
 use crate::types::{Arg, FieldId, FuncId, Region, StructId, TreeId, Type, Value};
 
@@ -24,7 +24,9 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
     let mut links = Vec::new();
     while !lexer.at_end() {
         if lexer.accept("fast_math") {
-            module.env.fast_math = true;
+            module.env.fast_math = FastMath::Full;
+        } else if lexer.accept("fast_accumulations") {
+            module.env.fast_math = FastMath::Accumulations;
         } else if lexer.accept("exact_decisions") {
             module.env.exact_decisions = true;
         } else if lexer.accept("arrays_apart") {

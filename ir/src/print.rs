@@ -7,14 +7,16 @@ use aerogel_base::entity::SecondaryMap;
 
 use crate::func::{Function, ParamType};
 use crate::module::{Env, Module};
-use crate::op_kinds::Derivative;
+use crate::op_kinds::{Derivative, FastMath};
 use crate::types::{FieldId, FuncId, Region, Type, Value};
 
 /// The text of a whole module.
 pub fn print_module(module: &Module) -> String {
     let mut out = String::new();
-    if module.env.fast_math {
-        out.push_str("fast_math\n");
+    match module.env.fast_math {
+        FastMath::Off => {}
+        FastMath::Accumulations => out.push_str("fast_accumulations\n"),
+        FastMath::Full => out.push_str("fast_math\n"),
     }
     if module.env.exact_decisions {
         out.push_str("exact_decisions\n");

@@ -4,7 +4,9 @@ use std::sync::Mutex;
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_interp::{InterpKernel, Val};
-use aerogel_ir::{Function, Module, ParamType, Stage, eval, parse_module, print_module, verify};
+use aerogel_ir::{
+    FastMath, Function, Module, ParamType, Stage, eval, parse_module, print_module, verify,
+};
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::launch::{Args, Launch};
@@ -18,21 +20,21 @@ use crate::{Options, PassCx, Thresholds, find};
 /// parsing; both are interpreted on a few inputs and must agree.
 macro_rules! check_pass {
     ($pass:expr, $text:expr, @$snapshot:literal) => {
-        ::insta::assert_snapshot!($crate::testing::after(&[$pass], $text, false), @$snapshot)
+        ::insta::assert_snapshot!($crate::testing::after(&[$pass], $text, ::aerogel_ir::FastMath::Off), @$snapshot)
     };
 }
 
-/// The same under fast maths.
+/// The same under full fast maths.
 macro_rules! check_pass_fast {
     ($pass:expr, $text:expr, @$snapshot:literal) => {
-        ::insta::assert_snapshot!($crate::testing::after(&[$pass], $text, true), @$snapshot)
+        ::insta::assert_snapshot!($crate::testing::after(&[$pass], $text, ::aerogel_ir::FastMath::Full), @$snapshot)
     };
 }
 
 /// The same for several passes.
 macro_rules! check_passes {
     ($passes:expr, $text:expr, @$snapshot:literal) => {
-        ::insta::assert_snapshot!($crate::testing::after($passes, $text, false), @$snapshot)
+        ::insta::assert_snapshot!($crate::testing::after($passes, $text, ::aerogel_ir::FastMath::Off), @$snapshot)
     };
 }
 
@@ -41,7 +43,7 @@ macro_rules! check_passes {
 macro_rules! check_sweep {
     ($passes:expr, $text:expr, @$snapshot:literal) => {
         ::insta::assert_snapshot!(
-            $crate::testing::without_lists(&$crate::testing::after($passes, $text, false)),
+            $crate::testing::without_lists(&$crate::testing::after($passes, $text, ::aerogel_ir::FastMath::Off)),
             @$snapshot
         )
     };
@@ -72,7 +74,7 @@ pub(crate) fn without_lists(text: &str) -> String {
     kept
 }
 
-pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
+pub(crate) fn after(passes: &[&str], text: &str, fast_math: FastMath) -> String {
     let (before, module) = transformed(passes, text, fast_math, Options::default());
     for seed in 0..8 {
         let (before, after) = (behaviour(&before, seed), behaviour(&module, seed));
@@ -98,11 +100,16 @@ pub(crate) fn after_on_gpu(passes: &[&str], text: &str) -> String {
         thresholds: Thresholds::of_threads(),
         ..Options::default()
     };
-    text_of(&transformed(passes, text, false, options).1)
+    text_of(&transformed(passes, text, FastMath::Off, options).1)
 }
 
 /// A module, and what passes make of it.
-fn transformed(passes: &[&str], text: &str, fast_math: bool, options: Options) -> (Module, Module) {
+fn transformed(
+    passes: &[&str],
+    text: &str,
+    fast_math: FastMath,
+    options: Options,
+) -> (Module, Module) {
     let mut module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
     module.env.fast_math = fast_math;
     let id = module.funcs.keys().next().expect("a function");
@@ -181,13 +188,17 @@ struct Behaviour {
 
 impl Behaviour {
     /// How another one differs from it; under fast maths floats may be rounded otherwise.
-    fn difference(&self, other: &Self, fast_math: bool) -> Option<String> {
+    fn difference(&self, other: &Self, fast_math: FastMath) -> Option<String> {
         let close = |a: Scalar, b: Scalar| {
             let (a, b) = (a.as_f64(), b.as_f64());
             a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-5 * a.abs().max(b.abs())
         };
         let same = |a: Option<Scalar>, b: Option<Scalar>| match (a, b) {
-            (Some(a), Some(b)) if fast_math && a.ty().is_float() && a.ty() == b.ty() => close(a, b),
+            (Some(a), Some(b))
+                if fast_math != FastMath::Off && a.ty().is_float() && a.ty() == b.ty() =>
+            {
+                close(a, b)
+            }
             _ => a.map(|a| (a.ty(), a.slot())) == b.map(|b| (b.ty(), b.slot())),
         };
         if (self.failed, &self.printed) != (other.failed, &other.printed) {

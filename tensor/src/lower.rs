@@ -9,8 +9,8 @@ mod places;
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
-    Arg, BinaryOp, Builder, FieldData, Function, LoopAttrs, Module, NodeRef, Op, ParamData,
-    ParamType, TreeId, Type, Value,
+    Arg, BinaryOp, Builder, FastMath, FieldData, Function, LoopAttrs, Module, NodeRef, Op,
+    ParamData, ParamType, TreeId, Type, Value,
 };
 use indexmap::{IndexMap, IndexSet};
 
@@ -149,7 +149,7 @@ impl Names {
 }
 
 /// The kernel that a `for` is. Stores with `init` are not for it: the passes have taken them apart.
-pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kernel {
+pub fn lower(program: &Program, all: &For, name: &str, fast_math: FastMath) -> Kernel {
     let mut names = Names::default();
     names.block(&all.body);
     names.exprs(program, &all.body);

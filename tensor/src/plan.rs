@@ -7,7 +7,7 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{AssertKind, Scalar};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
-use aerogel_ir::{TreeId, print_module};
+use aerogel_ir::{FastMath, TreeId, print_module};
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use aerogel_runtime::{SiteKind, TreeMemory, interrupt};
@@ -188,8 +188,8 @@ impl Codes {
 pub struct Settings<'c> {
     /// Makes the kernels.
     pub compiler: &'c Compiler,
-    /// Whether sums may be made in another order, and functions be approximate, as in kernels.
-    pub fast_math: bool,
+    /// How far float arithmetic may differ from what is written, as in kernels.
+    pub fast_math: FastMath,
     /// What passes choose.
     pub options: passes::Options,
     /// Kernels that are there already.

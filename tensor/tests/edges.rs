@@ -28,7 +28,7 @@ fn plan_with(text: &str, codes: &Codes) -> Plan {
     });
     let settings = Settings {
         compiler: &compiler,
-        fast_math: false,
+        fast_math: aerogel_ir::FastMath::Off,
         options: Options::default(),
         codes,
         stamp: 0,

@@ -551,7 +551,7 @@ fn check(seed: u64, compiler: &Compiler) {
     });
     let settings = Settings {
         compiler,
-        fast_math: false,
+        fast_math: aerogel_ir::FastMath::Off,
         options,
         codes: &Codes::default(),
         stamp: seed,

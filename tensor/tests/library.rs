@@ -30,7 +30,7 @@ fn check(text: &str, inputs: &[Array]) {
     let compiler = Compiler::new(Config::default());
     let settings = Settings {
         compiler: &compiler,
-        fast_math: false,
+        fast_math: aerogel_ir::FastMath::Off,
         options: Options::default(),
         codes: &Codes::default(),
         stamp: 0,

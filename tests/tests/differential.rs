@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aerogel_compiler::{Arch, CompileError, Compiler, Config, Cpu, Level};
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Effect, Module, Op, Stage, parse_module, print_module, verify};
+use aerogel_ir::{Effect, FastMath, Module, Op, Stage, parse_module, print_module, verify};
 use aerogel_passes::{Options, Thresholds};
 use aerogel_tests::generate;
 use aerogel_tests::reduce::reduce;
@@ -128,7 +128,7 @@ fn levels_agree() {
             return;
         }
         let mut module = generate::module(seed);
-        module.env.fast_math = true;
+        module.env.fast_math = FastMath::Full;
         for (name, compiler) in here.iter().chain(&elsewhere) {
             let assembly = compiler
                 .assembly(module.clone())

@@ -1,7 +1,7 @@
 //! Access patterns that become vector code, through the whole pipeline, for a processor with vectors of 32 bytes
 //! whatever this one has.
 
-use aerogel_ir::{Module, parse_module};
+use aerogel_ir::{FastMath, Module, parse_module};
 use aerogel_llvm::target::{Cpu, Level};
 use aerogel_llvm::{OptLevel, compile};
 use aerogel_passes::Options;
@@ -9,7 +9,7 @@ use aerogel_passes::Options;
 /// How many additions of eight floats the code of a kernel has.
 fn vector_sums(text: &str) -> usize {
     let mut module: Module = parse_module(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    module.env.fast_math = true;
+    module.env.fast_math = FastMath::Full;
     module.env.arrays_apart = true;
     aerogel_passes::run(&mut module, Options::default(), &mut ()).unwrap_or_else(|e| panic!("{e}"));
     let target = Cpu::X86_64(Level::V3).target();

@@ -8,30 +8,30 @@ use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{AssertKind, FuncId, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::FunctionValue;
+use inkwell::values::{FastMathFlags, FunctionValue};
 
 use crate::builder::{Builder, Val, basic, undef};
-use crate::context::{FuncCx, Leave, ModuleCx, Origin};
+use crate::context::{FuncCx, Leave, ModuleCx, Origin, Scope};
 use crate::device_code;
-use crate::math::FAST;
 
 /// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
 const ALWAYS_INLINED: usize = 200;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    /// The function of `runtime/device/` for this operation, if there is one (where approximations
-    /// are allowed, its `fast_` variant), and the type that it takes.
+    /// The function of `runtime/device/` for this operation, if there is one (where `flags` allow
+    /// approximations, its `fast_` variant), and the type that it takes.
     pub(crate) fn device_function(
         &self,
         name: &str,
         ty: ScalarType,
+        flags: FastMathFlags,
     ) -> Option<(FuncId, ScalarType)> {
         if self.origin == Origin::Device || !ty.is_float() {
             return None;
         }
         let wide = ty.accumulator();
         let device = device_code::module();
-        let fast = (self.flags == FAST)
+        let fast = (flags.contains(FastMathFlags::ApproxFunc))
             .then(|| device.find(&format!("fast_{name}_{wide}")))
             .flatten();
         let id = fast.or_else(|| device.find(&format!("{name}_{wide}")))?;
@@ -45,7 +45,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         ty: ScalarType,
         args: &[Val<'ctx>],
     ) -> Option<Val<'ctx>> {
-        let (id, wide) = self.device_function(name, ty)?;
+        let (id, wide) = self.device_function(name, ty, self.flags)?;
         let args: Vec<Val<'ctx>> = args
             .iter()
             .map(|&arg| self.arith(ty).cast(arg, wide))
@@ -173,7 +173,14 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
             matches!(op, Op::Assert { kind: found, .. } if *found == kind)
         };
         let polls = func.insts.values().any(|inst| recursive(&inst.op));
-        let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
+        let scope = Scope {
+            origin,
+            id,
+            region: func.body,
+            leave: Leave::Function,
+            fast_math: None,
+        };
+        let mut body = FuncCx::new(self, llvm, scope);
         body.ranges = Ranges::within(body.func, body.func.body);
         body.declare_buffers(func.body);
         let args: Vec<Val<'ctx>> = llvm.get_params();

@@ -8,8 +8,10 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::{Ranges, decisive};
-use aerogel_ir::{Arg, Env, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
+use aerogel_ir::analysis::{Accumulations, Ranges, accumulations, decisive};
+use aerogel_ir::{
+    Arg, Env, FastMath, FuncId, Function, Inst, Module, ParamType, Region, TreeId, Value,
+};
 use aerogel_runtime::abi::offset;
 use inkwell::AddressSpace;
 use inkwell::basic_block::BasicBlock;
@@ -76,6 +78,18 @@ pub(crate) enum Leave {
     Function,
 }
 
+/// What an LLVM function is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    pub(crate) origin: Origin,
+    pub(crate) id: FuncId,
+    /// The region of that function that is lowered.
+    pub(crate) region: Region,
+    pub(crate) leave: Leave,
+    /// A level of fast maths in place of the module's.
+    pub(crate) fast_math: Option<FastMath>,
+}
+
 /// One LLVM function in the making.
 pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) cx: &'c mut ModuleCx<'a, 'ctx>,
@@ -89,6 +103,7 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) flags: FastMathFlags,
     /// What is computed as it is written, fast or not.
     pub(crate) exact: SecondaryMap<Inst, bool>,
+    pub(crate) accumulations: Accumulations,
     pub(crate) entry: BasicBlock<'ctx>,
     pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
     /// What is known beforehand, in the inside of a row.
@@ -139,16 +154,22 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     /// A context that stands after the entry block of an LLVM function without blocks.
     pub(crate) fn new(
         cx: &'c mut ModuleCx<'a, 'ctx>,
-        origin: Origin,
-        id: FuncId,
         llvm: FunctionValue<'ctx>,
-        leave: Leave,
+        scope: Scope,
     ) -> Self {
+        let Scope {
+            origin,
+            id,
+            region,
+            leave,
+            ..
+        } = scope;
         let module = match origin {
             Origin::User => cx.user,
             Origin::Device => device_code::module(),
         };
         let func = &module.funcs[id];
+        let fast_math = scope.fast_math.unwrap_or(module.env.fast_math);
         let b = Builder::new(cx.ctx, cx.llvm, cx.target);
         b.attribute(llvm, "nounwind");
         if let Some(width) = cx.target.vector_width {
@@ -170,15 +191,18 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             func,
             llvm,
             leave,
-            flags: if module.env.fast_math {
-                FAST
-            } else {
-                FastMathFlags::empty()
+            flags: match fast_math {
+                FastMath::Full => FAST,
+                FastMath::Accumulations | FastMath::Off => FastMathFlags::empty(),
             },
-            exact: if module.env.fast_math && module.env.exact_decisions {
-                decisive(func)
-            } else {
-                SecondaryMap::new()
+            exact: match fast_math {
+                FastMath::Off => SecondaryMap::new(),
+                _ if module.env.exact_decisions => decisive(func, region),
+                _ => SecondaryMap::new(),
+            },
+            accumulations: match fast_math {
+                FastMath::Accumulations => accumulations(func, region),
+                FastMath::Full | FastMath::Off => Accumulations::default(),
             },
             entry,
             values: SecondaryMap::new(),

@@ -49,9 +49,9 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                     return;
                 }
                 let flags = self.flags_of(inst, self.flags);
-                let fast = std::mem::replace(&mut self.flags, flags);
+                let allowed = std::mem::replace(&mut self.flags, flags);
                 let made = self.elementwise(inst);
-                self.flags = fast;
+                self.flags = allowed;
                 Some(made)
             }
             Op::Local {} => Some(self.local(result.expect("a local has a result"))),
@@ -83,7 +83,13 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 self.store(*place, *value);
                 None
             }
-            Op::Atomic { op, place, value } => Some(self.atomic(*op, *place, *value)),
+            Op::Atomic { op, place, value } => {
+                let flags = self.flags_of(inst, self.flags);
+                let allowed = std::mem::replace(&mut self.flags, flags);
+                let made = self.atomic(*op, *place, *value);
+                self.flags = allowed;
+                Some(made)
+            }
             Op::AtomicAdds { places, values } => {
                 self.atomic_adds(places, values);
                 None
@@ -172,12 +178,19 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         }
     }
 
-    /// What an instruction may do of what is allowed.
+    /// What LLVM may do with an instruction, where `allowed` holds for all.
     pub(crate) fn flags_of(&self, inst: Inst, allowed: FastMathFlags) -> FastMathFlags {
-        match self.exact[inst] {
-            true => FastMathFlags::empty(),
-            false => allowed,
+        if self.exact[inst] {
+            return FastMathFlags::empty();
         }
+        let mut flags = allowed;
+        if self.accumulations.regroup[inst] {
+            flags |= SUM;
+        }
+        if self.accumulations.fuse[inst] {
+            flags |= FastMathFlags::AllowContract;
+        }
+        flags
     }
 
     /// Whether a value was read from storage that gathers what the iterations of a task add to it,

@@ -23,7 +23,7 @@ use inkwell::values::FunctionValue;
 
 use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::context::{FuncCx, Leave, ModuleCx, Origin};
+use crate::context::{FuncCx, Leave, ModuleCx, Origin, Scope};
 use crate::control::Loop;
 use crate::interior::Interior;
 use crate::lanes;
@@ -100,7 +100,14 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     let serial = *kind == TaskKind::Serial || attrs.serial;
     let yielded = kernel.yielded(*bounds).unwrap_or_default();
     let llvm = declare(cx, &symbol, 2);
-    let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
+    let scope = Scope {
+        origin: Origin::User,
+        id,
+        region: *body,
+        leave: Leave::Task,
+        fast_math: attrs.fast_math,
+    };
+    let mut f = FuncCx::new(cx, llvm, scope);
     f.ranges = Ranges::within(kernel, *body);
     f.ranges.note(kernel, &kernel[task]);
     if f.cx.target.grid {
@@ -327,8 +334,14 @@ fn lower_bounds<'a, 'ctx>(
 ) -> String {
     let symbol = cx.target.symbol(&kernel.name, &format!("bounds{number}"));
     let llvm = declare(cx, &symbol, 0);
-    let id = cx.kernel;
-    let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
+    let scope = Scope {
+        origin: Origin::User,
+        id: cx.kernel,
+        region: bounds,
+        leave: Leave::Task,
+        fast_math: None,
+    };
+    let mut f = FuncCx::new(cx, llvm, scope);
     if f.cx.target.grid {
         f.changed = Some(Changed::of(kernel, &f.module.env, bounds));
     }

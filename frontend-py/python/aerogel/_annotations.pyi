@@ -3,7 +3,7 @@
 ``ti.f32`` is a value with a type of its own, but a parameter annotated with it takes a number.
 """
 
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from aerogel.data.matrix import Matrix
 
@@ -89,7 +89,7 @@ class Settings(TypedDict, total=False):
     experimental_real_function: Any
     external_optimization_level: int
     extra_flags: str
-    fast_math: bool
+    fast_math: bool | Literal["full"]
     flatten_if: bool
     force_scalarize_matrix: bool
     gdb_trigger: bool

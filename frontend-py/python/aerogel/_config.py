@@ -201,6 +201,9 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
     text = environment(key)
     if text is None:
         return default
+    if key == "fast_math":
+        truth = {"0": False, "false": False, "1": True, "true": True}
+        return _fast_math(truth.get(text.lower(), text.lower()))
     if key == "log_level" and text.lower() not in _log._LEVELS:
         raise ValueError(f"{key} from the environment is one of {', '.join(_log._LEVELS)}, not {text!r}")
     if key == "ad_memory":
@@ -223,6 +226,8 @@ def _typed(key: str, value: Any) -> Any:
     default = _USED[key]
     if key == "ad_memory":
         return None if value is None else n_bytes(value, key)
+    if key == "fast_math":
+        return _fast_math(value)
     if isinstance(default, bool):
         # Anything else has a truth value, but that of "false" is not the one meant.
         kind, fits = "True or False", not isinstance(value, str)
@@ -366,7 +371,9 @@ def init(
             compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
             ``device`` (which GPU: ``"cuda:1"`` is the second), ``device_memory_GB`` and ``device_memory_fraction``
             (how much of its memory may be used, all if none is given),
-            ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
+            ``debug`` (check indices, assertions and integer arithmetic), ``fast_math`` (``True``, the default: floats
+            are rounded as the program is written, only accumulations may be regrouped; ``False``: accumulations keep
+            their order, too; ``"full"``: the compiler may rewrite all float arithmetic), ``random_seed``,
             ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of floats among tensors:
             ``"tiles"``, kernels over tiles, or ``"library"``), ``ad_memory`` (the most that gradients keep until they
             are computed: bytes, or text such as ``"2GB"``; half of the machine's memory if it is not given),
@@ -447,7 +454,7 @@ def _apply() -> None:
         arch=_native_arch(),
         cpu=current["cpu"],
         debug=bool(current["debug"]),
-        fast_math=bool(current["fast_math"]),
+        fast_math=_FAST_MATH[current["fast_math"]],
         check_bounds=bool(current["debug"] if bounds is None else bounds),
         opt_level=int(current["opt_level"]),
         max_threads=int(current["cpu_max_num_threads"]),
@@ -487,6 +494,19 @@ def change(key: str, value: Any) -> None:
             # Else every later change would be refused for this one.
             current[key] = before
             raise
+
+
+#: The compiler's names of the levels of ``fast_math``.
+_FAST_MATH: dict[Any, str] = {False: "off", True: "accumulations", "full": "full"}
+
+
+def _fast_math(value: Any) -> Any:
+    """A level of ``fast_math`` that a call gives: a truth value, or the word "full"."""
+    if isinstance(value, str):
+        if value == "full":
+            return value
+        raise ValueError(f'fast_math is True, False or "full", not {value!r}')
+    return bool(value)
 
 
 def _expect_threads(n: Any) -> None:

@@ -191,7 +191,7 @@ def init(
     arch: str,
     cpu: str,
     debug: bool,
-    fast_math: bool,
+    fast_math: str,
     check_bounds: bool,
     opt_level: int,
     max_threads: int,

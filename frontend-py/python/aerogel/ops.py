@@ -10,7 +10,7 @@ import builtins
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from aerogel._dtypes import convert, dtype_of
 from aerogel.data.matrix import Matrix, Vector, _divide
@@ -301,8 +301,18 @@ def loop_config(
     parallelize: int | None = None,
     block_dim_adaptive: bool = True,
     bit_vectorize: bool = False,
+    fast_math: bool | Literal["full"] | None = None,
 ) -> None:
-    """Says how the next loop of a kernel is to run; ``serialize=True`` runs it in order on one thread."""
+    """Says how the next loop of a kernel is to run.
+
+    Args:
+        block_dim: The number of threads in a block on a GPU: a power of two up to 1024.
+        serialize: Whether the loop runs in order on one thread.
+        parallelize: The largest number of threads.
+        block_dim_adaptive: Accepted, without effect.
+        bit_vectorize: Accepted, without effect.
+        fast_math: The loop's own level of ``ti.init(fast_math=...)``: ``True``, ``False`` or ``"full"``.
+    """
     raise AerogelRuntimeError("ti.loop_config can be used inside kernels only")
 
 

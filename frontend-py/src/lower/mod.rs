@@ -15,8 +15,8 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
 use aerogel_ir::{
-    Arg, Builder, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType, Region, Type,
-    Value,
+    Arg, Builder, FastMath, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType, Region,
+    Type, Value,
 };
 use bumpalo::Bump;
 
@@ -94,7 +94,7 @@ pub struct FrontendConfig {
     pub short_circuit: bool,
     /// Whether `assert` is compiled.
     pub debug: bool,
-    pub fast_math: bool,
+    pub fast_math: FastMath,
     /// Whether it is for a GPU.
     pub gpu: bool,
     /// What is to be made of the module: fields and arrays then bring along those of their derivatives.
@@ -108,7 +108,7 @@ impl Default for FrontendConfig {
             default_fp: ScalarType::F32,
             short_circuit: true,
             debug: false,
-            fast_math: true,
+            fast_math: FastMath::Accumulations,
             gpu: false,
             derivative: None,
         }

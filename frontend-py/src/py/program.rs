@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
 use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, runnable};
+use aerogel_ir::FastMath;
 use aerogel_tensor::passes::{Options, Products};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,7 +22,7 @@ pub(crate) struct Settings {
     pub(crate) arch: Arch,
     pub(crate) cpu: Cpu,
     pub(crate) debug: bool,
-    pub(crate) fast_math: bool,
+    pub(crate) fast_math: FastMath,
     pub(crate) check_bounds: bool,
     pub(crate) opt_level: u8,
     pub(crate) max_threads: usize,
@@ -197,6 +198,11 @@ pub(crate) fn open_cuda(py: Python<'_>, number: u32) -> (Option<String>, Option<
     }
 }
 
+fn fast_math_named(name: &str) -> PyResult<FastMath> {
+    FastMath::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no level {name:?} of `fast_math`")))
+}
+
 fn products_named(name: &str) -> PyResult<Products> {
     match name {
         "tiles" => Ok(Products::Tiles),
@@ -219,7 +225,7 @@ pub(crate) fn init(
     arch: &str,
     cpu: &str,
     debug: bool,
-    fast_math: bool,
+    fast_math: &str,
     check_bounds: bool,
     opt_level: u8,
     max_threads: usize,
@@ -250,7 +256,7 @@ pub(crate) fn init(
         arch: arch_named(arch)?,
         cpu,
         debug,
-        fast_math,
+        fast_math: fast_math_named(fast_math)?,
         check_bounds,
         opt_level,
         max_threads,

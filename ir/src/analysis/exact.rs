@@ -1,4 +1,4 @@
-//! What decisions depend on.
+//! Which float operations decisions depend on.
 //!
 //! ```text
 //! v1 = mul v0, v0      decisive
@@ -11,13 +11,60 @@
 
 use aerogel_base::entity::SecondaryMap;
 
-use crate::{Function, Inst, Op, Value, walk};
+use crate::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value, walk};
 
-/// The instructions whose results comparisons and conversions to integers depend on, through branches, loops and local
-/// storage. What is read from other memory depends on nothing.
-pub fn decisive(func: &Function) -> SecondaryMap<Inst, bool> {
+/// The instructions of a region whose results comparisons and conversions to integers depend on, through branches, loops
+/// and local storage. What is read from other memory depends on nothing.
+pub fn decisive(func: &Function, region: Region) -> SecondaryMap<Inst, bool> {
+    behind(func, region, |func, inst, _| match func[inst] {
+        Op::Compare { .. } => true,
+        Op::Cast { .. } => !is_float(func, func.insts[inst].results[0]),
+        _ => false,
+    })
+}
+
+/// The instructions of a region on whose last digit more depends than the last digits of sums and products: a decision, a
+/// difference, a divisor, or a function that is not defined or not smooth everywhere. `accumulates` tells of the
+/// differences that are steps of an accumulation.
+pub(super) fn sensitive(
+    func: &Function,
+    region: Region,
+    accumulates: &SecondaryMap<Inst, bool>,
+) -> SecondaryMap<Inst, bool> {
+    behind(func, region, |func, inst, operand| match func[inst] {
+        Op::Binary { op, rhs, .. } => match op {
+            BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max => false,
+            BinaryOp::Sub => !accumulates[inst],
+            BinaryOp::Div => operand == rhs,
+            _ => true,
+        },
+        Op::Unary { op, .. } => !matches!(
+            op,
+            UnaryOp::Sin
+                | UnaryOp::Cos
+                | UnaryOp::Exp
+                | UnaryOp::Exp2
+                | UnaryOp::Sinh
+                | UnaryOp::Cosh
+                | UnaryOp::Tanh
+                | UnaryOp::Atan
+        ),
+        Op::Select { .. } | Op::Fma { .. } | Op::StopGradient { .. } => false,
+        Op::Cast { .. } => !is_float(func, func.insts[inst].results[0]),
+        _ => true,
+    })
+}
+
+/// The instructions of a region that the float operands depend on of which `is_root` is true.
+fn behind(
+    func: &Function,
+    region: Region,
+    is_root: impl Fn(&Function, Inst, Value) -> bool,
+) -> SecondaryMap<Inst, bool> {
     let mut sources = Sources::default();
-    walk(func, func.body, &mut |func, inst| sources.note(func, inst));
+    walk(func, region, &mut |func, inst| {
+        sources.note(func, inst, &is_root)
+    });
     let mut found = SecondaryMap::new();
     let mut seen: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut open = std::mem::take(&mut sources.roots);
@@ -31,6 +78,10 @@ pub fn decisive(func: &Function) -> SecondaryMap<Inst, bool> {
         open.extend_from_slice(&sources.of[value]);
     }
     found
+}
+
+fn is_float(func: &Function, value: Value) -> bool {
+    func.ty(value).elem().is_some_and(|ty| ty.is_float())
 }
 
 #[derive(Default)]
@@ -47,9 +98,13 @@ impl Sources {
         }
     }
 
-    fn note(&mut self, func: &Function, inst: Inst) {
+    fn note(
+        &mut self,
+        func: &Function,
+        inst: Inst,
+        is_root: &impl Fn(&Function, Inst, Value) -> bool,
+    ) {
         let results = &func.insts[inst].results;
-        let is_float = |v: Value| func.ty(v).elem().is_some_and(|ty| ty.is_float());
         match &func[inst] {
             Op::Store { place, value } | Op::Atomic { place, value, .. } => {
                 if let Some(local) = local(func, *place) {
@@ -82,24 +137,20 @@ impl Sources {
                 self.pass(params, results);
             }
             // What a function decides is not known here: its arguments count, and what it returns depends on nothing.
-            Op::Call { args, .. } | Op::Threads { args, .. } => {
-                self.roots.extend(args.iter().filter(|&&v| is_float(v)))
-            }
+            Op::Call { args, .. } | Op::Threads { args, .. } => self
+                .roots
+                .extend(args.iter().filter(|&&v| is_float(func, v))),
             // What a function returns its callers may decide by.
             Op::Yield { values }
                 if !func.is_kernel && func.regions[func.body].insts.last() == Some(&inst) =>
             {
-                self.roots.extend(values.iter().filter(|&&v| is_float(v)));
+                self.roots
+                    .extend(values.iter().filter(|&&v| is_float(func, v)));
             }
             op if op.row().is_elementwise => {
-                let decides = match op {
-                    Op::Compare { .. } => true,
-                    Op::Cast { .. } => !is_float(results[0]),
-                    _ => false,
-                };
                 op.operands(|v| {
                     self.of[results[0]].push(v);
-                    if decides && is_float(v) {
+                    if is_float(func, v) && is_root(func, inst, v) {
                         self.roots.push(v);
                     }
                 });
@@ -110,7 +161,7 @@ impl Sources {
 }
 
 /// The local that a place lies in.
-fn local(func: &Function, place: Value) -> Option<Value> {
+pub(super) fn local(func: &Function, place: Value) -> Option<Value> {
     match func.def_op(place) {
         Some(Op::Local {}) => Some(place),
         Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => local(func, base),
@@ -154,7 +205,7 @@ mod tests {
             }";
         let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
         let func = module.kernel().expect("there is one");
-        let found = decisive(func);
+        let found = decisive(func, func.body);
         let mut names = Vec::new();
         walk(func, func.body, &mut |func, inst| {
             if let crate::Op::Unary { op, .. } = func[inst] {

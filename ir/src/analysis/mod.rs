@@ -2,6 +2,7 @@
 //! both take the same for granted.
 
 pub mod access;
+mod accumulations;
 pub mod affine;
 pub mod boxes;
 pub mod cleared;
@@ -12,6 +13,7 @@ mod ranges;
 pub mod sums;
 pub mod trips;
 
+pub use accumulations::{Accumulations, accumulations};
 pub use exact::decisive;
 pub use float_bound::at_least;
 pub use ranges::Ranges;

@@ -449,7 +449,7 @@ fn exits() {
             }
             v9: f64 = load v4
             yield [v9]
-        }", false), @"
+        }", aerogel_ir::FastMath::Off), @"
         func @f(v0: i32, v1: f64) -> f64 {
             v2: i32 = const 0
             v3: i32 = const 1

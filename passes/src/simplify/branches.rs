@@ -332,7 +332,8 @@ mod tests {
             )
         };
         let n_exp = |text: &str| {
-            let after = crate::testing::after(&["branches", "dce"], text, false);
+            let after =
+                crate::testing::after(&["branches", "dce"], text, aerogel_ir::FastMath::Off);
             after.matches("= exp").count()
         };
         assert_eq!(n_exp(&text("y")), 1);

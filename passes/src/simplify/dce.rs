@@ -296,7 +296,13 @@ mod tests {
             )
         };
         let random = "v2: i32 = random print \"{}\", [v2]";
-        assert!(crate::testing::after(&["dce"], &text(random), false).contains("parallel"));
-        assert!(!crate::testing::after(&["dce"], &text(""), false).contains("parallel"));
+        assert!(
+            crate::testing::after(&["dce"], &text(random), aerogel_ir::FastMath::Off)
+                .contains("parallel")
+        );
+        assert!(
+            !crate::testing::after(&["dce"], &text(""), aerogel_ir::FastMath::Off)
+                .contains("parallel")
+        );
     }
 }

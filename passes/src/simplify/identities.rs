@@ -1,12 +1,13 @@
-//! Algebra that holds for the type, or that fast maths allows.
+//! Algebra that holds for the type, or that the level of fast maths allows.
 //!
 //! ```text
-//! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x
+//! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x     (x + 0.0 with full fast maths: x may be -0.0)
 //! select(c, c, x), select(c, x, c)   ==>   or c, x and and c, x
 //! pow(x, 2)       ==>   mul x, x
-//! pow(x, -1.5)    ==>   div 1, (mul x, sqrt x)    (with fast maths: a root of -0 or -inf is no power of it)
-//! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with fast maths)
-//! sqrt(x) < 3  ==>    x < 9           (with fast maths, x a sum of squares)
+//! pow(x, -3)      ==>   mul r, (mul r, r) with r = div 1, x    (where accumulations are fast, so that powers are)
+//! pow(x, 1.5)     ==>   mul z, sqrt z with z = add x, 0.0      (likewise; see `half_power` for zeros and infinities)
+//! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with full fast maths)
+//! sqrt(x) < 3  ==>    x < 9           (with full fast maths, x a sum of squares)
 //! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
 //! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where both count from 0, b to at most 8
 //! ```
@@ -15,64 +16,100 @@ use aerogel_base::Scalar;
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, at_least,
-    rewrite,
+    BinaryOp, Builder, CompareOp, FastMath, Function, Inst, Op, Rewrite, Rewriter, Type, UnaryOp,
+    Value, at_least, rewrite_with,
 };
 
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
-    let fast = cx.env.fast_math;
     let ranges = Ranges::within(func, func.body);
-    rewrite(func, |cursor, inst| match cursor.func[inst].clone() {
-        Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, fast, &ranges)
-            .map_or(Rewrite::Keep, |v| Rewrite::Replace(vec![v])),
-        Op::Unary {
-            op: UnaryOp::Neg,
-            x,
-        } => same_twice(cursor, inst, x, UnaryOp::Neg),
-        Op::Unary {
-            op: UnaryOp::Not,
-            x,
-        } => same_twice(cursor, inst, x, UnaryOp::Not),
-        Op::Compare { op, lhs, rhs } if fast && !cx.env.exact_decisions => {
-            let found = without_root(cursor.func, op, lhs, rhs)
-                .or_else(|| without_root(cursor.func, op.swapped(), rhs, lhs));
-            match found {
-                Some((op, lhs, square)) => {
-                    let rhs = cursor.constant(square);
-                    Rewrite::Replace(vec![cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL)])
-                }
-                None => Rewrite::Keep,
-            }
-        }
-        Op::Select {
-            on_true, on_false, ..
-        } if on_true == on_false => Rewrite::Replace(vec![on_true]),
-        // What `if` makes of `or` and `and`.
-        Op::Select {
-            cond,
-            on_true,
-            on_false,
-        } if cursor.func.ty(on_true) == Type::BOOL && (cond == on_true || cond == on_false) => {
-            let (op, rhs) = if cond == on_true {
-                (BinaryOp::Or, on_false)
-            } else {
-                (BinaryOp::And, on_true)
-            };
-            let lhs = cond;
-            Rewrite::Replace(vec![cursor.value(Op::Binary { op, lhs, rhs }, Type::BOOL)])
-        }
-        Op::Cast { x }
-            if cursor.func.ty(x) == cursor.func.ty(cursor.func.insts[inst].results[0]) =>
-        {
-            Rewrite::Replace(vec![x])
-        }
-        _ => Rewrite::Keep,
-    })
+    let mut identities = Identities {
+        levels: vec![cx.env.fast_math],
+        exact_decisions: cx.env.exact_decisions,
+        ranges,
+    };
+    rewrite_with(func, &mut identities)
 }
 
-fn same_twice(cursor: &Builder<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite {
+struct Identities {
+    /// The level of fast maths in each region around; that of the module first.
+    levels: Vec<FastMath>,
+    exact_decisions: bool,
+    ranges: Ranges,
+}
+
+impl Rewriter for Identities {
+    fn enter(&mut self, func: &Function, inst: Inst) {
+        let own = match &func[inst] {
+            Op::Parallel { attrs, .. }
+            | Op::ParallelCells { attrs, .. }
+            | Op::Task { attrs, .. } => attrs.fast_math,
+            _ => None,
+        };
+        self.levels.push(own.unwrap_or(self.level()));
+    }
+
+    fn leave(&mut self) {
+        self.levels.pop();
+    }
+
+    fn visit(&mut self, cursor: &mut Builder<'_>, inst: Inst) -> Rewrite {
+        let level = self.level();
+        match cursor.func[inst].clone() {
+            Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, level, &self.ranges)
+                .map_or(Rewrite::Keep, |v| Rewrite::Replace(vec![v])),
+            Op::Unary {
+                op: op @ (UnaryOp::Neg | UnaryOp::Not),
+                x,
+            } => same_twice(cursor, x, op),
+            Op::Compare { op, lhs, rhs } if level == FastMath::Full && !self.exact_decisions => {
+                let found = without_root(cursor.func, op, lhs, rhs)
+                    .or_else(|| without_root(cursor.func, op.swapped(), rhs, lhs));
+                match found {
+                    Some((op, lhs, square)) => {
+                        let rhs = cursor.constant(square);
+                        Rewrite::Replace(vec![
+                            cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL),
+                        ])
+                    }
+                    None => Rewrite::Keep,
+                }
+            }
+            Op::Select {
+                on_true, on_false, ..
+            } if on_true == on_false => Rewrite::Replace(vec![on_true]),
+            // What `if` makes of `or` and `and`.
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } if cursor.func.ty(on_true) == Type::BOOL && (cond == on_true || cond == on_false) => {
+                let (op, rhs) = if cond == on_true {
+                    (BinaryOp::Or, on_false)
+                } else {
+                    (BinaryOp::And, on_true)
+                };
+                let lhs = cond;
+                Rewrite::Replace(vec![cursor.value(Op::Binary { op, lhs, rhs }, Type::BOOL)])
+            }
+            Op::Cast { x }
+                if cursor.func.ty(x) == cursor.func.ty(cursor.func.insts[inst].results[0]) =>
+            {
+                Rewrite::Replace(vec![x])
+            }
+            _ => Rewrite::Keep,
+        }
+    }
+}
+
+impl Identities {
+    fn level(&self) -> FastMath {
+        *self.levels.last().expect("the module has a level")
+    }
+}
+
+fn same_twice(cursor: &Builder<'_>, x: Value, outer: UnaryOp) -> Rewrite {
     match cursor.func.def_op(x) {
         Some(&Op::Unary { op, x: inner }) if op == outer => Rewrite::Replace(vec![inner]),
         _ => Rewrite::Keep,
@@ -121,13 +158,14 @@ fn binary(
     op: BinaryOp,
     lhs: Value,
     rhs: Value,
-    fast: bool,
+    level: FastMath,
     ranges: &Ranges,
 ) -> Option<Value> {
     use BinaryOp::*;
     let elem = cursor.func.ty(lhs).scalar()?;
     let ty = Type::Scalar(elem);
     let int = elem.is_int();
+    let full = level == FastMath::Full;
     // Commutative arithmetic has its constant on either side.
     let (x, c) = match (cursor.func.as_const(lhs), cursor.func.as_const(rhs)) {
         (Some(c), None) if op.is_commutative(elem) => (rhs, Some(c)),
@@ -144,34 +182,40 @@ fn binary(
         |cursor: &mut Builder<'_>, op, lhs, rhs| cursor.value(Op::Binary { op, lhs, rhs }, ty);
     match op {
         // x + -0.0 is x; x + 0.0 is not for x = -0.0.
-        Add if c.is_zero() && (int || fast || c.slot() != 0) => Some(x),
-        Sub if c.is_zero() && (int || fast || c.slot() == 0) => Some(x),
+        Add if c.is_zero() && (int || full || c.slot() != 0) => Some(x),
+        Sub if c.is_zero() && (int || full || c.slot() == 0) => Some(x),
         Mul | Div if c.is_one() => Some(x),
         Or | Xor | Shl | Shr | UShr if c.is_zero() => Some(x),
         Mul | And if int && c.is_zero() => Some(cursor.constant(c)),
         FloorDiv if int && c.is_one() => Some(x),
         Pow if c.is_one() => Some(x),
         Pow if c.is_zero() => Some(cursor.constant(Scalar::one(elem))),
-        Pow if !int && c.as_f64().abs().fract() == 0.5 => half_power(cursor, x, c, fast),
+        Pow if !int && c.as_f64().abs().fract() == 0.5 => half_power(cursor, x, c, level),
+        Pow if int => {
+            let exponent = c.as_i128();
+            let in_range = (2..=16).contains(&exponent);
+            in_range.then(|| power(cursor, x, exponent.unsigned_abs(), ty))
+        }
         Pow => {
-            let exponent = if int {
-                c.as_i128()
-            } else {
-                Some(c.as_f64()).filter(|e| e.fract() == 0.0 && e.abs() <= 16.0)? as i128
-            };
-            if int && !(2..=16).contains(&exponent) || !int && !fast && exponent != 2 {
+            let exponent = Some(c.as_f64()).filter(|e| e.fract() == 0.0 && e.abs() <= 16.0)?;
+            // Of halves a power is computed in `f32` and rounded once.
+            let as_written = level == FastMath::Off || !full && elem.is_half();
+            if as_written && exponent != 2.0 {
                 return None;
             }
-            let power = power(cursor, x, exponent.unsigned_abs(), ty);
-            if exponent > 0 {
-                return Some(power);
-            }
-            let one = cursor.constant(Scalar::one(elem));
-            Some(emit(cursor, Div, one, power))
+            // The power of the reciprocal: the reciprocal of the power overflows where the result is a number.
+            let base = match exponent < 0.0 {
+                true => {
+                    let one = cursor.constant(Scalar::one(elem));
+                    emit(cursor, Div, one, x)
+                }
+                false => x,
+            };
+            Some(power(cursor, base, exponent.abs() as u128, ty))
         }
         Div if !int => {
             let reciprocal = Scalar::float(elem, 1.0 / c.as_f64());
-            if !(fast || is_power_of_two(c.as_f64())) || !reciprocal.as_f64().is_normal() {
+            if !(full || is_power_of_two(c.as_f64())) || !reciprocal.as_f64().is_normal() {
                 return None;
             }
             let rhs = cursor.constant(reciprocal);
@@ -203,34 +247,73 @@ fn binary(
 
 /// `x` to a power that is half an odd number, by its root.
 ///
-/// The root of -0 is -0, its power 0; the root of -inf is NaN, its power inf; and products are rounded at each step. So
-/// this asks for fast maths, but where the power is the root of what is above zero.
-fn half_power(cursor: &mut Builder<'_>, x: Value, exponent: Scalar, fast: bool) -> Option<Value> {
+/// The root of -0 is -0, its power 0: adding 0 makes one of the other. The root of -inf is NaN, its power 0 or inf, which
+/// is chosen. Products are rounded at each step, so that only roots are taken where fast maths are off.
+fn half_power(
+    cursor: &mut Builder<'_>,
+    x: Value,
+    exponent: Scalar,
+    level: FastMath,
+) -> Option<Value> {
     let (elem, exponent) = (exponent.ty(), exponent.as_f64());
     let whole = exponent.abs().trunc();
-    let is_root = exponent == 0.5 && at_least(cursor.func, x) > 0.0;
-    // Products of half precision overflow where what is divided by them would not.
+    let least = at_least(cursor.func, x);
+    let is_root = exponent == 0.5 && least > 0.0;
+    // Of halves a power is computed in `f32` and rounded once: a root by itself is, too.
     let in_range = whole <= 16.0 && (whole == 0.0 || !elem.is_half());
-    if !(is_root || fast && in_range) {
+    if !(is_root || level != FastMath::Off && in_range) {
         return None;
     }
     let ty = Type::Scalar(elem);
+    let binary =
+        |cursor: &mut Builder<'_>, op, lhs, rhs| cursor.value(Op::Binary { op, lhs, rhs }, ty);
+    let mut base = x;
+    if least.is_nan() || least <= 0.0 {
+        let zero = cursor.constant(Scalar::zero(elem));
+        base = binary(cursor, BinaryOp::Add, x, zero);
+    }
+    // The power of the reciprocal: the reciprocal of the power overflows where the result is a number.
+    let one = Scalar::one(elem);
+    if exponent < -1.0 {
+        let one = cursor.constant(one);
+        base = binary(cursor, BinaryOp::Div, one, base);
+    }
     let mut value = cursor.value(
         Op::Unary {
             op: UnaryOp::Sqrt,
-            x,
+            x: base,
         },
         ty,
     );
-    let binary =
-        |cursor: &mut Builder<'_>, op, lhs, rhs| cursor.value(Op::Binary { op, lhs, rhs }, ty);
     if whole > 0.0 {
-        let lhs = power(cursor, x, whole as u128, ty);
+        let lhs = power(cursor, base, whole as u128, ty);
         value = binary(cursor, BinaryOp::Mul, lhs, value);
     }
-    if exponent < 0.0 {
-        let one = cursor.constant(Scalar::one(elem));
+    if exponent == -0.5 {
+        let one = cursor.constant(one);
         value = binary(cursor, BinaryOp::Div, one, value);
+    }
+    if least.is_nan() || least < 0.0 {
+        let lowest = cursor.constant(Scalar::float(elem, f64::NEG_INFINITY));
+        let of_lowest = if exponent < 0.0 { 0.0 } else { f64::INFINITY };
+        let of_lowest = cursor.constant(Scalar::float(elem, of_lowest));
+        let op = CompareOp::Eq;
+        let is_lowest = cursor.value(
+            Op::Compare {
+                op,
+                lhs: x,
+                rhs: lowest,
+            },
+            Type::BOOL,
+        );
+        value = cursor.value(
+            Op::Select {
+                cond: is_lowest,
+                on_true: of_lowest,
+                on_false: value,
+            },
+            ty,
+        );
     }
     Some(value)
 }
@@ -287,6 +370,8 @@ fn split_sum(func: &Function, sum: Value, size: i128, ranges: &Ranges) -> Option
 
 #[cfg(test)]
 mod tests {
+    use aerogel_ir::FastMath;
+
     use crate::testing::{check_pass, check_pass_fast};
 
     #[test]
@@ -351,23 +436,119 @@ mod tests {
                 v9: f16 = pow v1, v8
                 yield [v3, v5, v7, v9]
             }", @"
+        func @f(v0: f32, v1: f16) -> f32, f32, f32, f16 {
+            v2: f32 = const -1.5
+            v3: f32 = const 0.0
+            v4: f32 = add v0, v3
+            v5: f32 = const 1.0
+            v6: f32 = div v5, v4
+            v7: f32 = sqrt v6
+            v8: f32 = mul v6, v7
+            v9: f32 = const -inf
+            v10: f32 = const 0.0
+            v11: u1 = eq v0, v9
+            v12: f32 = select v11, v10, v8
+            v13: f32 = const 0.5
+            v14: f32 = const 0.0
+            v15: f32 = add v0, v14
+            v16: f32 = sqrt v15
+            v17: f32 = const -inf
+            v18: f32 = const inf
+            v19: u1 = eq v0, v17
+            v20: f32 = select v19, v18, v16
+            v21: f32 = const 2.5
+            v22: f32 = const 0.0
+            v23: f32 = add v0, v22
+            v24: f32 = sqrt v23
+            v25: f32 = mul v23, v23
+            v26: f32 = mul v25, v24
+            v27: f32 = const -inf
+            v28: f32 = const inf
+            v29: u1 = eq v0, v27
+            v30: f32 = select v29, v28, v26
+            v31: f16 = const -1.5
+            v32: f16 = pow v1, v31
+            yield [v12, v20, v30, v32]
+        }
+        ");
+    }
+
+    #[test]
+    fn powers_and_quotients_as_written() {
+        ::insta::assert_snapshot!(crate::testing::after(&["identities"], "
             func @f(v0: f32, v1: f16) -> f32, f32, f32, f16 {
-                v2: f32 = const -1.5
-                v3: f32 = sqrt v0
-                v4: f32 = mul v0, v3
-                v5: f32 = const 1.0
-                v6: f32 = div v5, v4
-                v7: f32 = const 0.5
-                v8: f32 = sqrt v0
-                v9: f32 = const 2.5
-                v10: f32 = sqrt v0
-                v11: f32 = mul v0, v0
-                v12: f32 = mul v11, v10
-                v13: f16 = const -1.5
-                v14: f16 = pow v1, v13
-                yield [v6, v8, v12, v14]
+                v2: f32 = const -3.0
+                v3: f32 = pow v0, v2
+                v4: f32 = const 3.0
+                v5: f32 = div v0, v4
+                v6: f32 = const 0.0
+                v7: f32 = add v0, v6
+                v8: f16 = const 3.0
+                v9: f16 = pow v1, v8
+                yield [v3, v5, v7, v9]
+            }", FastMath::Accumulations), @"
+        func @f(v0: f32, v1: f16) -> f32, f32, f32, f16 {
+            v2: f32 = const -3.0
+            v3: f32 = const 1.0
+            v4: f32 = div v3, v0
+            v5: f32 = mul v4, v4
+            v6: f32 = mul v4, v5
+            v7: f32 = const 3.0
+            v8: f32 = div v0, v7
+            v9: f32 = const 0.0
+            v10: f32 = add v0, v9
+            v11: f16 = const 3.0
+            v12: f16 = pow v1, v11
+            yield [v6, v8, v10, v12]
+        }
+        ");
+    }
+
+    #[test]
+    fn loops_with_a_level_of_their_own() {
+        ::insta::assert_snapshot!(crate::testing::after(&["identities"], "
+            kernel @k(a: array<f32, 1>) {
+                v0: i32 = const 0
+                v1: i32 = const 9
+                v2: f32 = const 3.0
+                parallel [v0], [v1] fast_math=full (v3: i32) {
+                    v4: ref<f32> = array_at a0, [v3]
+                    v5: f32 = load v4
+                    v6: f32 = div v5, v2
+                    store v4, v6
+                    yield []
+                }
+                parallel [v0], [v1] (v7: i32) {
+                    v8: ref<f32> = array_at a0, [v7]
+                    v9: f32 = load v8
+                    v10: f32 = div v9, v2
+                    store v8, v10
+                    yield []
+                }
+                yield []
+            }", FastMath::Accumulations), @"
+        kernel @k(a: array<f32, 1>) {
+            v0: i32 = const 0
+            v1: i32 = const 9
+            v2: f32 = const 3.0
+            parallel [v0], [v1] fast_math=full (v3: i32) {
+                v4: ref<f32> = array_at a0, [v3]
+                v5: f32 = load v4
+                v6: f32 = const 0.33333334
+                v7: f32 = mul v5, v6
+                store v4, v7
+                yield []
             }
-            ");
+            parallel [v0], [v1] (v8: i32) {
+                v9: ref<f32> = array_at a0, [v8]
+                v10: f32 = load v9
+                v11: f32 = div v10, v2
+                store v9, v11
+                yield []
+            }
+            yield []
+        }
+        ");
     }
 
     #[test]

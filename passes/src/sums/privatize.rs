@@ -519,7 +519,7 @@ mod tests {
                 v4: i32 = and v2, v3
                 yield [v4]
             }";
-        let after = crate::testing::after(&["privatize"], text, false);
+        let after = crate::testing::after(&["privatize"], text, aerogel_ir::FastMath::Off);
         assert!(!after.contains("local"), "{after}");
     }
 }

@@ -97,7 +97,7 @@ fn check(seed: u64, compiler: &Compiler, codes: &Codes) {
     });
     let settings = Settings {
         compiler,
-        fast_math: false,
+        fast_math: aerogel_ir::FastMath::Off,
         options,
         codes,
         stamp: 0,

@@ -231,9 +231,9 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Cast { .. }
             | Op::Bitcast { .. } => {
                 let flags = self.f.flags_of(inst, self.flags);
-                let fast = std::mem::replace(&mut self.flags, flags);
+                let allowed = std::mem::replace(&mut self.flags, flags);
                 let made = self.elementwise(inst);
-                self.flags = fast;
+                self.flags = allowed;
                 made
             }
             Op::Random {} => self.draw(func.elem(result.expect("it is a value")), mask),
@@ -343,8 +343,8 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let cond = self.value(cond);
         let on = self.narrow(mask, cond);
         let off = self.narrow(mask, self.b().not(cond));
-        let then = self.region(then, Some(on));
-        let otherwise = self.region(otherwise, Some(off));
+        let then = self.side(then, on);
+        let otherwise = self.side(otherwise, off);
         let results = &self.func.insts[inst].results;
         match (then, otherwise) {
             (Some((x, on_left)), Some((y, off_left))) => {
@@ -369,6 +369,29 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 Some(self.no_lane())
             }
         }
+    }
+
+    /// One side of a branch, for the lanes of `mask`. What takes long is jumped over where there are none.
+    fn side(&mut self, region: Region, mask: Val<'ctx>) -> Option<(Vec<Val<'ctx>>, Mask<'ctx>)> {
+        if !takes_long(self.func, region) {
+            return self.region(region, Some(mask));
+        }
+        let before = self.b().current();
+        let [inside, exit] = ["side", "joined"].map(|name| self.b().block(self.f.llvm, name));
+        let any = self.any(mask);
+        self.b().likely_br(self.b().not(any), exit, inside);
+        self.b().at(inside);
+        let (values, _) = self.region(region, Some(mask)).expect("it only computes");
+        let last = self.b().current();
+        self.b().br(exit);
+        self.b().at(exit);
+        let joined = values.iter().map(|&value| {
+            let phi = self.b().phi(value.get_type());
+            incoming(phi, value.get_type().const_zero(), before);
+            incoming(phi, value, last);
+            phi.as_basic_value()
+        });
+        Some((joined.collect(), Some(mask)))
     }
 
     /// A loop that all lanes run through together.
@@ -562,6 +585,17 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     }
 }
 
+/// Whether a region computes the exact remainder of floats, for which each lane calls a function, and does nothing else
+/// but arithmetic.
+fn takes_long(func: &Function, region: Region) -> bool {
+    let insts = &func.regions[region].insts;
+    let is_remainder = |inst: &Inst| matches!(func[*inst], Op::Binary { op: BinaryOp::Rem, lhs, .. } if func.elem(lhs).is_float());
+    insts.iter().any(is_remainder)
+        && insts.iter().all(|&inst| {
+            func[inst].is_elementwise() || matches!(func[inst], Op::Const { .. } | Op::Yield { .. })
+        })
+}
+
 impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
     fn func(&self) -> &'a Function {
         self.func
@@ -589,7 +623,7 @@ impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
     }
 
     fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
-        let (id, _) = self.f.device_function(name, ty)?;
+        let (id, _) = self.f.device_function(name, ty, self.flags)?;
         let func = &device_code::module().funcs[id];
         let mut lanes = Lanes {
             f: &mut *self.f,

@@ -2,7 +2,7 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Effect, Env, FastMath, Function, Inst, Op, Region, Value, walk};
 
 use super::adds;
 use super::analysis;
@@ -255,7 +255,7 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     let loops: Vec<usize> = (0..n_reading)
         .filter(|&at| {
             let inst = insts[at];
-            if search.pays(inst, env.fast_math) && search.admit_loop(inst) {
+            if search.pays(inst, env.fast_math != FastMath::Off) && search.admit_loop(inst) {
                 together.push(inst);
                 return true;
             }

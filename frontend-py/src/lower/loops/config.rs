@@ -1,6 +1,7 @@
 //! `ti.loop_config`: how the next loop shall run.
 
 use aerogel_base::ErrorKind;
+use aerogel_ir::FastMath;
 
 use crate::fold;
 use crate::host::Known;
@@ -36,6 +37,20 @@ impl Lower<'_, '_> {
                 // For GPUs: how the threads of a processor share a loop follows from its cost.
                 ("block_dim", Known::Int(n @ 1..=MOST_THREADS)) if n & (n - 1) == 0 => {
                     self.state.loop_attrs.block = u32::try_from(n).ok();
+                }
+                ("fast_math", known) => {
+                    let level = match &known {
+                        Known::Bool(true) => Some(FastMath::Accumulations),
+                        Known::Bool(false) => Some(FastMath::Off),
+                        Known::Str(word) if &**word == "full" => Some(FastMath::Full),
+                        _ => None,
+                    };
+                    let Some(level) = level else {
+                        let message =
+                            "`fast_math` of `ti.loop_config` is `True`, `False` or \"full\"";
+                        return self.fail(ErrorKind::Type, "E0222", message);
+                    };
+                    self.state.loop_attrs.fast_math = Some(level);
                 }
                 ("parallelize", _) => {
                     let message = "`parallelize` of `ti.loop_config` is a number of threads";

@@ -12,7 +12,7 @@ const PASSES: &[&str] = &[
 
 /// What the pass makes of the loop itself: that over the list of blocks.
 fn sweep(text: &str) -> String {
-    let text = after(PASSES, text, false);
+    let text = after(PASSES, text, aerogel_ir::FastMath::Off);
     let at = text.rfind("    parallel [").expect("a task");
     text[at..].to_owned()
 }
@@ -340,7 +340,7 @@ fn every_distance() {
                 .collect();
             let gone: Vec<i64> = extents.iter().map(|_| below(3)).collect();
             let text = asking(layout, &shape, &gone, &distances);
-            let made = after(PASSES, &text, false);
+            let made = after(PASSES, &text, aerogel_ir::FastMath::Off);
             assert!(made.contains("ambient"), "{made}");
         }
     }

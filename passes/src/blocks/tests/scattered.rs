@@ -357,7 +357,7 @@ fn every_distance() {
                 .map(|_| extents.iter().map(|&e| below(2 * e + 1) - e).collect())
                 .collect();
             let text = adding(layout, &shape, &distances, below(6) - 2);
-            let made = after(PASSES, &text, false);
+            let made = after(PASSES, &text, aerogel_ir::FastMath::Off);
             assert!(made.contains("local"), "{made}");
         }
     }
@@ -411,7 +411,7 @@ fn what_is_touched_otherwise_stays() {
                 yield []
             }}"
         );
-        let made = after(PASSES, &text, false);
+        let made = after(PASSES, &text, aerogel_ir::FastMath::Off);
         assert!(!made.contains("local"), "{what} {distance}: {made}");
     }
 }

@@ -190,6 +190,10 @@ fn deactivated_while_written() {
             }
             yield []
         }";
-    let after = after(&["look_around", "list_struct_for"], text, false);
+    let after = after(
+        &["look_around", "list_struct_for"],
+        text,
+        aerogel_ir::FastMath::Off,
+    );
     assert!(!after.contains("find_cell"), "{after}");
 }

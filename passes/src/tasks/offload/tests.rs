@@ -211,6 +211,6 @@ fn long_chains_are_walked_once() {
                 yield []
             }}"
         ),
-        false,
+        aerogel_ir::FastMath::Off,
     );
 }
