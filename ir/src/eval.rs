@@ -1,7 +1,7 @@
 //! The meaning of scalar arithmetic, once: constant folding and the interpreter call these, and
 //! generated code agrees with them.
 //!
-//! Integers wrap. A zero divisor of integers gives 0, the smallest integer divided by -1 itself.
+//! Quotients of floats rounded down, and their remainders, are Python's. Integers wrap. A zero divisor of integers gives 0, the smallest integer divided by -1 itself.
 //! Shift counts are taken modulo the width. Conversions of floats to integers follow x86: see
 //! [`cast`].
 
@@ -207,12 +207,10 @@ fn binary_float(op: BinaryOp, lhs: Scalar, rhs: Scalar) -> Scalar {
         Mul => a * b,
         Div => a / b,
         Rem => a % b,
-        FloorDiv => return unary_float(UnaryOp::Floor, float_div(lhs, rhs)),
-        // a - floor(a / b) * b, each step rounded to the type.
-        Mod => {
-            let whole = binary_float(FloorDiv, lhs, rhs);
-            return binary_float(Sub, lhs, binary_float(Mul, whole, rhs));
-        }
+        FloorDiv if ty == F64 => floor_div(a, b),
+        // As for the other halves' functions, in `f32`.
+        FloorDiv => f64::from(floor_div_f32(a as f32, b as f32)),
+        Mod => modulo(a, b),
         Pow => a.powf(b),
         Atan2 => a.atan2(b),
         Min => {
@@ -233,6 +231,41 @@ fn binary_float(op: BinaryOp, lhs: Scalar, rhs: Scalar) -> Scalar {
     };
     Scalar::float(ty, value)
 }
+
+/// Python's `a % b`: the exact remainder, with `b` added once if the signs differ. The sum of two `f32` in `f64`, rounded
+/// again, is their sum in `f32`.
+fn modulo(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    match rest {
+        0.0 => 0.0_f64.copysign(b),
+        _ if (rest < 0.0) != (b < 0.0) => rest + b,
+        _ => rest,
+    }
+}
+
+macro_rules! floor_division {
+    ($name:ident, $ty:ty) => {
+        /// Python's `a // b`, each step rounded; by zero the quotient.
+        fn $name(a: $ty, b: $ty) -> $ty {
+            if b == 0.0 {
+                return a / b;
+            }
+            let rest = a % b;
+            let mut ratio = (a - rest) / b;
+            if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
+                ratio -= 1.0;
+            }
+            if ratio == 0.0 {
+                return (0.0 as $ty).copysign(a / b);
+            }
+            let down = ratio.floor();
+            if ratio - down > 0.5 { down + 1.0 } else { down }
+        }
+    };
+}
+
+floor_division!(floor_div, f64);
+floor_division!(floor_div_f32, f32);
 
 /// `a * b + c`, rounded once.
 pub fn fma(a: Scalar, b: Scalar, c: Scalar) -> Scalar {

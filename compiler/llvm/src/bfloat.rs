@@ -50,21 +50,8 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     pub(crate) fn binary_bf16(&self, op: BinaryOp, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {
-        match op {
-            BinaryOp::FloorDiv => {
-                let quotient = self.binary_bf16(BinaryOp::Div, x, y);
-                self.unary_bf16(UnaryOp::Floor, quotient)
-            }
-            BinaryOp::Mod => {
-                let whole = self.binary_bf16(BinaryOp::FloorDiv, x, y);
-                let product = self.binary_bf16(BinaryOp::Mul, whole, y);
-                self.binary_bf16(BinaryOp::Sub, x, product)
-            }
-            _ => {
-                let [x, y] = [x, y].map(|v| self.bf16_to_f32(v));
-                self.f32_to_bf16(self.single().binary(op, x, y))
-            }
-        }
+        let [x, y] = [x, y].map(|v| self.bf16_to_f32(v));
+        self.f32_to_bf16(self.single().binary(op, x, y))
     }
 
     pub(crate) fn compare_bf16(&self, op: CompareOp, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {

@@ -6,6 +6,7 @@ use aerogel_ir::{Module, parse_module};
 
 const TEXT: &str = concat!(
     include_str!("../../../runtime/device/math.air"),
+    include_str!("../../../runtime/device/remainders.air"),
     include_str!("../../../runtime/device/sparse.air"),
     include_str!("../../../runtime/device/tables.air"),
 );

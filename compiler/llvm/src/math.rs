@@ -263,15 +263,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
             Div => b.fop(Opcode::FDiv, x, y, flags),
             Rem if b.target.grid => self.remainder(x, y),
             Rem => b.fop(Opcode::FRem, x, y, flags),
-            FloorDiv => {
-                let quotient = b.fop(Opcode::FDiv, x, y, flags);
-                self.fintrinsic("llvm.floor", &[quotient])
-            }
-            Mod => {
-                let whole = self.binary_float(FloorDiv, x, y);
-                let product = b.fop(Opcode::FMul, whole, y, flags);
-                b.fop(Opcode::FSub, x, product, flags)
-            }
+            FloorDiv | Mod => unreachable!("`{op}` of floats is a function of remainders.air"),
             Min => self.extremum("llvm.minimumnum", FloatPredicate::OLT, x, y),
             Max => self.extremum("llvm.maximumnum", FloatPredicate::OGT, x, y),
             Pow | Atan2 => self.fintrinsic(&format!("llvm.{}", op.name()), &[x, y]),

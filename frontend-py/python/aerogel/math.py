@@ -101,8 +101,8 @@ def smoothstep(edge0, edge1, x):
 
 @ti.pyfunc
 def mod(x, y):
-    """``x - y * floor(x / y)``."""
-    return x - y * ti.floor(x / y)
+    """``x % y``: the remainder with the sign of ``y``, exact for floats of one sign."""
+    return x % y
 
 
 @ti.pyfunc

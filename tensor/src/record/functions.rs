@@ -427,51 +427,14 @@ impl Recording {
         self.choose(same, twice, sum)
     }
 
-    /// The remainder with the divisor's sign; of floats exact where `rem` is.
+    /// The remainder with the divisor's sign, as Python's `%`.
     pub(crate) fn remainder(&mut self, a: Expr, b: Expr) -> Expr {
-        let ty = self.ty_of(a);
-        if ty.is_int() {
-            return self.binary_op(BinaryOp::Mod, a, b);
-        }
-        let rest = self.binary_op(BinaryOp::Rem, a, b);
-        let zero = self.like(a, 0.0);
-        let nothing = self.compare(CompareOp::Eq, rest, zero);
-        let signed = self.copysign(zero, b);
-        let [below, negative] = [rest, b].map(|e| self.lt(e, zero));
-        let other = self.compare(CompareOp::Ne, below, negative);
-        let moved = self.add(rest, b);
-        let rest = self.choose(other, moved, rest);
-        self.choose(nothing, signed, rest)
+        self.binary_op(BinaryOp::Mod, a, b)
     }
 
-    /// The quotient rounded down, from the exact remainder.
+    /// The quotient rounded down, as Python's `//`.
     pub(crate) fn floor_divide(&mut self, a: Expr, b: Expr) -> Expr {
-        if self.ty_of(a).is_int() {
-            return self.binary_op(BinaryOp::FloorDiv, a, b);
-        }
-        let quotient = self.div(a, b);
-        let rest = self.remainder(a, b);
-        let whole = self.sub(a, rest);
-        let exact = self.div(whole, b);
-        let rounded = self.rint(exact);
-        let floor = self.unary_op(UnaryOp::Floor, quotient);
-        let fits = self.isfinite(exact);
-        let zero = self.like(a, 0.0);
-        // Of a number by infinity the quotient is a zero, and a negative one is below it.
-        let [below, negative] = [a, b].map(|e| self.lt(e, zero));
-        let apart = self.compare(CompareOp::Ne, below, negative);
-        let some = self.compare(CompareOp::Ne, a, zero);
-        let infinite = self.isinf(b);
-        let finite = self.isfinite(a);
-        let down = [some, infinite, finite].into_iter().fold(apart, |all, e| {
-            self.program.exprs.binary(BinaryOp::And, all, e)
-        });
-        let minus_one = self.like(a, -1.0);
-        let floor = self.choose(down, minus_one, floor);
-        let value = self.choose(fits, rounded, floor);
-        let nothing = self.compare(CompareOp::Eq, value, zero);
-        let signed = self.copysign(value, quotient);
-        self.choose(nothing, signed, value)
+        self.binary_op(BinaryOp::FloorDiv, a, b)
     }
 
     /// A shift whose count may be as large as the width, and larger.
