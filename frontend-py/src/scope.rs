@@ -28,6 +28,8 @@ pub(crate) enum BindingKind {
 pub(crate) struct Scopes {
     /// The names that each block makes.
     blocks: Vec<Vec<String>>,
+    /// How many blocks there were around each loop that is being unrolled.
+    unrolled: Vec<usize>,
     /// What each name stands for, with the number of its block, the innermost last; nothing if it is gone.
     names: LookupMap<String, Vec<(usize, Binding)>>,
 }
@@ -43,6 +45,22 @@ impl Scopes {
                 bindings.pop();
             }
         }
+    }
+
+    /// Begins a loop whose iterations are written out one after the other.
+    pub(crate) fn begin_unrolled(&mut self) {
+        self.unrolled.push(self.blocks.len());
+    }
+
+    pub(crate) fn end_unrolled(&mut self) {
+        self.unrolled.pop();
+    }
+
+    /// Whether a name was made before the unrolled loop around, whose iterations hand its value on.
+    pub(crate) fn is_carried(&self, name: &str) -> bool {
+        let at = self.names.get(name).and_then(|bindings| bindings.last());
+        at.zip(self.unrolled.last())
+            .is_some_and(|((at, _), around)| at <= around)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Binding> {

@@ -24,6 +24,7 @@ pub fn pure(op: &Op, operands: &[Scalar], to: ScalarType) -> Option<Scalar> {
             false => on_false,
         },
         (Op::Fma { .. }, &[a, b, c]) => fma(a, b, c),
+        (Op::MulAdd { .. }, &[a, b, c]) => binary(BinaryOp::Add, binary(BinaryOp::Mul, a, b), c),
         (Op::Cast { .. }, &[x]) => cast(x, to),
         (Op::Bitcast { .. }, &[x]) => bitcast(x, to),
         (Op::StopGradient { .. }, &[x]) => x,

@@ -247,6 +247,9 @@ insts! {
         Select ("select") { cond: Value, on_true: Value, on_false: Value } = Pure, elementwise;
         /// `a * b + c`, rounded once.
         Fma ("fma") { a: Value, b: Value, c: Value } = Pure, elementwise;
+        /// `a * b + c` as a step of a sum whose products may be fused (`analysis::accumulations`): the interpreter rounds
+        /// twice.
+        MulAdd ("muladd") { a: Value, b: Value, c: Value } = Pure, elementwise;
         /// Conversion to the result's type, elementwise.
         Cast ("cast") { x: Value } = Pure, elementwise;
         /// The value itself, which counts as a constant where derivatives are taken; only there.

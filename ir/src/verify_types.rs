@@ -291,11 +291,11 @@ impl Check<'_> {
                 )?;
                 self.result(ty)
             }
-            Op::Fma { a, b, c } => {
+            Op::Fma { a, b, c } | Op::MulAdd { a, b, c } => {
                 self.same(*a, *b)?;
                 let ty = self.same(*b, *c)?;
                 ensure(ty.elem().is_some_and(ScalarType::is_float), || {
-                    format!("`fma` does not take {ty}")
+                    format!("a fused sum does not take {ty}")
                 })?;
                 self.result(ty)
             }

@@ -3,6 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Value};
 use inkwell::types::BasicTypeEnum;
+use inkwell::values::FastMathFlags;
 
 use crate::builder::{Builder, Opcode, Val};
 use crate::math::Arith;
@@ -55,6 +56,16 @@ pub(crate) trait Elementwise<'a, 'ctx: 'a> {
             Op::Fma { a, b, c } => {
                 let [x, y, z] = [a, b, c].map(|&v| self.operand(v));
                 self.arith(func.elem(*a)).fma(x, y, z)
+            }
+            Op::MulAdd { a, b, c } => {
+                let [x, y, z] = [a, b, c].map(|&v| self.operand(v));
+                let sum = self.arith(func.elem(*a));
+                // Of a sum whose terms may be regrouped the factors of a term may not.
+                let mut product = self.arith(func.elem(*a));
+                if !product.flags.contains(FastMathFlags::ApproxFunc) {
+                    product.flags &= FastMathFlags::AllowContract;
+                }
+                sum.binary(BinaryOp::Add, product.binary(BinaryOp::Mul, x, y), z)
             }
             Op::Cast { x } => {
                 let arith = self.arith(func.elem(*x));

@@ -41,6 +41,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Compare { .. }
             | Op::Select { .. }
             | Op::Fma { .. }
+            | Op::MulAdd { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. } => {
                 let known = result.and_then(|result| self.outcomes.get(&result));

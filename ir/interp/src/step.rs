@@ -227,6 +227,7 @@ impl<'a> Machine<'a> {
             | Op::Compare { .. }
             | Op::Select { .. }
             | Op::Fma { .. }
+            | Op::MulAdd { .. }
             | Op::Cast { .. }
             | Op::StopGradient { .. }
             | Op::Bitcast { .. } => self.elementwise(op, result_ty()),

@@ -46,7 +46,15 @@ pub fn accumulations(func: &Function, region: Region) -> Accumulations {
         if matches!(func[inst], Op::For { .. } | Op::While { .. }) {
             loops.push(inst);
         }
-        is_float |= matches!(func[inst], Op::Binary { lhs, .. } if is_float_scalar(func, lhs));
+        match func[inst] {
+            Op::Binary { lhs, .. } => is_float |= is_float_scalar(func, lhs),
+            // Its own product, with itself for a term.
+            Op::MulAdd { .. } => {
+                is_float = true;
+                search.sums.push((inst, func.insts[inst].results[0]));
+            }
+            _ => {}
+        }
     });
     if !is_float {
         return search.found;
@@ -215,6 +223,15 @@ impl Search<'_> {
             return false;
         };
         let made = match func[inst] {
+            // The product is fused with this instruction itself.
+            Op::MulAdd { c, .. } => chain.attempt(|chain| {
+                chain.hands_on.push((inst, 2));
+                chain.steps.push((inst, value));
+                chain.kind.is_none_or(|kind| kind == Kind::Sum) && {
+                    chain.kind = Some(Kind::Sum);
+                    self.follow(c, param, chain)
+                }
+            }),
             Op::Binary { op, lhs, rhs } => self.step(inst, op, [lhs, rhs], param, chain),
             Op::Select {
                 on_true, on_false, ..
@@ -346,9 +363,12 @@ impl Search<'_> {
             .filter_map(|&(step, term)| match (func.def(term), func.def_op(term)) {
                 (
                     Some(product),
-                    Some(Op::Binary {
-                        op: BinaryOp::Mul, ..
-                    }),
+                    Some(
+                        Op::Binary {
+                            op: BinaryOp::Mul, ..
+                        }
+                        | Op::MulAdd { .. },
+                    ),
                 ) => Some((step, product)),
                 _ => None,
             })

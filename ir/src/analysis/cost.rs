@@ -47,8 +47,8 @@ pub fn frame_bytes(func: &Function, env: &Env) -> i32 {
 /// Nanoseconds of an instruction without the regions it owns.
 fn one(op: &Op) -> f32 {
     match op {
-        Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } | Op::Fma { .. } => 0.15,
-        Op::Cast { .. } => 0.15,
+        Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } => 0.15,
+        Op::Fma { .. } | Op::MulAdd { .. } | Op::Cast { .. } => 0.15,
         Op::Unary { .. } => 0.5,
         Op::Load { .. } | Op::Store { .. } => 0.3,
         Op::Atomic { .. } | Op::AtomicAdds { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
@@ -155,6 +155,7 @@ pub fn is_cheap(op: &Op) -> bool {
         Op::Compare { .. }
         | Op::Select { .. }
         | Op::Fma { .. }
+        | Op::MulAdd { .. }
         | Op::Cast { .. }
         | Op::Bitcast { .. }
         | Op::Const { .. }

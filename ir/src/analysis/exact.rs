@@ -49,7 +49,7 @@ pub(super) fn sensitive(
                 | UnaryOp::Tanh
                 | UnaryOp::Atan
         ),
-        Op::Select { .. } | Op::Fma { .. } | Op::StopGradient { .. } => false,
+        Op::Select { .. } | Op::Fma { .. } | Op::MulAdd { .. } | Op::StopGradient { .. } => false,
         Op::Cast { .. } => !is_float(func, func.insts[inst].results[0]),
         _ => true,
     })

@@ -26,6 +26,7 @@ fn bound(func: &Function, x: Value, depth: u32) -> f64 {
             BinaryOp::Max => of(lhs).max(of(rhs)),
             _ => UNKNOWN,
         },
+        Some(&Op::MulAdd { a, b, c }) if a == b => of(c),
         Some(Op::Unary {
             op: UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Exp,
             ..

@@ -291,6 +291,7 @@ pub(crate) fn is_scalar_op(func: &Function, op: &Op, results: &[Value]) -> bool 
             | Op::Binary { .. }
             | Op::Select { .. }
             | Op::Fma { .. }
+            | Op::MulAdd { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. }
             | Op::StopGradient { .. }

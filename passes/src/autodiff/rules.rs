@@ -57,7 +57,7 @@ pub(crate) fn partial(func: &Function, op: &Op, k: usize) -> Partial {
             0 => Partial::Zero,
             _ => Partial::Chosen(k == 1),
         },
-        Op::Fma { .. } => match k {
+        Op::Fma { .. } | Op::MulAdd { .. } => match k {
             0 => factor([false, true, false], false, false),
             1 => OF_X,
             _ => Partial::One,
@@ -148,7 +148,9 @@ pub(crate) fn apply(
             let product = match op {
                 Op::Unary { op, .. } => of_unary(b, *op, values, d),
                 Op::Binary { op, .. } => of_binary(b, *op, k, values, d),
-                Op::Fma { .. } => b.binary(BinaryOp::Mul, d, values.operand(1 - k)),
+                Op::Fma { .. } | Op::MulAdd { .. } => {
+                    b.binary(BinaryOp::Mul, d, values.operand(1 - k))
+                }
                 op => unreachable!("{op:?} has no factor"),
             };
             if !strong {

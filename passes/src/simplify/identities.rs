@@ -4,8 +4,8 @@
 //! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x     (x + 0.0 with full fast maths: x may be -0.0)
 //! select(c, c, x), select(c, x, c)   ==>   or c, x and and c, x
 //! pow(x, 2)       ==>   mul x, x
-//! pow(x, -3)      ==>   mul r, (mul r, r) with r = div 1, x    (where accumulations are fast, so that powers are)
-//! pow(x, 1.5)     ==>   mul z, sqrt z with z = add x, 0.0      (likewise; see `half_power` for zeros and infinities)
+//! pow(x, -3)      ==>   div 1, (mul x, (mul x, x))     (unless fast maths are off)
+//! pow(x, 1.5)     ==>   mul z, sqrt z with z = add x, 0.0      (likewise; see `half_power`)
 //! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with full fast maths)
 //! sqrt(x) < 3  ==>    x < 9           (with full fast maths, x a sum of squares)
 //! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
@@ -203,15 +203,12 @@ fn binary(
             if as_written && exponent != 2.0 {
                 return None;
             }
-            // The power of the reciprocal: the reciprocal of the power overflows where the result is a number.
-            let base = match exponent < 0.0 {
-                true => {
-                    let one = cursor.constant(Scalar::one(elem));
-                    emit(cursor, Div, one, x)
-                }
-                false => x,
-            };
-            Some(power(cursor, base, exponent.abs() as u128, ty))
+            let power = power(cursor, x, exponent.abs() as u128, ty);
+            if exponent > 0.0 {
+                return Some(power);
+            }
+            let one = cursor.constant(Scalar::one(elem));
+            Some(emit(cursor, Div, one, power))
         }
         Div if !int => {
             let reciprocal = Scalar::float(elem, 1.0 / c.as_f64());
@@ -272,12 +269,6 @@ fn half_power(
         let zero = cursor.constant(Scalar::zero(elem));
         base = binary(cursor, BinaryOp::Add, x, zero);
     }
-    // The power of the reciprocal: the reciprocal of the power overflows where the result is a number.
-    let one = Scalar::one(elem);
-    if exponent < -1.0 {
-        let one = cursor.constant(one);
-        base = binary(cursor, BinaryOp::Div, one, base);
-    }
     let mut value = cursor.value(
         Op::Unary {
             op: UnaryOp::Sqrt,
@@ -289,8 +280,8 @@ fn half_power(
         let lhs = power(cursor, base, whole as u128, ty);
         value = binary(cursor, BinaryOp::Mul, lhs, value);
     }
-    if exponent == -0.5 {
-        let one = cursor.constant(one);
+    if exponent < 0.0 {
+        let one = cursor.constant(Scalar::one(elem));
         value = binary(cursor, BinaryOp::Div, one, value);
     }
     if least.is_nan() || least < 0.0 {

@@ -332,6 +332,8 @@ impl Scalarize<'_> {
         } else {
             1
         };
+        let elem = Type::Scalar(b.func.elem(lhs));
+        let is_float = b.func.elem(lhs).is_float();
         let (left, right) = (self.of(lhs), self.of(rhs));
         let mut parts = Vec::new();
         for row in 0..n {
@@ -340,10 +342,16 @@ impl Scalarize<'_> {
                 for inner in 0..m {
                     let x = left[(row * m + inner) as usize];
                     let y = right[(inner * k + column) as usize];
-                    let product = b.binary(BinaryOp::Mul, x, y);
                     sum = Some(match sum {
-                        None => product,
-                        Some(sum) => b.binary(BinaryOp::Add, sum, product),
+                        None => b.binary(BinaryOp::Mul, x, y),
+                        Some(sum) if is_float => {
+                            let op = Op::MulAdd { a: x, b: y, c: sum };
+                            b.value(op, elem)
+                        }
+                        Some(sum) => {
+                            let product = b.binary(BinaryOp::Mul, x, y);
+                            b.binary(BinaryOp::Add, sum, product)
+                        }
                     });
                 }
                 parts.push(sum.expect("a matrix has a column"));

@@ -155,13 +155,17 @@ impl Generator<'_> {
                 let (on_true, on_false) = (self.numbers(ty, depth), self.numbers(ty, depth));
                 self.b.select(cond, on_true, on_false)
             }
-            "Fma" => {
+            "Fma" | "MulAdd" => {
                 let of = match elem.is_float() {
                     true => ty,
                     false => ty.with_elem(ScalarType::F32),
                 };
                 let [a, b, c] = [(); 3].map(|()| self.numbers(of, depth));
-                let sum = self.b.value(Op::Fma { a, b, c }, of);
+                let op = match row {
+                    "Fma" => Op::Fma { a, b, c },
+                    _ => Op::MulAdd { a, b, c },
+                };
+                let sum = self.b.value(op, of);
                 self.b.cast(sum, ty)
             }
             "Cast" => {

@@ -35,6 +35,7 @@ fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::Compare { .. }
             | Op::Select { .. }
             | Op::Fma { .. }
+            | Op::MulAdd { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. }
             | Op::Random {}

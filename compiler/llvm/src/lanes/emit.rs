@@ -228,6 +228,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Compare { .. }
             | Op::Select { .. }
             | Op::Fma { .. }
+            | Op::MulAdd { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. } => {
                 let flags = self.f.flags_of(inst, self.flags);

@@ -129,7 +129,12 @@ impl<'a> Lower<'a, '_> {
                 if matches!(op, BinaryOp::Add | BinaryOp::Sub) {
                     self.report_loss(&val, value);
                 }
-                let sum = self.arith(op, &Val::Value(old), &Val::Value(value))?;
+                let sum = match (op, &target.kind) {
+                    (BinaryOp::Add, ExprKind::Name(name)) if self.scopes().is_carried(name) => {
+                        self.accumulated(old, value)?
+                    }
+                    _ => self.arith(op, &Val::Value(old), &Val::Value(value))?,
+                };
                 self.store(&place, &sum)?;
             }
             None => {
@@ -143,6 +148,24 @@ impl<'a> Lower<'a, '_> {
             }
         }
         Ok(())
+    }
+
+    /// `sum + term` as a step of an accumulation that an unrolled loop carries: a product may be fused into the sum, as
+    /// in a loop that is not unrolled.
+    fn accumulated(&mut self, sum: Value, term: Value) -> Res<Val> {
+        let func = &self.state.func;
+        if let Some(&Op::Binary {
+            op: aerogel_ir::BinaryOp::Mul,
+            lhs: a,
+            rhs: b,
+        }) = func.def_op(term)
+            && func.elem(term).is_float()
+            && func.ty(term) == func.ty(sum)
+        {
+            let (op, ty) = (Op::MulAdd { a, b, c: sum }, func.ty(sum));
+            return Ok(Val::Value(self.builder().value(op, ty)));
+        }
+        self.arith(BinaryOp::Add, &Val::Value(sum), &Val::Value(term))
     }
 
     /// `of[index] += value` where `of`, a sparse matrix builder, has a method for it.

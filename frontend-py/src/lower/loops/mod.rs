@@ -229,7 +229,9 @@ impl<'a> Lower<'a, '_> {
     fn unrolled(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Res<Flow> {
         self.state.control.push(Control::Static);
         let before = self.reports.mark();
+        self.scopes().begin_unrolled();
         let flow = self.iterations(target, items, body);
+        self.scopes().end_unrolled();
         self.state.control.pop();
         self.reports.since(before)?;
         Ok(match flow {
