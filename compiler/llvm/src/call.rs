@@ -12,8 +12,8 @@ use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Val, basic, undef};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin};
-use crate::device_code;
 use crate::math::FAST;
+use crate::{device_code, far};
 
 /// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
 const ALWAYS_INLINED: usize = 200;
@@ -50,8 +50,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             .iter()
             .map(|&arg| self.arith(ty).cast(arg, wide))
             .collect();
-        let results = self.call_values(Origin::Device, id, &args);
-        Some(self.arith(wide).cast(results[0], ty))
+        let near = self.call_values(Origin::Device, id, &args)[0];
+        let result = self.guarded(id, wide, None, args[0], near);
+        Some(self.arith(wide).cast(result, ty))
     }
 
     pub(crate) fn call(&mut self, inst: Inst, callee: FuncId, args: &[Value]) {
@@ -161,7 +162,9 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
             Some(inkwell::module::Linkage::Internal),
         );
         self.funcs.insert((origin, id), llvm);
-        if origin == Origin::Device && touches_memory(func) {
+        if origin == Origin::Device && far::is_far(&func.name) {
+            far::rare(&b, llvm);
+        } else if origin == Origin::Device && touches_memory(func) {
             // What is called is what seldom happens; callers keep the rest to themselves.
             b.attribute(llvm, "noinline");
             b.attribute(llvm, "cold");
