@@ -1,13 +1,14 @@
 """Derives the coefficients of math.air and writes it: `python3 derive.py > math.air` (needs mpmath).
 
-Every function is written once, for f32 and f64, in a small language whose operators append
-instructions of IR text. Polynomials are Chebyshev fits in 60 digits, rounded to the type; each
-degree is the lowest whose error stays below a quarter of a unit in the last place.
+Every function is written once, for f32 and f64, in the language of air.py. Polynomials are Chebyshev
+fits in 60 digits, rounded to the type; each degree is the lowest whose error stays below a quarter of
+a unit in the last place.
 """
 
 import sys
 
 import mpmath as mp
+from air import F32, F64, Func, Value
 
 mp.mp.dps = 60
 
@@ -16,179 +17,13 @@ HEADER = """\
 ;
 ; All functions are free of branches, so that loops over them vectorise. They use the identities of
 ; Cody and Waite, "Software Manual for the Elementary Functions" (1980), for reducing arguments.
-; NaN goes through, infinities and zeros give what C's libm gives. `fast_` variants serve fast_math.
+; NaN goes through, infinities and zeros give what C's libm gives.
 ; Largest errors, measured against libm (docs/math-accuracy.md): 2 ulp; 3.5 ulp for tan, sinh and tanh;
-; 2.5 ulp for asin. `fast_` sin and cos err by at most 1.2e-7 for |x| < 1e3, 2e-7 for |x| < 3e6.
-; sin, cos and tan reduce their arguments right up to |x| = 2^50 (the `fast_` ones to 3e6), beyond
-; which neighbouring numbers are a good part of a period apart; sin and cos then give some number
-; between -1 and 1.
+; 2.5 ulp for asin.
+;
+; sin, cos and tan hold for magnitudes up to `far_f32` and `far_f64`. The code generator puts a rarely
+; taken branch behind them, which calls `far_sin_f32` and so on for larger arguments.
 """
-
-
-class Type:
-    def __init__(self, name, mant, bias, log_degree):
-        self.name, self.mant, self.bias = name, mant, bias
-        self.int = "i" + name[1:]
-        self.bits = int(name[1:])
-        self.magic = mp.mpf(3) * mp.mpf(2) ** (mant - 1)
-        self.magic_bits = ((bias + mant) << mant) + (1 << (mant - 1))
-        self.min_normal = mp.mpf(2) ** (1 - bias)
-        self.log_degree = log_degree
-
-    def round(self, value):
-        """The nearest number of the type."""
-        value = mp.mpf(value)
-        if value == 0 or mp.isinf(value) or mp.isnan(value):
-            return value
-        exponent = mp.floor(mp.log(abs(value), 2))
-        step = mp.mpf(2) ** (max(exponent, 1 - self.bias) - self.mant)
-        return mp.nint(value / step) * step
-
-    def parts(self, value, n):
-        """`value` as a sum of `n` numbers of the type."""
-        out = []
-        for _ in range(n):
-            out.append(self.round(value))
-            value -= out[-1]
-        return out
-
-
-F32 = Type("f32", 23, 127, 8)
-F64 = Type("f64", 52, 1023, 12)
-
-
-class Value:
-    def __init__(self, f, name, ty):
-        self.f, self.name, self.ty = f, name, ty
-
-    def _binary(self, op, other, flip=False):
-        other = self.f.value(other, self.ty)
-        a, b = (other, self) if flip else (self, other)
-        return self.f.emit(self.ty, f"{op} {a.name}, {b.name}")
-
-    def __add__(self, o):
-        return self._binary("add", o)
-
-    def __sub__(self, o):
-        return self._binary("sub", o)
-
-    def __mul__(self, o):
-        return self._binary("mul", o)
-
-    def __truediv__(self, o):
-        return self._binary("div", o)
-
-    def __radd__(self, o):
-        return self._binary("add", o, True)
-
-    def __rsub__(self, o):
-        return self._binary("sub", o, True)
-
-    def __rmul__(self, o):
-        return self._binary("mul", o, True)
-
-    def __rtruediv__(self, o):
-        return self._binary("div", o, True)
-
-    def __and__(self, o):
-        return self._binary("and", o)
-
-    def __or__(self, o):
-        return self._binary("or", o)
-
-    def __xor__(self, o):
-        return self._binary("xor", o)
-
-    def __lshift__(self, o):
-        return self._binary("shl", o)
-
-    def __rshift__(self, o):
-        return self._binary("shr", o)
-
-    def _compare(self, op, o):
-        o = self.f.value(o, self.ty)
-        return self.f.emit("u1", f"{op} {self.name}, {o.name}")
-
-    def __lt__(self, o):
-        return self._compare("lt", o)
-
-    def __gt__(self, o):
-        return self._compare("gt", o)
-
-    def __ge__(self, o):
-        return self._compare("ge", o)
-
-    def eq(self, o):
-        return self._compare("eq", o)
-
-    def ne(self, o):
-        return self._compare("ne", o)
-
-    def __neg__(self):
-        return self.f.emit(self.ty, f"neg {self.name}")
-
-    def __abs__(self):
-        return self.f.emit(self.ty, f"abs {self.name}")
-
-    def unary(self, op):
-        return self.f.emit(self.ty, f"{op} {self.name}")
-
-    def bitcast(self, ty):
-        return self.f.emit(ty, f"bitcast {self.name}")
-
-    def cast(self, ty):
-        return self.f.emit(ty, f"cast {self.name}")
-
-
-class Func:
-    """One function of IR text in the making."""
-
-    def __init__(self, name, params, ty):
-        self.head = f"func @{name}(" + ", ".join(f"{p}: {t}" for p, t in params) + f") -> {ty}"
-        self.lines, self.consts, self.n = [], {}, 0
-
-    def emit(self, ty, text):
-        name = f"v{self.n}"
-        self.n += 1
-        self.lines.append(f"    {name}: {ty} = {text}")
-        return Value(self, name, ty)
-
-    def value(self, v, ty):
-        if isinstance(v, Value):
-            return v
-        if ty[0] == "f":
-            t = F32 if ty == "f32" else F64
-            v = t.round(v)
-            digits = 9 if ty == "f32" else 17
-            text = "inf" if v == mp.inf else "-inf" if v == -mp.inf else f"{float(v):.{digits}g}"
-            if mp.isnan(v):
-                text = "bits:7fc00000" if ty == "f32" else "bits:7ff8000000000000"
-        else:
-            text = str(int(v))
-        key = (ty, text)
-        if key not in self.consts:
-            self.consts[key] = self.emit(ty, f"const {text}")
-        return self.consts[key]
-
-    def fma(self, a, b, c):
-        ty = next(v.ty for v in (a, b, c) if isinstance(v, Value))
-        a, b, c = (self.value(v, ty) for v in (a, b, c))
-        return self.emit(ty, f"fma {a.name}, {b.name}, {c.name}")
-
-    def select(self, cond, a, b, ty=None):
-        ty = ty or next(v.ty for v in (a, b) if isinstance(v, Value))
-        a, b = self.value(a, ty), self.value(b, ty)
-        return self.emit(ty, f"select {cond.name}, {a.name}, {b.name}")
-
-    def poly(self, x, coefficients):
-        """Horner's scheme, lowest coefficient first."""
-        result = self.value(coefficients[-1], x.ty)
-        for c in reversed(coefficients[:-1]):
-            result = self.fma(result, x, c)
-        return result
-
-    def text(self, result):
-        return "\n".join([self.head + " {", *self.lines, f"    return [{result.name}]", "}\n"])
 
 
 def fit(function, lo, hi, bits):
@@ -202,11 +37,13 @@ def fit(function, lo, hi, bits):
 
 def near(function, limit):
     """`function`, whose limit at 0 is `limit`, without its cancellation there."""
+
     def safe(x):
         if abs(x) < mp.mpf(10) ** -15:
             return mp.mpf(limit)
         with mp.workdps(100):
             return function(x)
+
     return safe
 
 
@@ -276,9 +113,11 @@ def log1p_tail(f, t, u):
     s = u / (u + 2)
     z = s * s
     bound = (3 - 2 * mp.sqrt(2)) ** 2
+
     def series(v):
         r = mp.sqrt(v)
         return (mp.log((1 + r) / (1 - r)) - 2 * r) / (r * v)
+
     c = fit(near(series, mp.mpf(2) / 3), mp.mpf(0), bound * mp.mpf("1.001"), t.mant + 2)
     half = square * 0.5
     # s (u^2 / 2 + z P(z)): since log(1 + u) = u - u^2 / 2 + s (u^2 / 2 + z P(z)).
@@ -295,39 +134,98 @@ def log_specials(f, t, x, result):
 # The largest remainder: pi/4, and what the rounded factor 2/pi adds for the largest arguments.
 QUARTER = mp.pi / 4 * mp.mpf("1.17")
 
-
-def quarter_turns(f, t, x, fast):
-    """`x = n pi/2 + r`: r, and n's low bits as an integer of the type's width."""
-    if t is F32 and not fast:
-        # In f64, where two parts of pi/2 are exact enough for every f32 below 2^50.
-        wide = x.cast("f64")
-        n, bits = nearest(f, F64, wide, 2 / mp.pi)
-        p1, p2 = F64.parts(mp.pi / 2, 2)
-        r = f.fma(n, -p2, f.fma(n, -p1, wide)).cast("f32")
-        bits = bits.cast("i32")
-    else:
-        n, bits = nearest(f, t, x, 2 / mp.pi)
-        r = x
-        for part in t.parts(mp.pi / 2, 3):
-            r = f.fma(n, -part, r)
-    # Beyond the range that can be reduced, at least the result stays in the function's range.
-    return clamp(f, r, -QUARTER, QUARTER), bits
+# Up to these magnitudes `quarter_turns` is accurate.
+FAR = {"f32": mp.mpf(2) ** 21, "f64": mp.mpf(2) ** 50}
 
 
-def sin_cos(f, t, r):
-    z = r * r
+def quarter_turns(f, t, size):
+    """`size = n pi/2 + r + rest`: r, the rest, and n's low bits as an integer of the type's width.
+
+    The first product cancels exactly, so only the second rounds `r`. Where `r` is so small that the
+    third matters, it is exact. (Cody and Waite, with fused multiplications.)
+    """
+    n, bits = nearest(f, t, size, 2 / mp.pi)
+    p1, p2, p3 = t.parts(mp.pi / 2, 3)
+    return f.fma(n, -p2, f.fma(n, -p1, size)), n * -p3, bits
+
+
+def high_product(a, b):
+    """The high 64 bits of `a * b`, both `u64`, of which `b` is below 2^53."""
+    low = (1 << 32) - 1
+    a0, a1, b0, b1 = a & low, a >> 32, b & low, b >> 32
+    middle = a0 * b1 + ((a0 * b0) >> 32)
+    other = a1 * b0 + (middle & low)
+    return a1 * b1 + (middle >> 32) + (other >> 32)
+
+
+def far_turns(f, t, x):
+    """As `quarter_turns` for `x >= FAR`, given in f64: r in f64, and n as `u64`, both modulo 4 turns.
+
+    M. Payne and R. Hanek, "Radian reduction for trigonometric functions" (1983): of 2/pi only those
+    bits matter whose product with the argument is neither a multiple of 4 nor negligible. These are
+    192 bits from `position` on in a table that begins with 64 zeros.
+    """
+    bits = x.bitcast("u64")
+    digits = (bits & ((1 << 52) - 1)) | (1 << 52)
+    position = (bits >> 52) - (1023 - 10)
+    largest = t.bias + 1 + 10
+    n_words = (largest >> 6) + 4
+    with mp.workdps(600):
+        table = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (64 * (n_words - 1))))
+    words = [(table >> (64 * (n_words - 1 - k))) & ((1 << 64) - 1) for k in range(n_words)]
+    index, shift = position >> 6, position & 63
+    for k in reversed(range((largest >> 6).bit_length())):
+        chosen = (index & (1 << k)).ne(0)
+        # What the lower bits of the index still choose from.
+        kept = min(4 + (1 << k) - 1, len(words))
+        beyond = [*words[1 << k :], *[0] * kept]
+        words = [f.select(chosen, beyond[i], words[i], "u64") for i in range(kept)]
+    window = [(words[k] << shift) | ((words[k + 1] >> 1) >> (shift ^ 63)) for k in range(3)]
+    # The product's upper 128 bits, modulo 2^192: two bits before the point, the others behind it.
+    middle = window[1] * digits
+    low = middle + high_product(window[2], digits)
+    carry = f.select(low < middle, 1, 0, "u64")
+    high = window[0] * digits + high_product(window[1], digits) + carry
+    n = (high + (1 << 61)) >> 62
+    high, low = ((high << 2) | (low >> 62)).bitcast("i64"), low << 2
+    # The fraction, from -1/2 to 1/2, times 2^64, as a sum of two numbers.
+    first = high.cast("f64")
+    second = f.fma((low >> 1).cast("f64"), mp.mpf(2) ** -63, (high - first.cast("i64")).cast("f64"))
+    whole = first + second
+    lost = second - (whole - first)
+    p1, p2 = F64.parts(mp.pi / 2 * mp.mpf(2) ** -64, 2)
+    product = whole * p1
+    r = product + f.fma(whole, p2, f.fma(lost, p1, f.fma(whole, p1, -product)))
+    # An infinity has no angle.
+    return r + (x - x), n
+
+
+def polynomials(t):
+    """Of the square of the remainder: sine and cosine without their first terms."""
     bound = QUARTER**2
     sine = lambda v: (mp.sin(mp.sqrt(v)) / mp.sqrt(v) - 1) / v
     cosine = lambda v: (mp.cos(mp.sqrt(v)) - 1 + v / 2) / v**2
     s = fit(near(sine, -mp.mpf(1) / 6), mp.mpf(0), bound, t.mant + 2)
     c = fit(near(cosine, mp.mpf(1) / 24), mp.mpf(0), bound, t.mant + 2)
-    sin = f.fma(r * z, f.poly(z, s), r)
+    return s, c
+
+
+def careful_cosine(f, z, c):
     half = z * 0.5
     first = 1 - half
     # What `first` has lost.
     lost = (1 - first) - half
-    cos = first + f.fma(z * z, f.poly(z, c), lost)
-    return sin, cos
+    return first + f.fma(z * z, f.poly(z, c), lost)
+
+
+def sin_cos(f, t, r, rest, careful=False):
+    """Sine and cosine of `r + rest`, where the rest is too small for the cosine to notice."""
+    z = r * r
+    s, c = polynomials(t)
+    sin = r + f.fma(r * z, f.poly(z, s), rest)
+    if careful:
+        return sin, careful_cosine(f, z, c)
+    return sin, f.fma(z, f.fma(z, f.poly(z, c), -0.5), 1)
 
 
 def atan_ratio(f, t, num, den):
@@ -394,28 +292,44 @@ def log2(f, t, x):
     return log_specials(f, t, x, e + f.fma(whole, c1, small))
 
 
-def sin(f, t, x, fast=False):
-    r, n = quarter_turns(f, t, x, fast)
-    s, c = sin_cos(f, t, r)
+def near_turns(f, t, x):
+    return quarter_turns(f, t, abs(x))
+
+
+def far_turns_of(f, t, x):
+    """As `near_turns`, by a call of `far_turns`."""
+    size = abs(x)
+    wide = size if t is F64 else size.cast("f64")
+    r, n = f.call(f"far_turns_{t.name}", wide, ["f64", "u64"])
+    return r if t is F64 else r.cast("f32"), 0, n.cast(t.int)
+
+
+def signed(f, t, value, sign):
+    """The value, negated if the uppermost bit of an integer is set."""
+    sign = sign & -(1 << (t.bits - 1))
+    return (value.bitcast(t.int) ^ sign).bitcast(t.name)
+
+
+def sin(f, t, x, turns=near_turns):
+    r, rest, n = turns(f, t, x)
+    s, c = sin_cos(f, t, r, rest)
     value = f.select((n & 1).ne(0), c, s)
-    signed = (value.bitcast(t.int) ^ ((n & 2) << (t.bits - 2))).bitcast(t.name)
-    return signed if fast else f.select(x.eq(0), x, signed)
+    return signed(f, t, value, (n << (t.bits - 2)) ^ x.bitcast(t.int))
 
 
-def cos(f, t, x, fast=False):
-    r, n = quarter_turns(f, t, x, fast)
-    s, c = sin_cos(f, t, r)
+def cos(f, t, x, turns=near_turns):
+    r, rest, n = turns(f, t, x)
+    s, c = sin_cos(f, t, r, rest)
     value = f.select((n & 1).ne(0), s, c)
-    return (value.bitcast(t.int) ^ (((n + 1) & 2) << (t.bits - 2))).bitcast(t.name)
+    return signed(f, t, value, (n + 1) << (t.bits - 2))
 
 
-def tan(f, t, x, fast=False):
-    r, n = quarter_turns(f, t, x, fast)
-    s, c = sin_cos(f, t, r)
+def tan(f, t, x, turns=near_turns):
+    r, rest, n = turns(f, t, x)
+    s, c = sin_cos(f, t, r, rest, careful=True)
     odd = (n & 1).ne(0)
     value = f.select(odd, c, s) / f.select(odd, s, c)
-    signed = (value.bitcast(t.int) ^ ((n & 1) << (t.bits - 1))).bitcast(t.name)
-    return signed if fast else f.select(x.eq(0), x, signed)
+    return signed(f, t, value, (n << (t.bits - 1)) ^ x.bitcast(t.int))
 
 
 def asin(f, t, x):
@@ -555,9 +469,11 @@ def pow_f64(f, t, x, y):
     t1, t2 = t.parts(mp.mpf(1) / 3, 2)
     a = z * t1
     a_lo = f.fma(z, t1, -a) + f.fma(z, t2, z_lo * t1)
+
     def series(v):
         r = mp.sqrt(v)
         return (mp.atanh(r) / r - 1 - v / 3) / v**2
+
     bound = (3 - 2 * mp.sqrt(2)) ** 2 * mp.mpf("1.001")
     c = fit(near(series, mp.mpf(1) / 5), mp.mpf(0), bound, t.mant + 2)
     b = z * z * f.poly(z, c)
@@ -600,9 +516,14 @@ def main():
         f = Func(f"pow_{t.name}", [("x", t.name), ("y", t.name)], t.name)
         power = pow_f32 if t is F32 else pow_f64
         out.append(f.text(power(f, t, Value(f, "x", t.name), Value(f, "y", t.name))))
-    for function in (sin, cos, tan):
-        f = Func(f"fast_{function.__name__}_f32", [("x", "f32")], "f32")
-        out.append(f.text(function(f, F32, Value(f, "x", "f32"), fast=True)))
+    for t in (F32, F64):
+        f = Func(f"far_{t.name}", [], t.name)
+        out.append(f.text(f.value(FAR[t.name], t.name)))
+        f = Func(f"far_turns_{t.name}", [("x", "f64")], "f64, u64")
+        out.append(f.text(*far_turns(f, t, Value(f, "x", "f64"))))
+        for function in (sin, cos, tan):
+            f = Func(f"far_{function.__name__}_{t.name}", [("x", t.name)], t.name)
+            out.append(f.text(function(f, t, Value(f, "x", t.name), far_turns_of)))
     sys.stdout.write("\n".join(out))
 
 

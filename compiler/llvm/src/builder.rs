@@ -154,6 +154,14 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         self.builder.position_at_end(block);
     }
 
+    /// Before the first instruction of a block.
+    pub(crate) fn at_begin(&self, block: BasicBlock<'ctx>) {
+        match block.get_first_instruction() {
+            Some(first) => self.builder.position_before(&first),
+            None => self.at(block),
+        }
+    }
+
     pub(crate) fn current(&self) -> BasicBlock<'ctx> {
         self.builder
             .get_insert_block()

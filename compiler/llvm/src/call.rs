@@ -8,33 +8,27 @@ use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{AssertKind, FuncId, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::{FastMathFlags, FunctionValue};
+use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Val, basic, undef};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin, Scope};
-use crate::device_code;
+use crate::{device_code, far};
 
 /// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
 const ALWAYS_INLINED: usize = 200;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    /// The function of `runtime/device/` for this operation, if there is one (where `flags` allow
-    /// approximations, its `fast_` variant), and the type that it takes.
+    /// The function of `runtime/device/` for this operation, if there is one, and the type that it takes.
     pub(crate) fn device_function(
         &self,
         name: &str,
         ty: ScalarType,
-        flags: FastMathFlags,
     ) -> Option<(FuncId, ScalarType)> {
         if self.origin == Origin::Device || !ty.is_float() {
             return None;
         }
         let wide = ty.accumulator();
-        let device = device_code::module();
-        let fast = (flags.contains(FastMathFlags::ApproxFunc))
-            .then(|| device.find(&format!("fast_{name}_{wide}")))
-            .flatten();
-        let id = fast.or_else(|| device.find(&format!("{name}_{wide}")))?;
+        let id = device_code::module().find(&format!("{name}_{wide}"))?;
         Some((id, wide))
     }
 
@@ -45,13 +39,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         ty: ScalarType,
         args: &[Val<'ctx>],
     ) -> Option<Val<'ctx>> {
-        let (id, wide) = self.device_function(name, ty, self.flags)?;
+        let (id, wide) = self.device_function(name, ty)?;
         let args: Vec<Val<'ctx>> = args
             .iter()
             .map(|&arg| self.arith(ty).cast(arg, wide))
             .collect();
-        let results = self.call_values(Origin::Device, id, &args);
-        Some(self.arith(wide).cast(results[0], ty))
+        let near = self.call_values(Origin::Device, id, &args)[0];
+        let result = self.guarded(id, wide, None, args[0], near);
+        Some(self.arith(wide).cast(result, ty))
     }
 
     pub(crate) fn call(&mut self, inst: Inst, callee: FuncId, args: &[Value]) {
@@ -161,7 +156,9 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
             Some(inkwell::module::Linkage::Internal),
         );
         self.funcs.insert((origin, id), llvm);
-        if origin == Origin::Device && touches_memory(func) {
+        if origin == Origin::Device && far::is_far(&func.name) {
+            far::rare(&b, llvm);
+        } else if origin == Origin::Device && touches_memory(func) {
             // What is called is what seldom happens; callers keep the rest to themselves.
             b.attribute(llvm, "noinline");
             b.attribute(llvm, "cold");

@@ -223,7 +223,7 @@ fn compile_unit(
     let tasks = tasks
         .filter_map(|&part| task::lower(&mut cx, part))
         .collect();
-    let code = optimize::compile(&llvm, target, level, with_text);
+    let code = optimize::compile(&ctx, &llvm, target, level, with_text);
     diagnostics.finish(&ctx);
     (code, tasks)
 }

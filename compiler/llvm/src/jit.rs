@@ -255,7 +255,7 @@ mod tests {
         let context = Context::create();
         let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "test");
         let module = context.create_module_from_ir(buffer).unwrap();
-        compile(&module, &target::host(), OptLevel(3), false).object
+        compile(&context, &module, &target::host(), OptLevel(3), false).object
     }
 
     fn saxpy(loaded: &dyn LoadedObject, x: &[f32], y: &mut [f32]) {

@@ -12,6 +12,7 @@ mod control;
 mod device_code;
 mod diagnostics;
 mod elementwise;
+mod far;
 mod grid;
 mod interior;
 pub mod jit;

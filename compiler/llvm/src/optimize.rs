@@ -3,14 +3,16 @@
 use std::num::NonZero;
 
 use inkwell::OptimizationLevel;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::builder::{Builder, BuilderError};
-use inkwell::context::ContextRef;
+use inkwell::context::{Context, ContextRef};
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use inkwell::types::AnyTypeEnum;
-use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
+use inkwell::values::{BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue};
 
+use crate::far;
 use crate::target::Target;
 
 /// How much LLVM may do, from 0 to 3.
@@ -40,6 +42,9 @@ const CODEGEN: OptimizationLevel = OptimizationLevel::Default;
 /// the allocation of registers, that takes a third of its time for a block of some thousand instructions.
 const CODEGEN_UP_TO: usize = 3000;
 
+/// Inlines what is marked for it.
+const INLINE: &str = "always-inline";
+
 /// Passes over straight code only. `instcombine` by itself would end the process where one round leaves something to
 /// combine.
 const STRAIGHT: &str = concat!(
@@ -49,7 +54,7 @@ const STRAIGHT: &str = concat!(
 
 /// What LLVM's `default<O3>` does up to its loop vectoriser, without what has nothing to do in a
 /// module of one task: passes over globals, other languages, profiles, and calls between functions.
-const UP_TO_LOOP_VECTORIZER: &str = concat!(
+const BEFORE_LOOP_VECTORIZER: &str = concat!(
     "function<eager-inv>(sroa<modify-cfg>,early-cse<>),",
     "cgscc(devirt<4>(inline,function-attrs<skip-non-recursive-function-attrs>,",
     "function<eager-inv;no-rerun>(",
@@ -66,7 +71,12 @@ const UP_TO_LOOP_VECTORIZER: &str = concat!(
     "adce,memcpyopt,dse,loop-mssa(licm<allowspeculation>),",
     "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;sink-common-insts>,",
     "instcombine<max-iterations=1;no-verify-fixpoint>))),",
-    "globaldce,function<eager-inv>(float2int,loop(loop-rotate,loop-deletion),loop-vectorize,",
+    "globaldce",
+);
+
+/// The loop vectoriser, and what `default<O3>` does beside it.
+const VECTORIZE_LOOPS: &str = concat!(
+    "function<eager-inv>(float2int,loop(loop-rotate,loop-deletion),loop-vectorize,",
     "infer-alignment,loop-load-elim,instcombine<max-iterations=1;no-verify-fixpoint>,",
     "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;",
     "no-keep-loops;hoist-common-insts;sink-common-insts>)",
@@ -96,20 +106,24 @@ enum Pipeline {
 }
 
 impl Pipeline {
-    fn run(&self, module: &Module<'_>, machine: &TargetMachine) {
-        let run = |passes: &str| {
-            let options = PassBuilderOptions::create();
-            let done = module.run_passes(passes, machine, options);
-            done.expect("the pipeline's text is valid");
-        };
+    fn run<'ctx>(&self, made: &Making<'_, 'ctx>, machine: &TargetMachine) {
+        let module = made.module;
+        let run = |passes: &str| run(module, passes, machine);
         match self {
-            Self::Of(passes) => run(passes),
+            Self::Of(passes) => {
+                made.open_guards(machine);
+                run(passes);
+            }
             Self::Long => {
+                made.open_guards(machine);
                 run(STRAIGHT);
                 select_by_bits(module);
             }
             Self::Full => {
-                run(UP_TO_LOOP_VECTORIZER);
+                run(BEFORE_LOOP_VECTORIZER);
+                far::offer(module);
+                run(VECTORIZE_LOOPS);
+                made.open_guards(machine);
                 // Beside a loop in vectors stands the same in scalars, for the rest of the row: there
                 // is nothing to gain from it, and the search would take longer than all else.
                 if !mostly_vectors(module) {
@@ -119,6 +133,28 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// A module that is being compiled.
+struct Making<'a, 'ctx> {
+    ctx: &'ctx Context,
+    module: &'a Module<'ctx>,
+    target: &'a Target,
+}
+
+impl Making<'_, '_> {
+    /// Makes branches of the guards of `far`.
+    fn open_guards(&self, machine: &TargetMachine) {
+        if far::open(self.ctx, self.module, self.target) {
+            run(self.module, INLINE, machine);
+        }
+    }
+}
+
+fn run(module: &Module<'_>, passes: &str, machine: &TargetMachine) {
+    let options = PassBuilderOptions::create();
+    let done = module.run_passes(passes, machine, options);
+    done.expect("the pipeline's text is valid");
 }
 
 /// Makes choices between floats out of operations on their bits.
@@ -176,7 +212,11 @@ fn by_bits<'ctx>(
 /// Whether at least a third of the arithmetic that could be vectors is.
 fn mostly_vectors(module: &Module<'_>) -> bool {
     let (mut n_vectors, mut n_scalars) = (0, 0);
-    let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
+    let cold = Attribute::get_named_enum_kind_id("cold");
+    let is_cold =
+        |f: &FunctionValue<'_>| f.get_enum_attribute(AttributeLoc::Function, cold).is_some();
+    let funcs = module.get_functions().filter(|f| !is_cold(f));
+    let blocks = funcs.flat_map(|f| f.get_basic_blocks());
     for inst in blocks.flat_map(|block| block.get_instructions()) {
         match inst.get_type() {
             AnyTypeEnum::VectorType(_) => n_vectors += 1,
@@ -227,10 +267,16 @@ pub struct Code {
 ///
 /// # Panics
 /// If LLVM finds the module broken, which is a bug of this crate.
-pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text: bool) -> Code {
+pub fn compile<'ctx>(
+    ctx: &'ctx Context,
+    module: &Module<'ctx>,
+    target: &Target,
+    level: OptLevel,
+    with_text: bool,
+) -> Code {
     let mut machine = target.machine(CODEGEN);
     // What is written out in the code counts for how much of it there is.
-    Pipeline::Of("always-inline").run(module, &machine);
+    run(module, INLINE, &machine);
     let effort = Effort::new(level, module);
     if effort.codegen != CODEGEN {
         machine = target.machine(effort.codegen);
@@ -246,7 +292,12 @@ pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text:
             module.print_to_string().to_string_lossy()
         );
     }
-    effort.pipeline.run(module, &machine);
+    let made = Making {
+        ctx,
+        module,
+        target,
+    };
+    effort.pipeline.run(&made, &machine);
     if effort.codegen == CODEGEN && n_insts(module) > CODEGEN_UP_TO {
         machine = target.machine(OptimizationLevel::Less);
     }

@@ -624,7 +624,7 @@ impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
     }
 
     fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
-        let (id, _) = self.f.device_function(name, ty, self.flags)?;
+        let (id, wide) = self.f.device_function(name, ty)?;
         let func = &device_code::module().funcs[id];
         let mut lanes = Lanes {
             f: &mut *self.f,
@@ -639,7 +639,8 @@ impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
         };
         lanes.define_all(&func.regions[func.body].params, args);
         let (results, _) = lanes.region(func.body, None)?;
-        Some(results[0])
+        let lanes = Some(self.width);
+        Some(self.f.guarded(id, wide, lanes, args[0], results[0]))
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Val<'ctx> {
