@@ -5,9 +5,11 @@ python scripts/decisions.py --n 1000000 --arch interp            # in the interp
 python scripts/decisions.py --n 100000 --arch machine            # on the simulator of GPUs
 python scripts/decisions.py --what quotients --n 10000000        # of each type
 python scripts/decisions.py --what tensors --n 1000000 --fast-math 0
+python scripts/decisions.py --what modules --n 100 --folder out  # programs as IR, for processors without Python
 """
 
 import argparse
+import importlib
 import os
 import subprocess
 import sys
@@ -24,12 +26,13 @@ def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--n", type=int, default=1_000_000, help="how many decisions; of quotients, of each type")
-    parser.add_argument("--what", choices=["programs", "tensors", "quotients"], default="programs")
+    parser.add_argument("--what", choices=["programs", "tensors", "quotients", "modules"], default="programs")
     parser.add_argument("--arch", choices=["cpu", "interp", "machine", "cuda"], default="cpu")
     parser.add_argument("--level", choices=["native", *LEVELS, "all"], default="native")
     parser.add_argument("--kind", choices=["f16", "bf16", "f32", "f64"], action="append", help="types, all by default")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of a kernel")
+    parser.add_argument("--folder", type=Path, help="where modules are written")
     parser.add_argument("--fast-math", help="what ti.init takes; its default if it is not given")
     return parser.parse_args()
 
@@ -51,8 +54,10 @@ def main() -> int:
     if options.fast_math is not None:
         os.environ["AEROGEL_FAST_MATH"] = options.fast_math
     sys.path.insert(0, str(ROOT / "tests" / "python"))
-    from decisions import formats, run
-
+    formats, run = importlib.import_module("decisions.formats"), importlib.import_module("decisions.run")
+    if options.what == "modules":
+        importlib.import_module("decisions.modules").write(options.folder, options.n, options.seed)
+        return 0
     kinds = options.kind or formats.KINDS
     begin = time.perf_counter()
     try:

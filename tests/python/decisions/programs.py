@@ -80,6 +80,10 @@ class Program:
         """The source of a function `build`, which returns the kernel."""
         return _Text(self).text
 
+    def params(self):
+        """The names of the kernel's parameters."""
+        return [name for name, _ in _Text(self).params]
+
     def rows(self, rng):
         """The operands in all rows: arrays of the kind, but numbers of Python's for constants."""
         n, m = self.n, self.m
@@ -317,19 +321,14 @@ def built(program, rows):
     return scope["build"](*fields)
 
 
-def run(program, rows, rng):
-    """What a program decides, and where it decides anything."""
-    n, m, kind = program.n, program.m, program.kind
-    kernel = built(program, rows)
-    writer = _Text(program)
+def arguments(program, rows, rng):
+    """What a kernel may take, by name, and in which elements of `out` it decides anything."""
+    n, m, kind, n_out = program.n, program.m, program.kind, len(program.chosen)
     count = rng.integers(0, m + 1, n).astype(np.int32)
     done = np.arange(m)[None, :] < count[:, None] if program.shape in ("while", "branch") else np.ones((n, m), bool)
-    n_out = len(program.chosen)
     nested = program.shape in NESTED
-    out = np.full(
-        (n_out, n, m) if nested else (n_out,) if program.shape == "scalar" else (n_out, n), UNTOUCHED, np.int32
-    )
-    given = {"out": out, "count": count}
+    shape = (n_out, n, m) if nested else (n_out,) if program.shape == "scalar" else (n_out, n)
+    given = {"out": np.full(shape, UNTOUCHED, np.int32), "count": count}
     for slot in SLOTS:
         big, source = slot.upper(), program.sources[slot]
         number = program.constants.get(slot)
@@ -341,18 +340,26 @@ def run(program, rows, rng):
             given[big] = stored(kind, rows[slot].reshape(n, m)[:, 0] if source == "row" else rows[slot].reshape(n, m))
         else:
             given[big] = stored(kind, rows[slot])
-    names = [name for name, _ in writer.params]
+    return given, done.reshape(n * m)
+
+
+def run(program, rows, rng):
+    """What a program decides, and where it decides anything."""
+    kernel = built(program, rows)
+    given, done = arguments(program, rows, rng)
+    names = program.params()
+    out = given["out"]
     if program.shape not in ("scalar", "returned"):
         kernel(*(given[name] for name in names))
-        return out.reshape(n_out, n * m), done.reshape(n * m)
+        return out.reshape(len(program.chosen), -1), done
     found = []
-    for i in range(n):
+    for i in range(program.n):
         for slot in SLOTS:
             if program.sources[slot] in ("load", "load twice"):
                 given[f"a_{slot}"] = float(rows[slot][i])
         result = kernel(*(given[name] for name in names))
         found.append(np.array(result if program.shape == "returned" else out).reshape(-1).copy())
-    return np.stack(found, 1), done.reshape(n * m)
+    return np.stack(found, 1), done
 
 
 def check(program, rng):
