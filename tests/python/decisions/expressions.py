@@ -25,6 +25,13 @@ MACROS = {
     "fract": ("v", "v - floor(v)"),
     "mod": ("v, m", "v - m * floor(v / m)"),
 }
+# Functions of scalars by vectors and matrices; the elements of one are of one type.
+VECTORS = {
+    "cross": ("a, b, c, e", "ti.Vector([a, b]).cross(ti.Vector([c, e]))"),
+    "det": ("a, b, c, e", "ti.Matrix([[a, b], [c, e]]).determinant()"),
+    "over": ("a, b, c", "(ti.Vector([a, b]) / c)[0]"),
+    "times": ("a, b, c", "(ti.Vector([a, b]) * c)[1]"),
+}
 OPERATORS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -56,6 +63,13 @@ def parsed(text):
 class _Names(ast.NodeTransformer):
     def __init__(self, names):
         self.names = names
+
+    def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id in VECTORS:
+            params, body = VECTORS[node.func.id]
+            given = [ast.unparse(self.visit(arg)) for arg in node.args]
+            return ast.parse(render(body, dict(zip(params.split(", "), given))), mode="eval").body
+        return self.generic_visit(node)
 
     def visit_Name(self, node):
         return parsed(self.names.get(node.id) or NAMES.get(node.id, node.id))
@@ -205,6 +219,28 @@ class Evaluator:
     def select(self, condition, a, b):
         kind, a, b = self.met(a, b)
         return Value(kind, np.where(condition.array, a, b))
+
+    def elements(self, *given):
+        """Numbers as elements of one vector or matrix."""
+        kinds = [self.value(v).kind for v in given if not isinstance(v, int)]
+        if not kinds:
+            raise ConstantFails("a vector of integers")
+        kind = functools.reduce(promote, kinds)
+        found = [self.value(v, kind) for v in given]
+        return [Value(kind, convert(kind, v.kind, v.array)) for v in found]
+
+    def cross(self, a, b, c, e):
+        (a, b), (c, e) = self.elements(a, b), self.elements(c, e)
+        return self._binary(ast.Sub, self._binary(ast.Mult, a, e), self._binary(ast.Mult, b, c))
+
+    def det(self, a, b, c, e):
+        return self.cross(*self.elements(a, b, c, e))
+
+    def over(self, a, b, c):
+        return self._binary(ast.Div, self.elements(a, b)[0], c)
+
+    def times(self, a, b, c):
+        return self._binary(ast.Mult, self.elements(a, b)[1], c)
 
     def isnan(self, a):
         return Value("u1", np.isnan(self.value(a).array))

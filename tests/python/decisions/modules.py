@@ -13,7 +13,7 @@ from decisions import programs, run
 from decisions.formats import KINDS
 
 # Fields have no place in such a file.
-SHAPES = ("parallel", "serial", "inner", "while", "branch", "carried")
+SHAPES = ("parallel", "serial", "inner", "while", "branch", "carried", "until")
 
 
 def write(folder, n, seed=0, rows=43, n_patterns=10):

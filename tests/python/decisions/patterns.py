@@ -66,6 +66,11 @@ EXPRESSIONS = {
         max(abs(x) - d, 0.0);  min(max(x, y), d) - x;  sign(x - y) * d;  select(x / d < y, x, y);  abs(abs(x) - abs(y)) - d
         max(x, y) - min(x, y) - abs(x - y);  1.0 - abs(x - y) / d;  max(1.0 - abs(x / d - y), 0.0)
     """,
+    "vectors": """
+        cross(x, y, d, w);  cross(x, 4 * x, d, 4.0 * d);  cross(x - y, w, d, x);  det(x, y, d, w);  det(x - d, y, y, x - w)
+        over(x, y, d);  over(x - y, x, d);  over(x, y, d) * w;  over(x, y, d) - over(y, x, d);  times(y, x, w) - d
+        times(y, x, d) + y;  over(1.0, y, x);  over(x, y, d * w);  over(x, d, d) * d;  times(d, x, w) * y;  over(x, y, 3)
+    """,
 }
 
 # How a loop carries `x` on; decisions are taken of every value on the way.
@@ -113,6 +118,7 @@ BY_TOPIC = {
     "lengths": ("negative", "zero", "equal", "floor", "one", "int", "above"),
     "wraps": ("negative", "zero", "floor", "cell", "one", "equal", "positive", "root"),
     "pieces": ("negative", "zero", "floor", "equal", "below", "one", "int", "root"),
+    "vectors": ("negative", "zero", "floor", "int", "root", "below", "at most zero"),
 }
 
 

@@ -40,6 +40,8 @@ SHAPES = (
 NESTED = ("inner", "while", "carried")
 COUNT = itertools.count()
 UNTOUCHED = -77
+# The most iterations of a loop that a decision ends.
+LONGEST = 40
 EACH = 24
 
 
@@ -110,6 +112,8 @@ class Program:
                 env[slot] = Value(self.kind, convert(self.kind, self.literal, once))
             else:
                 env[slot] = Value(self.kind, rows[slot])
+        if self.shape == "until":
+            return np.stack([self.iterations(text, env, rows["x"]) for text in self.chosen])
         if self.shape != "carried":
             return self.decided(env, self.n * self.m)
         carried, found = rows["x"][:: self.m], []
@@ -119,6 +123,17 @@ class Program:
             value = Evaluator(self.literal).of(self.update, now)
             carried = np.broadcast_to(convert(self.kind, value.kind, value.array), self.n)
         return np.stack(found, 2).reshape(len(self.chosen), -1)
+
+    def iterations(self, text, env, carried):
+        """How often a loop runs that goes on while a pattern is true."""
+        evaluator, goes_on, count = Evaluator(self.literal), np.ones(self.n, bool), np.zeros(self.n, np.int32)
+        for _ in range(LONGEST):
+            now = {slot: v for slot, v in env.items() if slot in SLOTS} | {"x": Value(self.kind, carried)}
+            goes_on &= evaluator.of(text, now).array
+            count += goes_on
+            value = evaluator.of(self.update, now)
+            carried = convert(self.kind, value.kind, value.array)
+        return count
 
     def at(self, value, j):
         """An operand in iteration `j` of the inner loop."""
@@ -221,6 +236,8 @@ class _Text:
         if p.shape == "scalar":
             self.params.append(("out", "ti.types.ndarray(ti.i32, 1)"))
             return self.head + self.stores(lambda k: f"out[{k}]")
+        if p.shape == "until":
+            return self.loops()
         nested = p.shape in NESTED
         self.params.append(("out", f"ti.types.ndarray(ti.i32, {3 if nested else 2})"))
         stores = self.inner + self.stores(lambda k: f"out[{k}, i, j]" if nested else f"out[{k}, i]")
@@ -239,6 +256,27 @@ class _Text:
         if p.shape == "serial":
             lines.insert(len(self.head), "ti.loop_config(serialize=True)")
         return lines
+
+    def loops(self):
+        """For each pattern a loop that goes on while it is true."""
+        p, lines = self.program, []
+        self.params.append(("out", "ti.types.ndarray(ti.i32, 2)"))
+        update = f"x = {render(p.update, self.names)}"
+        for k, text in enumerate(p.chosen):
+            source = render(text, self.names)
+            lines += [*self.inner, "j = 0"]
+            if p.forms[k] == "cast":
+                lines += [f"while j < {LONGEST} and ({source}):", f"    {update}", "    j += 1"]
+            else:
+                lines += [
+                    f"while j < {LONGEST}:",
+                    f"    if not ({source}):",
+                    "        break",
+                    f"    {update}",
+                    "    j += 1",
+                ]
+            lines += [f"out[{k}, i] = j"]
+        return [*self.head, f"for i in range({p.n}):", *("    " + line for line in lines)]
 
     def lines(self):
         p = self.program
@@ -277,8 +315,10 @@ def drawn(rng, kind, n, n_patterns, shapes=SHAPES):
         dict.fromkeys(patterns.whole(text, decision) for _, text, decision in patterns.drawn(rng, n_patterns))
     )
     chosen = [text for text in chosen if _is_fine(text, constants, sources, literal)]
+    if shape == "until":
+        chosen = [text for text in chosen if not text.startswith("int(")][:4]
     updates = [text for text in patterns.UPDATES if _is_fine(text, constants, sources, literal)]
-    update = str(rng.choice(updates)) if shape == "carried" else ""
+    update = str(rng.choice(updates)) if shape in ("carried", "until") else ""
     m = 1
     if shape in NESTED:
         m = int(rng.choice([5, 16, 37]))

@@ -24,7 +24,7 @@ FUNCTIONS = {"floor": T.floor, "ceil": T.ceil, "sqrt": _or_python(T.sqrt, math.s
 FUNCTIONS |= {"isnan": T.isnan}
 FUNCTIONS |= {"min": T.minimum, "max": T.maximum, "round": T.round, "select": T.where}
 # Kernels' own functions, and operations that NumPy computes otherwise.
-LEFT_OUT = {"clamp", "mix", "fract", "mod", "rsqrt", "sign", "int"}
+LEFT_OUT = {"clamp", "mix", "fract", "mod", "rsqrt", "sign", "int", "cross", "det", "over", "times"}
 DECISIONS = [
     "floor({v})",
     "ceil({v})",
