@@ -23,7 +23,7 @@ MACROS = {
     "clamp": ("v, lo, hi", "min(hi, max(lo, v))"),
     "mix": ("v, u, t", "v * (1.0 - t) + u * t"),
     "fract": ("v", "v - floor(v)"),
-    "mod": ("v, m", "v - m * floor(v / m)"),
+    "mod": ("v, m", "v % m"),
 }
 # Functions of scalars by vectors and matrices; the elements of one are of one type.
 VECTORS = {
@@ -162,8 +162,8 @@ class Evaluator:
             a, b = (float(v) if isinstance(v, int) else v for v in (a, b))
         kind, a, b = self.met(a, b)
         if op in (ast.FloorDiv, ast.Mod):
-            whole = np.floor(rounded(kind, a / b))
-            return Value(kind, whole if op is ast.FloorDiv else rounded(kind, a - rounded(kind, whole * b)))
+            # NumPy has the algorithm of Python's floats.
+            return Value(kind, rounded(kind, (np.floor_divide if op is ast.FloorDiv else np.remainder)(a, b)))
         return Value(kind, rounded(kind, OPERATORS[op](a, b)))
 
     def _unary(self, function, a):
