@@ -21,12 +21,16 @@ MOST_CELLS = 1 << 22
 # Programs in which the lanes of a level add the terms of a parallel loop's sum: these differ whatever `fast_math` is.
 PARALLEL_SUMS = {
     "stable_fluid": "the mean square of the divergence, a number that it returns",
-    "smoke3d": "the mean square of the divergence, a number that it returns",
+    "smoke3d": "the mean square of the divergence; by default the light, too, a sum along each ray",
     "diff_wave": "the loss, a sum over the field",
     "diff_smoke": "the loss, a sum over the field, and the gradient of the sources, a sum of adjoints",
 }
 # Programs that differ by default only, by accumulations of loops in which lanes take part; all others are equal bit by bit.
-ACCUMULATIONS: dict[str, str] = {}
+ACCUMULATIONS: dict[str, str] = {
+    "nbody": "the force on a body, a sum over all others",
+    "tensor_fluid": "the mean of the vorticity, which is subtracted from it",
+    "poisson": "the inner products of conjugate gradients",
+}
 # Programs that are short: all of them in half a minute.
 SHORT = ["stable_fluid", "smoke3d", "path_tracer", "mpm", "sph", "cloth", "voxels", "playground", "nbody", "mandelbrot"]
 SHORT += [

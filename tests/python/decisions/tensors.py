@@ -44,7 +44,7 @@ def fitting():
     for text in patterns.expressions():
         nodes = list(ast.walk(parsed(text)))
         names = {n.func.id for n in nodes if isinstance(n, ast.Call)}
-        if not names & LEFT_OUT and not any(isinstance(n, (ast.Mod, ast.FloorDiv)) for n in nodes):
+        if not names & LEFT_OUT:
             found.append(text)
     return found
 
