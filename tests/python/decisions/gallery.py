@@ -30,6 +30,16 @@ ACCUMULATIONS: dict[str, str] = {
     "nbody": "the force on a body, a sum over all others",
     "tensor_fluid": "the mean of the vorticity, which is subtracted from it",
     "poisson": "the inner products of conjugate gradients",
+    "mpm": "products of matrices",
+    "snow3d": "products of matrices",
+    "fit": "the loss, and its gradient, sums over the picture and the spots",
+    "diff_mass_spring": "the loss and its gradient, and sums of a network's layer",
+    "diff_mpm": "products of matrices, and the gradient of the loss",
+    "diff_electric": "the force on a body, a sum over the electrodes, and its gradient",
+    "diff_rigid": "sums of a network's layer, and the gradient of the loss",
+    "diff_water": "the loss, a sum over the field, and its gradient",
+    "diff_mpm3d": "products of matrices, and the gradient of the loss",
+    "diff_liquid": "products of matrices, and the gradient of the loss",
 }
 # Programs that are short: all of them in half a minute.
 SHORT = ["stable_fluid", "smoke3d", "path_tracer", "mpm", "sph", "cloth", "voxels", "playground", "nbody", "mandelbrot"]
