@@ -14,7 +14,7 @@ PACKAGE := frontend-py/python/aerogel
 VIZ     := gui/python/aerogel_viz
 
 # Tests of numbers: what may differ between processors shows here.
-NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
+NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py decisions.py linalg.py large_matrices.py matrix.py pages.py types.py)
 
 export PYO3_PYTHON := $(abspath $(PY))
 

@@ -263,7 +263,7 @@ pub(crate) enum Op {
         ty: Ty,
         flush: bool,
         to: Reg,
-        /// The opposite.
+        /// The opposite, or the outcome of the high halves of pairs.
         not: Option<Reg>,
         x: Operand,
         y: Operand,

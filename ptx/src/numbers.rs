@@ -461,6 +461,17 @@ pub(crate) fn insert(ty: Ty, x: u64, into: u64, at: u64, length: u64) -> u64 {
     })
 }
 
+/// What the two predicates of a comparison become: its outcome and the opposite, or that of the low and of the high half
+/// of pairs.
+pub(crate) fn compare_twice(op: Compare, ty: Ty, flush: bool, x: u64, y: u64) -> (bool, bool) {
+    if let Some(half) = halves(ty) {
+        let of = |at: u32| compare(op, half, flush, x >> at & 0xffff, y >> at & 0xffff);
+        return (of(0), of(16));
+    }
+    let found = compare(op, ty, flush, x, y);
+    (found, !found)
+}
+
 pub(crate) fn compare(op: Compare, ty: Ty, flush: bool, x: u64, y: u64) -> bool {
     if !ty.is_float() {
         let (a, b, signed) = (extended(ty, x), extended(ty, y), ty.is_signed());

@@ -29,6 +29,7 @@ NOT_ON_GPUS = {
     "test_gallery.py": _WINDOWS,
     "test_pictures.py": _WINDOWS,
     "test_cpu.py": _PROCESSORS,
+    "test_gallery_levels.py": _PROCESSORS,
     "test_little_memory.py": _HOST_MEMORY,
     "test_odd_programs.py": _PROCESS,
     "test_programs.py": _PROCESS,

@@ -1,5 +1,6 @@
 //! Tests that span crates live in `tests/tests/`; this library holds what they share.
 
+pub mod decisions;
 pub mod differentiable;
 pub mod generate;
 #[cfg(feature = "compiled")]

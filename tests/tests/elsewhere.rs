@@ -2,16 +2,19 @@
 //!
 //! `scripts/aarch64.sh` builds what launches them (`AEROGEL_ELSEWHERE`) and runs this with an emulator;
 //! without it there is nothing to test. `AEROGEL_N_PROGRAMS` says how many, `AEROGEL_FIRST_SEED` which
-//! come first.
+//! come first. Decisions that Python has written to the folder `AEROGEL_DECISIONS` are NumPy's there, too.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use aerogel_interp::InterpKernel;
+use aerogel_ir::Module;
 use aerogel_llvm::{OptLevel, compile, target};
 use aerogel_passes::Options;
 use aerogel_runtime::KernelCode;
+use aerogel_tests::decisions::{self, Case};
 use aerogel_tests::generate;
 use aerogel_tests::run::{Inputs, launch};
 
@@ -40,36 +43,80 @@ fn aarch64_agrees_with_the_interpreter() {
 
         let mut lowered = module;
         lowered.env.arrays_apart = true;
-        aerogel_passes::run(&mut lowered, Options::default(), &mut ())
-            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         // Some without optimisation.
         let level = OptLevel(if seed % 4 == 3 { 0 } else { 3 });
-        let code = compile(&lowered, &target::aarch64(), level, false).code;
-        link(&folder, seed, code);
+        link(&folder, seed, compiled(lowered, level));
     }
-    let output = Command::new("qemu-aarch64")
-        .args(["-L", "/usr/aarch64-linux-gnu"])
-        .arg(launcher)
-        .arg(&folder)
-        .output()
-        .expect("the emulator runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut found: BTreeMap<u64, &str> = BTreeMap::new();
-    for line in text.lines() {
-        let (seed, outcome) = line.split_once(' ').expect("a seed and what was left");
-        found.insert(seed.parse().expect("a seed"), outcome);
-    }
+    let (found, errors) = emulated(&launcher, &folder);
     let differing: Vec<u64> = seeds
-        .filter(|seed| found.get(seed).copied() != Some(expected[seed].as_str()))
+        .filter(|seed| found.get(seed) != expected.get(seed))
         .collect();
     if let Some(seed) = differing.first() {
         panic!(
             "seeds {differing:?} differ; {seed}:\n{}\n{:?}\n{}",
             expected[seed],
             found.get(seed),
-            String::from_utf8_lossy(&output.stderr)
+            errors
         );
     }
+}
+
+#[test]
+fn aarch64_decides_as_numpy() {
+    let launcher = std::env::var_os("AEROGEL_ELSEWHERE");
+    let (Some(launcher), Some(folder)) = (launcher, std::env::var_os("AEROGEL_DECISIONS")) else {
+        eprintln!("skipped: `scripts/aarch64.sh` says what this needs");
+        return;
+    };
+    let folder = PathBuf::from(folder);
+    let numbers = decisions::numbers(&folder);
+    assert!(!numbers.is_empty(), "no decisions in {}", folder.display());
+    for &number in &numbers {
+        let case = Case::read(&folder, number);
+        let oracle = InterpKernel::new(case.module.clone()).expect("a kernel");
+        assert_eq!(
+            case.first_difference(&oracle),
+            None,
+            "interpreted: {number}"
+        );
+        let level = OptLevel(if number % 4 == 3 { 0 } else { 3 });
+        link(&folder, number, compiled(case.module, level));
+    }
+    let (found, errors) = emulated(&launcher, &folder);
+    let differing: Vec<u64> = numbers
+        .into_iter()
+        .filter(|number| found.get(number).map(String::as_str) != Some("None"))
+        .collect();
+    if let Some(number) = differing.first() {
+        let program = std::fs::read_to_string(folder.join(format!("{number}.py")));
+        panic!(
+            "programs {differing:?} differ; {number}: place, got, right: {:?}\n{}\n{errors}",
+            found.get(number),
+            program.unwrap_or_default()
+        );
+    }
+}
+
+/// A module's code for AArch64.
+fn compiled(mut module: Module, level: OptLevel) -> KernelCode {
+    aerogel_passes::run(&mut module, Options::default(), &mut ()).unwrap_or_else(|e| panic!("{e}"));
+    compile(&module, &target::aarch64(), level, false).code
+}
+
+/// What the launcher prints of each program in a folder, in an emulator, and its errors.
+fn emulated(launcher: &OsStr, folder: &Path) -> (BTreeMap<u64, String>, String) {
+    let output = Command::new("qemu-aarch64")
+        .args(["-L", "/usr/aarch64-linux-gnu"])
+        .arg(launcher)
+        .arg(folder)
+        .output()
+        .expect("the emulator runs");
+    let mut found = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (seed, outcome) = line.split_once(' ').expect("a seed and what was left");
+        found.insert(seed.parse().expect("a seed"), outcome.to_owned());
+    }
+    (found, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// A kernel's objects as a shared one, beside its description.

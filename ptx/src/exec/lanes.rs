@@ -295,14 +295,14 @@ impl Warp<'_> {
         let [x, y] = [*x, *y].map(|operand| self.row(operand));
         let by = joined.map(|(_, by, _)| self.row(by));
         for lane in each(active) {
-            let found = numbers::compare(*op, *ty, *flush, x[lane], y[lane]);
+            let (first, second) = numbers::compare_twice(*op, *ty, *flush, x[lane], y[lane]);
             let join = |found: bool| match (joined, &by) {
                 (Some((join, _, negated)), Some(by)) => {
                     joined_by(*join, found, (by[lane] & 1 == 1) != *negated)
                 }
                 _ => found,
             };
-            let (yes, no) = (join(found), join(!found));
+            let (yes, no) = (join(first), join(second));
             let value = match as_number {
                 Some(ty) if ty.kind == Kind::Float => u64::from(yes) * u64::from(1_f32.to_bits()),
                 Some(ty) => u64::from(yes).wrapping_neg() & ty.mask(),

@@ -241,6 +241,24 @@ fn extrema_and_comparisons_of_nan() {
 }
 
 #[test]
+fn pairs_are_compared_half_by_half() {
+    let two = |a: f32, b: f32| {
+        u64::from(f16::from_f32(a).to_bits()) | u64::from(f16::from_f32(b).to_bits()) << 16
+    };
+    let below = |ty: Ty, x: u64, y: u64| compare_twice(Compare::Less, ty, false, x, y);
+    let pair = ty(Kind::FloatPair, 32);
+    assert_eq!(below(pair, two(1.0, 3.0), two(2.0, 2.0)), (true, false));
+    assert_eq!(below(pair, two(1.0, -3.0), two(2.0, 2.0)), (true, true));
+    assert_eq!(
+        below(pair, two(f32::NAN, 1.0), two(2.0, 2.0)),
+        (false, true)
+    );
+    // A single comparison has an opposite.
+    let single = ty(Kind::Float, 16);
+    assert_eq!(below(single, two(1.0, 0.0), two(2.0, 0.0)), (true, false));
+}
+
+#[test]
 fn halves_in_pairs() {
     let pair = ty(Kind::FloatPair, 32);
     let two = |a: f32, b: f32| {

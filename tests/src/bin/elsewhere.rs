@@ -1,5 +1,6 @@
 //! Launches generated programs on another processor than they were compiled on, by this project's own runtime, and
 //! prints what each left behind: `elsewhere FOLDER`, where `SEED.code` describes a kernel and `SEED.so` is it.
+//! Where there is a `SEED.case` as well, it prints the first decision that differs from NumPy's.
 
 #![expect(unsafe_code, reason = "loads shared objects")]
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use aerogel_runtime::cpu::{CpuDevice, LoadedObject, ObjectLoader, Pool};
 use aerogel_runtime::{Device, KernelCode, LoadError};
+use aerogel_tests::decisions::Case;
 use aerogel_tests::generate;
 use aerogel_tests::run::{Inputs, launch};
 
@@ -72,6 +74,11 @@ fn main() {
         let kernel = CpuDevice::new(pool.clone(), Box::new(object))
             .load(&code)
             .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        if folder.join(format!("{seed}.case")).exists() {
+            let found = Case::read(folder, seed).first_difference(kernel.as_ref());
+            writeln!(out, "{seed} {found:?}").expect("somebody reads it");
+            continue;
+        }
         let module = generate::module(seed);
         let inputs = Inputs::new(&module, seed);
         let outcome = launch(&inputs, &module, kernel.as_ref(), seed).canonical();
