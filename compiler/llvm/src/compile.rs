@@ -233,9 +233,10 @@ fn uses_halves(module: &Module) -> bool {
     values.any(|value| module.env.scalars(value.ty).contains(&ScalarType::F16))
 }
 
-/// Whether a remainder of floats is taken.
+/// Whether a module takes remainders of floats, by which the device functions for `//` and `%` are computed, too.
 fn uses_remainders(module: &Module) -> bool {
-    let is_one = |func: &Function, op: &Op| matches!(op, Op::Binary { op: BinaryOp::Rem, lhs, .. } if func.elem(*lhs).is_float());
+    use BinaryOp::{FloorDiv, Mod, Rem};
+    let is_one = |func: &Function, op: &Op| matches!(op, Op::Binary { op: Rem | Mod | FloorDiv, lhs, .. } if func.elem(*lhs).is_float());
     let mut funcs = module.funcs.values();
     funcs.any(|func| func.insts.values().any(|inst| is_one(func, &inst.op)))
 }
