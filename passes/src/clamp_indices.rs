@@ -110,11 +110,19 @@ fn is_inside(func: &Function, ranges: &Ranges, index: Value, (lo, hi): (i128, i1
 fn most(func: &Function, ranges: &Ranges, value: Value) -> Option<i128> {
     let of = |v| most(func, ranges, v);
     match *func.def_op(value).unwrap_or(&Op::Undef {}) {
-        Op::Binary { op, lhs, rhs } if op == BinaryOp::Min => match (of(lhs), of(rhs)) {
+        Op::Binary {
+            op: BinaryOp::Min,
+            lhs,
+            rhs,
+        } => match (of(lhs), of(rhs)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         },
-        Op::Binary { op, lhs, rhs } if op == BinaryOp::Max => Some(of(lhs)?.max(of(rhs)?)),
+        Op::Binary {
+            op: BinaryOp::Max,
+            lhs,
+            rhs,
+        } => Some(of(lhs)?.max(of(rhs)?)),
         Op::Select {
             on_true, on_false, ..
         } => Some(of(on_true)?.max(of(on_false)?)),
@@ -126,11 +134,19 @@ fn most(func: &Function, ranges: &Ranges, value: Value) -> Option<i128> {
 fn least(func: &Function, ranges: &Ranges, value: Value) -> Option<i128> {
     let of = |v| least(func, ranges, v);
     match *func.def_op(value).unwrap_or(&Op::Undef {}) {
-        Op::Binary { op, lhs, rhs } if op == BinaryOp::Max => match (of(lhs), of(rhs)) {
+        Op::Binary {
+            op: BinaryOp::Max,
+            lhs,
+            rhs,
+        } => match (of(lhs), of(rhs)) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
         },
-        Op::Binary { op, lhs, rhs } if op == BinaryOp::Min => Some(of(lhs)?.min(of(rhs)?)),
+        Op::Binary {
+            op: BinaryOp::Min,
+            lhs,
+            rhs,
+        } => Some(of(lhs)?.min(of(rhs)?)),
         Op::Select {
             on_true, on_false, ..
         } => Some(of(on_true)?.min(of(on_false)?)),

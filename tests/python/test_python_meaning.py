@@ -284,6 +284,20 @@ def test_names_in_conditions(arch):
         w = ti.Vector([(p := x * 3), p + 1])
         return v[2] + q * 10 + s * 100 + m * 10000 + w[1] * 100000 + known
 
+    pair = ti.types.struct(a=ti.i32, b=ti.i32)
+
+    @ti.kernel
+    def structs(x: int) -> int:
+        n = 0
+        while (s := pair(x - n, n)).a > 2 and (r := [s.b, 7])[1] == 7:
+            n += 1 + r[0] * 0
+        return s.b * 10 + s.a + r[0] * 100
+
+    @ti.kernel
+    def known_conditions() -> int:
+        v = [y for y in ti.static((1, 2, 3)) if (z := y) > 1]
+        return v[0] * 100 + v[1] * 10 + z
+
     def python(x):
         v = [(q := k * x) + 1 for k in range(3)]
         return v[2] + q * 10 + (sum(range(x)) + 3) * 100 + x * 10000 + (x * 3 + 1) * 100000 + 3
@@ -296,6 +310,8 @@ def test_names_in_conditions(arch):
     assert arms(3) == 1 + 60 + 0 + 3000 + 30000
     assert arms(1) == 0 + 20 + 200 + 7000 + 70000
     assert elsewhere(4) == python(4)
+    assert known_conditions() == 233
+    assert structs(5) == 30 + 2 + 200
 
 
 def test_names_in_conditions_of_functions_and_parallel_loops(arch):
