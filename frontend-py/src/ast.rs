@@ -231,6 +231,71 @@ pub enum ExprKind<'a> {
     Unsupported(&'static str),
 }
 
+impl<'a> Expr<'a> {
+    /// Whether it, or an expression in it, is one that is looked for.
+    pub fn any(&self, is_it: &mut dyn FnMut(&Expr<'a>) -> bool) -> bool {
+        if is_it(self) {
+            return true;
+        }
+        let all = |exprs: &[Expr<'a>], is_it: &mut dyn FnMut(&Expr<'a>) -> bool| {
+            exprs.iter().any(|e| e.any(is_it))
+        };
+        let generated = |generators: &[Generator<'a>], is_it: &mut dyn FnMut(&Expr<'a>) -> bool| {
+            generators
+                .iter()
+                .any(|g| g.iter.any(is_it) || g.ifs.iter().any(|e| e.any(is_it)))
+        };
+        match self.kind {
+            ExprKind::None
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Unsupported(_) => false,
+            ExprKind::FString(parts) => parts.iter().any(|part| match part {
+                FPart::Text(_) => false,
+                FPart::Value { expr, .. } => expr.any(is_it),
+            }),
+            ExprKind::Attribute { value, .. } | ExprKind::Walrus { value, .. } => value.any(is_it),
+            ExprKind::Subscript { value, index } => value.any(is_it) || index.any(is_it),
+            ExprKind::Slice { lo, hi, step } => {
+                [lo, hi, step].into_iter().flatten().any(|e| e.any(is_it))
+            }
+            ExprKind::Starred(inner) => inner.any(is_it),
+            ExprKind::Tuple(items) | ExprKind::List(items) => all(items, is_it),
+            ExprKind::Dict(items) => items.iter().any(|(k, v)| k.any(is_it) || v.any(is_it)),
+            ExprKind::DictComprehension { pair, generators } => {
+                pair.any(is_it) || generated(generators, is_it)
+            }
+            ExprKind::Unary { operand, .. } => operand.any(is_it),
+            ExprKind::Binary { lhs, rhs, .. } => lhs.any(is_it) || rhs.any(is_it),
+            ExprKind::Bool2 { values, .. } => all(values, is_it),
+            ExprKind::Compare { first, rest } => {
+                first.any(is_it) || rest.iter().any(|(_, e)| e.any(is_it))
+            }
+            ExprKind::IfElse {
+                test,
+                on_true,
+                on_false,
+            } => [test, on_true, on_false].into_iter().any(|e| e.any(is_it)),
+            ExprKind::Call {
+                func,
+                args,
+                keywords,
+            } => {
+                func.any(is_it)
+                    || all(args, is_it)
+                    || keywords.iter().any(|keyword| keyword.value.any(is_it))
+            }
+            ExprKind::Comprehension {
+                element,
+                generators,
+            } => element.any(is_it) || generated(generators, is_it),
+        }
+    }
+}
+
 /// One piece of an f-string.
 #[derive(Clone, Copy, Debug)]
 pub enum FPart<'a> {
@@ -299,6 +364,18 @@ pub enum CompareOp {
     IsNot,
     In,
     NotIn,
+}
+
+impl UnaryOp {
+    /// How the user writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            UnaryOp::Invert => "~",
+            UnaryOp::Not => "not",
+            UnaryOp::Plus => "+",
+            UnaryOp::Minus => "-",
+        }
+    }
 }
 
 impl BinaryOp {

@@ -67,10 +67,19 @@ impl Scopes {
         self.names.get(name)?.last().map(|(_, binding)| binding)
     }
 
+    /// How many blocks are around.
+    pub(crate) fn depth(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// Makes `name` stand for `val` in the innermost block.
     pub(crate) fn bind(&mut self, name: &str, kind: BindingKind, val: Val) {
-        let at = self.blocks.len();
-        let Some(block) = self.blocks.last_mut() else {
+        self.bind_at(self.blocks.len(), name, kind, val);
+    }
+
+    /// Makes `name` stand for `val` in the block that is `at` deep. No block inside it may have the name.
+    pub(crate) fn bind_at(&mut self, at: usize, name: &str, kind: BindingKind, val: Val) {
+        let Some(block) = at.checked_sub(1).and_then(|k| self.blocks.get_mut(k)) else {
             return;
         };
         let binding = Binding { val, kind };

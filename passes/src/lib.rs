@@ -6,6 +6,7 @@ pub mod autodiff;
 mod blocks;
 mod bounds_check;
 mod cells;
+mod clamp_indices;
 mod driver;
 mod inline;
 mod lower_access;

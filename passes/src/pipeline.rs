@@ -11,7 +11,7 @@ use crate::simplify::{
 use crate::sums::{demote_atomics, merge_atomics, privatize, split_branches, thread_local};
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize};
-use crate::{bounds_check, inline, lower_access};
+use crate::{bounds_check, clamp_indices, inline, lower_access};
 
 /// When a pass runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,6 +258,14 @@ pub const PIPELINE: &[Step] = &[
         passes: SIMPLIFY_OFFLOADED,
         rounds: 2,
     },
+    // Where everything is said about accesses, so that nothing else is hindered by it.
+    pass(
+        "clamp_indices",
+        clamp_indices::run,
+        Offloaded,
+        Offloaded,
+        When::Always,
+    ),
     pass(
         "lower_access",
         lower_access::run,

@@ -6,6 +6,7 @@ import functools
 import os
 from typing import Any
 
+from aerogel._source_lines import lines_of
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 
 
@@ -18,23 +19,25 @@ def source_info(function: Any) -> tuple[str, int, str]:
     Raises:
         OSError: There is no source, for instance because the function was made by ``exec``.
         AerogelSyntaxError: The source is not that of a ``def``.
+        AerogelCompilationError: The file has been edited since it was imported.
     """
     import inspect
-    import linecache
 
-    code = function.__code__
-    path = code.co_filename
+    written = inspect.unwrap(function)
+    path, first = written.__code__.co_filename, written.__code__.co_firstlineno
     try:
-        lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError, IndexError):
+        lines = lines_of(written)
+        block = inspect.getblock(lines[first - 1 :])
+        if not block:
+            raise OSError
+    except OSError:
         raise OSError(
             f"the source of `{function.__name__}` cannot be found ({path}): kernels are read from their source, "
             "so define them in a file, in a notebook cell, or register the text with linecache"
         ) from None
-    linecache.checkcache(path)
     if function.__name__ == "<lambda>":
-        return path, *_definition(function, "".join(linecache.getlines(path, function.__globals__)))
-    text = "".join(lines)
+        return path, *_definition(function, "".join(lines))
+    text = "".join(block)
     if "def " not in text:
         raise AerogelSyntaxError(f"the source of `{function.__name__}` is not a function definition")
     return path, max(first, 1), text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
+from aerogel._source_lines import note
 from aerogel.errors import AerogelSyntaxError
 from aerogel.types import AnyMatrixType, ArgPackType, MatrixType, NdarrayType, RefType, StructType
 
@@ -302,10 +303,13 @@ def func(fn: F) -> F:
 def _check_function(fn: Any) -> None:
     if not hasattr(fn, "__code__"):
         raise TypeError(f"{fn!r} is not a function written in Python")
+    note(fn)
 
 
 def pyfunc(fn: F) -> F:
     """Makes a function that can be called both inside kernels and from Python."""
+    if hasattr(fn, "__code__"):
+        note(fn)
 
     @functools.wraps(fn)
     def both(*args: Any, **kwargs: Any) -> Any:

@@ -252,6 +252,8 @@ pub(crate) struct FunctionState<'a> {
     control: Vec<Control>,
     /// Whether what is lowered stands under `ti.static`.
     in_static: bool,
+    /// Where the statement being lowered begins: a region, how many instructions were there, and the depth of blocks.
+    statement: (Region, usize, usize),
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
     /// Bytes that the threads of a block share in the parallel loop around.
@@ -270,6 +272,7 @@ impl FunctionState<'_> {
     fn new(func: Function, result: Option<ReturnType>) -> Self {
         Self {
             region: func.body,
+            statement: (func.body, 0, 0),
             func,
             result,
             frames: Vec::new(),
@@ -294,6 +297,8 @@ pub(crate) struct Lower<'a, 'h> {
     naming: Naming,
     state: FunctionState<'a>,
     reals: Reals,
+    /// Inside how many expressions this is of which only the type is asked for.
+    probing: usize,
     /// The text being lowered.
     range: TextRange,
     reports: Reports,
@@ -326,6 +331,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             naming: Naming::default(),
             state: FunctionState::new(Function::new("", true), result),
             reals: Reals::default(),
+            probing: 0,
             range: TextRange::default(),
             reports: Reports::default(),
             spent: Spent::default(),
@@ -475,6 +481,10 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     fn enter_frame(&mut self, parsed: &Parsed<'a>, call: Span) -> Res<()> {
         let scope = parsed.source.scope;
+        // What ends a recursion may be the very condition that did not choose this call.
+        if self.probing > 0 && self.state.frames.iter().any(|frame| frame.scope == scope) {
+            return self.not_probed();
+        }
         self.expect_end(parsed.def.name, |frame| frame.scope == scope)?;
         let mut scopes = Scopes::default();
         scopes.enter();

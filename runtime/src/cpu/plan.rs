@@ -274,11 +274,18 @@ impl PlannedTask {
             Space::Serial => return call(self.functions.run, &ctx.0, [0, 1], trace),
             Space::Constant(extents) => extents,
             Space::Computed { bounds, n_axes } => {
-                let mut out = [0_i64; 32];
-                assert!(n_axes * 2 <= out.len(), "a task has at most 16 axes");
+                let (mut few, mut many) = ([0_i64; 32], Vec::new());
+                let out = match few.get_mut(..n_axes * 2) {
+                    Some(out) => out,
+                    // Arrays have as many axes as somebody gives them.
+                    None => {
+                        many.resize(n_axes * 2, 0);
+                        &mut many[..]
+                    }
+                };
                 // SAFETY: the function writes `2 * n_axes` values.
                 unsafe { bounds(&ctx.0, out.as_mut_ptr()) };
-                Extents::new(out.chunks_exact(2).take(n_axes).map(|b| [b[0], b[1]]))
+                Extents::new(out.chunks_exact(2).map(|b| [b[0], b[1]]))
             }
         };
         if extents.total == 0 || means.errors.state.load(Ordering::Relaxed) != 0 {

@@ -25,7 +25,14 @@ _AXES = [Axis(k) for k in range(12)]
 
 
 def axes(*x: int) -> list[Axis]:
-    """The index axes with these numbers."""
+    """The index axes with these numbers.
+
+    Raises:
+        AerogelExtentError: There is no such axis.
+    """
+    for k in x:
+        if not 0 <= k < len(_AXES):
+            raise AerogelExtentError(f"there is no axis {k}: a field has at most {len(_AXES)} axes, numbered from 0")
     return [_AXES[k] for k in x]
 
 

@@ -195,8 +195,9 @@ def _extents(shape: Any) -> tuple[int, ...]:
         return _shape(shape)
     except TypeError:
         raise AerogelRuntimeTypeError(f"{shape!r} is not a valid shape for ndarray") from None
-    except ValueError:
-        raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray") from None
+    except ValueError as e:
+        why = ": it has at most 12 axes" if "axes" in str(e) else ""
+        raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray{why}") from None
 
 
 def _scalar(dtype: Any) -> DataType:

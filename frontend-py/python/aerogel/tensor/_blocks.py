@@ -88,3 +88,45 @@ class Scope:
         self.number = -1
         #: What a loop counts.
         self.turn: Tensor | None = None
+
+
+class Begun:
+    """The blocks that have begun and not ended, outermost first, as errors say it."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Any, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def add(self, block: Any, called: str) -> None:
+        """A block begins."""
+        self._blocks[block] = called
+
+    def end(self, block: Any, by_error: bool) -> None:
+        """A block ends: the innermost, unless an error ends those in it as well.
+
+        Raises:
+            RuntimeError: If a block in it has not ended.
+        """
+        if block not in self._blocks:
+            return
+        if not by_error and (last := next(reversed(self._blocks))) is not block:
+            raise RuntimeError(
+                f"{self._blocks[block]} ends before {self._blocks[last]}, which begins in it: blocks end in the "
+                "opposite order, as by `with`"
+            )
+        while self._blocks.popitem()[0] is not block:
+            pass
+
+    def expect_ended(self, n: int = 0) -> None:
+        """Refuses blocks behind the first ``n``.
+
+        Raises:
+            RuntimeError: If there is one.
+        """
+        if len(self._blocks) > n:
+            raise RuntimeError(
+                f"{list(self._blocks.values())[n]} begins a block that does not end in its function: write `with`, and "
+                "run a generator that has one to its end"
+            )

@@ -60,8 +60,6 @@ def _expanded(x: Tensor, key: Any) -> list[Any]:
     """The key with an item for each axis, and ``None`` for each new one."""
     keys = list(key) if isinstance(key, tuple) else [key]
     keys = [_of_list(k) if isinstance(k, list) else k for k in keys]
-    # A truth value takes all or nothing, and is no number of an element.
-    keys = [constant(k, u1) if isinstance(k, bool) else k for k in keys]
     used = 0
     for k in keys:
         if _is_array(k) and not isinstance(k, list) and asarray(k).dtype is u1:
@@ -242,9 +240,9 @@ def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
 def get(x: Tensor, key: Any) -> Tensor:
     """The part of a tensor that a key names."""
     x = inside(x)
+    if has_truths(key):
+        return _by_truth(x, key)
     keys, together = _expanded(x, key), _are_together(key)
-    if any(_is_array(k) and asarray(k).ndim == 0 and asarray(k).dtype is u1 for k in keys):
-        return _by_truth(x, keys)
     parts, layout, computed = _split(x, keys)
     if not computed:
         return Tensor(_with_new(_sliced(x, parts), layout), x._outside)
@@ -310,13 +308,92 @@ def _with_new(native: Any, layout: list[int | None]) -> Any:
     return native.unsqueeze(new) if new else native
 
 
-def _by_truth(x: Tensor, keys: list[Any]) -> Tensor:
-    """``x[true]`` has an axis of one more, ``x[false]`` has one of none."""
-    truths = [k for k in keys if _is_array(k)]
-    rest = tuple(k for k in keys if not _is_array(k))
-    n = int(all(bool(asarray(k)) for k in truths))
-    out = get(x, (None, *rest))
-    return out[:n]
+def _is_truth(k: Any) -> bool:
+    """Whether a key is a truth value: Python's, NumPy's, or a tensor without axes."""
+    if isinstance(k, bool):
+        return True
+    if isinstance(k, Tensor):
+        return k.dtype is u1 and k.ndim == 0
+    return getattr(k, "ndim", None) == 0 and getattr(getattr(k, "dtype", None), "kind", "") == "b"
+
+
+def has_truths(key: Any) -> bool:
+    """Whether a key takes all or nothing by a truth value."""
+    if isinstance(key, tuple):
+        return any(map(_is_truth, key))
+    return _is_truth(key)
+
+
+def takes_by_truth(key: Any, value: Any) -> bool:
+    """Whether a store takes all or nothing; a tensor alone is a mask where one number is stored."""
+    if isinstance(key, (int, slice)) and not isinstance(key, bool):
+        return False
+    if isinstance(key, Tensor) and (is_number(value) or not getattr(value, "ndim", 1)):
+        return False
+    return has_truths(key)
+
+
+def _without_truths(key: Any) -> tuple[list[Any], tuple[Any, ...], int | None]:
+    """The truth values of a key, and the key of what they take.
+
+    It has a new axis, at the last result, unless truth values share that of computed indices.
+    """
+    keys = list(key) if isinstance(key, tuple) else [key]
+    truths = [k for k in keys if _is_truth(k)]
+    together = _are_together(key)
+    if any(_is_array(k) and not _is_truth(k) for k in keys):
+        rest = [k for k in keys if not _is_truth(k)]
+        if not together and _are_together(tuple(rest)):
+            raise IndexError("a truth value stands beside the computed indices: `x[:, True, i]`, not `x[True, :, i]`")
+        return truths, tuple(rest), None
+    first = next(n for n, k in enumerate(keys) if not _is_apart(k)) if together else 0
+    before = [k for k in keys[:first] if not _is_truth(k)]
+    return truths, (*before, None, *(k for k in keys[first:] if not _is_truth(k))), len(before)
+
+
+def _by_truth(x: Tensor, key: Any) -> Tensor:
+    """``x[True]`` has an axis of one more, ``x[False]`` has one of none."""
+    truths, rest, at = _without_truths(key)
+    out = get(x, rest)
+    if all(bool(asarray(k)) for k in truths):
+        return out
+    if at is None:
+        raise IndexError("`False` takes nothing, and the indices beside it something")
+    return out[(slice(None),) * _axis_of(x, rest, at) + (slice(0, 0),)]
+
+
+def _axis_of(x: Tensor, rest: tuple[Any, ...], at: int) -> int:
+    """Which axis of the result an item of a key is."""
+    n_dots = x.ndim - sum(k is not None and k is not Ellipsis for k in rest)
+    return sum(n_dots if k is Ellipsis else isinstance(k, slice) or k is None for k in rest[:at])
+
+
+def set_by_truth(x: Tensor, key: Any, value: Any) -> None:
+    """``x[True, ...] = value`` stores as without the truth value, ``x[False, ...] = value`` nothing."""
+    truths, rest, at = _without_truths(key)
+    unknown = [k for k in truths if isinstance(k, Tensor)]
+    is_true = all(bool(k) for k in truths if not isinstance(k, Tensor))
+    if unknown and is_true:
+        from aerogel.tensor._searching import where
+
+        condition = unknown[0]
+        for k in unknown[1:]:
+            condition = condition & k
+        x[rest] = where(condition, value, x[rest])
+    elif is_true:
+        x[rest] = value
+    elif not is_number(value) and at is not None:
+        shape = list(x[rest].shape)
+        shape[_axis_of(x, rest, at)] = 0
+        _expect_fitting(value, tuple(shape))
+
+
+def _expect_fitting(value: Any, shape: tuple[Any, ...]) -> None:
+    """Refuses values that nothing could be stored of."""
+    given = asarray(value).shape
+    fits = all(n == 1 or n == m for n, m in zip(reversed(given), reversed(shape)) if {type(n), type(m)} == {int})
+    if not fits or any(n != 1 for n in given[: max(len(given) - len(shape), 0)]):
+        raise ValueError(f"values of shape {given} for a part of shape {shape}")
 
 
 def set_(x: Tensor, key: Any, value: Any) -> None:

@@ -338,13 +338,16 @@ class Tensor(Methods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _held.expect_held(self)
+        from aerogel.tensor import _items
+
+        if _items.takes_by_truth(key, value):
+            _items.set_by_truth(self, key, value)
+            return
         if tracing.program is not None:
             tracing.program.store(self, key, value)
             return
         if tracing.mapped is not None and self._made is not tracing.mapped:
             raise ValueError("`vmap`: the function stores to a tensor that was made outside of it: store to a copy")
-        from aerogel.tensor import _items
-
         _items.set_(self, key, value)
 
 

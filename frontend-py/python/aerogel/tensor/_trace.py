@@ -12,7 +12,7 @@ from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
 from aerogel.tensor import _cells, _items, _shapes, _types, _unknown
-from aerogel.tensor._blocks import Left, Made, Named, Scope
+from aerogel.tensor._blocks import Begun, Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._loops import Turns
 from aerogel.tensor._places import Places
@@ -72,6 +72,7 @@ class Trace:
         self.together = Together()
         #: Blocks that the function names and has not begun yet, as errors say it.
         self.not_begun: dict[Any, str] = {}
+        self.begun = Begun()
         self._places = Places()
         self._let_go: set[Any] = set()
         self._n_loops = 0
@@ -633,7 +634,8 @@ class Trace:
         try:
             yield
         except BaseException:
-            del self.scopes[self.scopes.index(scope) :]
+            if scope in self.scopes:
+                del self.scopes[self.scopes.index(scope) :]
             self.is_broken = True
             raise
 

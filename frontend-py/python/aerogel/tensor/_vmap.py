@@ -101,6 +101,7 @@ class _Mapping:
         self._program = tracing.program
         #: In a program the function has a block of its own.
         self._block = None if self._program is None else self._program.begin_vmap()
+        self._n_blocks = 0 if self._program is None else len(self._program.begun)
         self._around = tracing.mapped
         tracing.mapped = object() if self._program is None else None
 
@@ -114,6 +115,7 @@ class _Mapping:
         """Makes the results for all."""
         tracing.mapped = self._around
         if self._program is not None:
+            self._program.begun.expect_ended(self._n_blocks)
             self._program.scopes.pop()
         self._made = iter(_native.vmap_tensors(self.pairs, self._planes, self._block))
 

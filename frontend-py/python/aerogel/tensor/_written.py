@@ -7,6 +7,8 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aerogel._source_lines import lines_of_code
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -75,13 +77,15 @@ def assignment_at(frame: Any) -> int | None:
 
 def _function(frame: Any) -> _Function:
     if frame.f_code not in _seen:
-        _seen[frame.f_code] = _of(frame.f_code)
+        _seen[frame.f_code] = _of(frame.f_code, frame.f_globals)
     return _seen[frame.f_code]
 
 
-def _of(code: Any) -> _Function:
+def _of(code: Any, scope: dict[str, Any]) -> _Function:
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = lines_of_code(code, scope), code.co_firstlineno
+        # A program at the top of a file is the file.
+        lines = lines if code.co_name == "<module>" else inspect.getblock(lines[first - 1 :])
         # Strings may have lines that are not indented: the source stays as it is.
         is_inside = lines[0][:1].isspace()
         tree = ast.parse("if 1:\n" * is_inside + "".join(lines))
@@ -91,7 +95,6 @@ def _of(code: Any) -> _Function:
     ast.increment_lineno(tree, max(first, 1) - 1 - is_inside)
     top: Any = tree.body[0]
     whole = top.body[0] if is_inside else top
-    # A program at the top of a file is the file.
     body = whole.body if code.co_name == getattr(whole, "name", "") else tree.body
     blocks = sorted(_blocks(code.co_filename, body, list(_uses(body)), []), key=lambda block: block.first)
     nodes = (node for statement in body for node in ast.walk(statement))

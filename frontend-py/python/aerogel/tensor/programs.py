@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
+from aerogel._source_lines import note
 from aerogel.errors import AerogelAssertionError
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, complex_type, is_complex
@@ -70,6 +71,7 @@ class Program:
             outer = _native.set_recorder(trace)
             try:
                 results = self._function()
+                trace.begun.expect_ended()
                 many = isinstance(results, (tuple, list))
                 given = list(results) if many else [] if results is None else [results]
                 for r in given:
@@ -120,7 +122,7 @@ class Program:
 
     def compile(self) -> Program:
         """Traces and compiles it, which the first call does else."""
-        # What a kernel writes to may be otherwise after `ti.init`.
+        # Types, arithmetic, and what a kernel writes to may be otherwise after `ti.init`.
         if self._made is None or not self._made[1].is_current:
             self._made = self._traced()
         return self
@@ -204,6 +206,7 @@ def program(function: Callable[[], Any]) -> Program:
             f"the function of a program has no parameters, and `{function.__name__}` has `{name}`: begin it by "
             f"`{name} = input(shape, dtype)`; a method makes its program inside"
         )
+    note(function)
     return Program(function)
 
 
@@ -308,21 +311,22 @@ def const(value: Any, dtype: Any = None) -> Tensor:
 class _Block:
     """What begins a block of a program, by ``with``: one that is never begun is an error."""
 
-    __slots__ = ("_block", "_names", "_trace", "_word")
+    __slots__ = ("_block", "_names", "_place", "_trace", "_word")
 
     def __init__(self, word: str, begin: Callable[[Trace], Any]) -> None:
         trace = tracing.program
         if trace is None:
             raise RuntimeError(f"`{word}` is for functions under `program`, while they are traced")
-        self._word, self._trace = word, trace
+        self._word, self._trace, self._place = word, trace, here()
         self._names: Names | None = None
         self._block = begin(trace)
-        trace.not_begun[self] = f"`{word}` ({here()}) begins no block: write `with {word}(...):`"
+        trace.not_begun[self] = f"`{word}` ({self._place}) begins no block: write `with {word}(...):`"
 
     def __enter__(self) -> Any:
         if self._trace.not_begun.pop(self, None) is None:
             raise RuntimeError(f"a block begins once: write `with {self._word}(...):` for each")
         value = self._block.__enter__()
+        self._trace.begun.add(self, f"`{self._word}` ({self._place})")
         with self._or_leave():
             self._names = Names(_frames(), self._trace.scopes)
         return value
@@ -332,6 +336,7 @@ class _Block:
 
     def __exit__(self, *error: Any) -> Any:
         names, self._names = self._names, None
+        self._trace.begun.end(self, by_error=error[0] is not None)
         if names is not None:
             with self._or_leave():
                 names.close() if error[0] is not None else names.end()
@@ -345,6 +350,7 @@ class _Block:
         except BaseException:
             # What Python has been told once it would not be told by another trace.
             self._trace.is_refused = True
+            self._trace.begun.end(self, by_error=True)
             self._block.__exit__(*sys.exc_info())
             raise
 

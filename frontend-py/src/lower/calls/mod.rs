@@ -16,7 +16,7 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
-use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
+use crate::ast::{Expr, Keyword};
 use crate::host::{Callable, FuncRef, FuncSource, Known};
 use crate::intrinsics;
 use crate::lower::core::suggestions::is_tensor_method;
@@ -79,17 +79,12 @@ impl<'a> Lower<'a, '_> {
         let is_static = matches!(&callee, Val::Known(Known::Builtin(name)) if &**name == "static");
         let outer = self.state.in_static;
         self.state.in_static |= is_static;
-        let evaluated = self.evaluated(&callee, args, keywords);
+        let evaluated = self.evaluated(args, keywords);
         self.state.in_static = outer;
         self.call_value(&callee, evaluated?)
     }
 
-    pub(crate) fn evaluated(
-        &mut self,
-        callee: &Val,
-        args: &[Expr<'a>],
-        keywords: &[Keyword<'a>],
-    ) -> Res<Args> {
+    pub(crate) fn evaluated(&mut self, args: &[Expr<'a>], keywords: &[Keyword<'a>]) -> Res<Args> {
         let positional = self.exprs(args);
         let mut named = Vec::new();
         let mut failed = Ok(());
@@ -109,50 +104,10 @@ impl<'a> Lower<'a, '_> {
         }
         let positional = positional?;
         failed?;
-        if let Val::Known(Known::Builtin(name)) = callee
-            && matches!(&**name, "Vector" | "Matrix")
-            && keywords.len() == named.len()
-        {
-            let by_name = keywords.iter().zip(&named);
-            let by_name = by_name.map(|(keyword, (_, val))| (&keyword.value, val));
-            for (arg, val) in args.iter().zip(&positional).chain(by_name) {
-                self.refuse_repeated(arg, val)?;
-            }
-        }
         Ok(Args {
             positional,
             keywords: named,
         })
-    }
-
-    /// That `[x] * n` is not what a vector is made of, if `n` is computed when the kernel runs: there the `*`
-    /// means each element.
-    fn refuse_repeated(&mut self, arg: &Expr<'a>, val: &Val) -> Res<()> {
-        let ExprKind::Binary {
-            op: BinaryOp::Mul,
-            lhs,
-            rhs,
-        } = arg.kind
-        else {
-            return Ok(());
-        };
-        let is_list =
-            |e: &Expr<'_>| matches!(e.kind, ExprKind::List(_) | ExprKind::Comprehension { .. });
-        let times = match (is_list(lhs), is_list(rhs)) {
-            (true, false) => rhs,
-            (false, true) => lhs,
-            _ => return Ok(()),
-        };
-        if matches!(val, Val::Known(_) | Val::Seq(..)) {
-            return Ok(());
-        }
-        self.range = times.range;
-        self.fail_noted(
-            ErrorKind::Type,
-            "E0210",
-            "how often a list is repeated must be known while compiling",
-            "to multiply each element write `ti.Vector([...]) * x`",
-        )
     }
 
     fn call_value(&mut self, callee: &Val, args: Args) -> Res<Val> {
@@ -293,6 +248,9 @@ impl<'a> Lower<'a, '_> {
             let note = self.instead_of(callee, &name);
             return self.fail_noted(ErrorKind::Type, "E0221", message, note);
         };
+        if self.probing > 0 && self.host.unsteady(callee).is_some() {
+            return self.not_probed();
+        }
         // Within `ti.static` it is said that this is known while compiling.
         if let (false, Some(name)) = (self.state.in_static, self.host.unsteady(callee)) {
             self.warn(format!(

@@ -126,6 +126,17 @@ impl<'a> Lower<'a, '_> {
         // An index may be an `i32` or an `i64`.
         types.iter().for_each(|ty| key.push_str(&format!("{ty},")));
         let key = (parsed.source.scope, key);
+        if self.probing > 0 {
+            let Some(ty) = signature.result.as_ref().map(return_type) else {
+                return Ok(Val::none());
+            };
+            let results: Vec<Val> = ty
+                .types()
+                .into_iter()
+                .map(|ty| Val::Value(self.value(Op::Undef {}, ty)))
+                .collect();
+            return Ok(from_results(&ty, &mut results.into_iter()));
+        }
         let real = match self.reals.made.get(&key) {
             Some(real) => real.clone(),
             None => self.make_real(parsed, signature, key, passed, &types)?,

@@ -5,11 +5,9 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Op, Type};
 
-use crate::ast::{BinaryOp, BoolOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
+use crate::ast::{BinaryOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
 use crate::fold;
 use crate::host::{FieldRef, Known, StructFieldRef};
-use crate::lower::values::number::elem;
-use crate::lower::values::structs::struct_type;
 use crate::lower::values::{SeqKind, Val};
 use crate::lower::{Control, Lower, Res};
 use crate::scope::BindingKind;
@@ -90,8 +88,7 @@ impl<'a> Lower<'a, '_> {
             ExprKind::FString(parts) => self.fstring(parts)?,
             ExprKind::Walrus { name, value } => {
                 let val = self.expr(value)?;
-                self.assign_name(name, &val)?;
-                self.name(name)?
+                self.name_inside(name, val)?
             }
             ExprKind::Slice { .. } => {
                 return self.fail(
@@ -156,7 +153,7 @@ impl<'a> Lower<'a, '_> {
         self.fail_noted(ErrorKind::Syntax, "E0102", message, note)
     }
 
-    fn name(&mut self, name: &str) -> Res<Val> {
+    pub(crate) fn name(&mut self, name: &str) -> Res<Val> {
         if let Some(binding) = self.scopes().get(name) {
             return match binding.val.clone() {
                 Val::Poison(reported) => Err(reported),
@@ -186,13 +183,11 @@ impl<'a> Lower<'a, '_> {
             return Ok(result);
         }
         match &operand {
-            Val::Known(known)
-                if op == UnaryOp::Not && known.items().is_some()
-                    || !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_)) =>
-            {
+            Val::Known(known) if !matches!(known, Known::Tensor(_)) => {
                 let result = fold::unary(self.host, op, known);
                 Ok(Val::Known(self.hosted(result)?))
             }
+            Val::Seq(..) if op != UnaryOp::Not => self.no_operator(op.symbol(), &operand, None),
             _ => self.unary_value(op, &operand),
         }
     }
@@ -208,13 +203,10 @@ impl<'a> Lower<'a, '_> {
             let result = fold::binary(self.host, op, l, r);
             return Ok(Val::Known(self.hosted(result)?));
         }
-        // Lists of anything are joined, as in Python, when one of them is no vector.
-        if op == BinaryOp::Add
-            && let (Some(a), Some(b)) = (lhs.items(), rhs.items())
-        {
-            return Ok(Val::seq(a.into_iter().chain(b).collect(), SeqKind::List));
+        match self.sequence_binary(op, lhs, rhs)? {
+            Some(result) => Ok(result),
+            None => self.arith(op, lhs, rhs),
         }
-        self.arith(op, lhs, rhs)
     }
 
     fn compare_chain(&mut self, first: &Expr<'a>, rest: &[(CompareOp, Expr<'a>)]) -> Res<Val> {
@@ -268,72 +260,11 @@ impl<'a> Lower<'a, '_> {
                     CompareOp::IsNot | CompareOp::Ne
                 ))))
             }
-            _ => self.compare_values(op, lhs, rhs),
+            _ => match self.sequence_compare(op, lhs, rhs)? {
+                Some(result) => Ok(result),
+                None => self.compare_values(op, lhs, rhs),
+            },
         }
-    }
-
-    /// `a and b and c`: known operands decide now; others are evaluated only if those before leave it open.
-    fn bool_op(&mut self, op: BoolOp, values: &[Expr<'a>]) -> Res<Val> {
-        let (first, rest) = values.split_first().expect("`and` and `or` have operands");
-        let lhs = self.expr(first)?;
-        if rest.is_empty() {
-            return Ok(lhs);
-        }
-        if let Val::Known(known) = &lhs {
-            let truth = fold::truth(self.host, known);
-            let truth = self.hosted(truth)?;
-            return if truth == (op == BoolOp::And) {
-                self.bool_op(op, rest)
-            } else {
-                Ok(lhs)
-            };
-        }
-        self.range = first.range;
-        let lhs = self.settle(lhs)?;
-        let lt = self.expect_numeric(&lhs)?;
-        if elem(lt).is_float() {
-            let word = if op == BoolOp::And { "and" } else { "or" };
-            let message = format!("`{word}` needs integers or truth values, not `{lt}`");
-            return self.fail(ErrorKind::Type, "E0207", message);
-        }
-        if lt.is_tensor() {
-            // Element by element, and by truth: 4 and 2 have no bit in common.
-            let rhs = self.bool_op(op, rest)?;
-            let zero = Val::int(0);
-            let lhs = self.compare_values(CompareOp::Ne, &lhs, &zero)?;
-            let rhs = self.compare_values(CompareOp::Ne, &rhs, &zero)?;
-            let op = if op == BoolOp::And {
-                BinaryOp::BitAnd
-            } else {
-                BinaryOp::BitOr
-            };
-            return self.arith(op, &lhs, &rhs);
-        }
-        if !self.config.short_circuit {
-            let rhs = self.bool_op(op, rest)?;
-            let op = if op == BoolOp::And {
-                BinaryOp::BitAnd
-            } else {
-                BinaryOp::BitOr
-            };
-            return self.arith(op, &lhs, &rhs);
-        }
-        let cond = self.condition(&lhs)?;
-        let (region, rhs) = self.arm(|lower| {
-            let rhs = lower.bool_op(op, rest)?;
-            lower.condition(&rhs)?;
-            lower.settle(rhs)
-        })?;
-        let rt = self.expect_numeric(&rhs)?;
-        let ty = Type::Scalar(elem(lt).promote(elem(rt)));
-        let evaluated = self.within(region, |lower| lower.convert(&rhs, ty))?;
-        let (other, kept) = self.arm(|lower| lower.convert(&lhs, ty))?;
-        Ok(if op == BoolOp::And {
-            self.finish_if(cond, (region, vec![evaluated]), (other, vec![kept]))
-        } else {
-            self.finish_if(cond, (other, vec![kept]), (region, vec![evaluated]))
-        }
-        .remove(0))
     }
 
     /// Lowers into a new region, as an arm of an `if`; the region still needs its terminator.
@@ -374,44 +305,6 @@ impl<'a> Lower<'a, '_> {
             .iter()
             .map(|&value| Val::Value(value))
             .collect()
-    }
-
-    fn if_else(&mut self, test: &Expr<'a>, on_true: &Expr<'a>, on_false: &Expr<'a>) -> Res<Val> {
-        let is_static = self.is_static_call(test);
-        let cond = self.expr(test)?;
-        if let Val::Known(known) = &cond
-            && (is_static || !matches!(known, Known::Tensor(_)))
-        {
-            let truth = fold::truth(self.host, known);
-            return if self.hosted(truth)? {
-                self.expr(on_true)
-            } else {
-                self.expr(on_false)
-            };
-        }
-        let ct = self.expect_numeric(&cond)?;
-        if ct.is_tensor() {
-            let (on_true, on_false) = (self.expr(on_true)?, self.expr(on_false)?);
-            return self.select(&cond, &on_true, &on_false);
-        }
-        let cond = self.condition(&cond)?;
-        let then = self.arm(|lower| lower.expr(on_true).and_then(|val| lower.settle(val)));
-        let otherwise = self.arm(|lower| lower.expr(on_false).and_then(|val| lower.settle(val)));
-        let ((then, a), (otherwise, b)) = (then?, otherwise?);
-        if struct_type(&a).is_some() && struct_type(&b).is_some() {
-            return self.join(cond, (then, &a), (otherwise, &b));
-        }
-        let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
-        let elem = elem(at).promote(elem(bt));
-        let shape = match (at.is_tensor(), bt.is_tensor()) {
-            (false, true) => bt,
-            _ => at,
-        };
-        let a = self.within(then, |lower| lower.operand(&a, elem, shape))?;
-        let b = self.within(otherwise, |lower| lower.operand(&b, elem, shape))?;
-        Ok(self
-            .finish_if(cond, (then, vec![a]), (otherwise, vec![b]))
-            .remove(0))
     }
 
     /// What a comprehension makes, in order.

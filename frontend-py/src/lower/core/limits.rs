@@ -31,7 +31,7 @@ const STACK: usize = if cfg!(debug_assertions) {
 };
 
 /// What has been taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Spent {
     steps: usize,
     turns: usize,

@@ -2,8 +2,10 @@
 
 pub(crate) mod assign;
 pub(crate) mod augmented;
+pub(crate) mod conditional;
 pub(crate) mod expr;
 pub(crate) mod limits;
+pub(crate) mod named_inside;
 pub(crate) mod naming;
 pub(crate) mod reports;
 pub(crate) mod returns;

@@ -87,6 +87,16 @@ impl Reports {
         }
     }
 
+    /// How many warnings there are.
+    pub(crate) fn n_warnings(&self) -> usize {
+        self.warnings.len()
+    }
+
+    /// Takes back the warnings but for the first.
+    pub(crate) fn forget_warnings(&mut self, n: usize) {
+        self.warnings.truncate(n);
+    }
+
     /// All mistakes, or, if there are none, the warnings.
     pub(crate) fn finish(self) -> Result<Vec<(Span, String)>, Diagnostics> {
         if !self.mistakes.is_empty() {
@@ -156,6 +166,15 @@ impl Lower<'_, '_> {
         let span = self.span();
         let key = (text_of(&self.module.env.spans, span), message);
         self.reports.warnings.entry(key).or_insert(span);
+    }
+
+    /// That the type of an expression is not found out by what Python would do for it.
+    pub(crate) fn not_probed<T>(&mut self) -> Res<T> {
+        self.fail(
+            ErrorKind::Compilation,
+            "E0120",
+            "this is not done to find a type",
+        )
     }
 
     /// Does something whose mistakes do not count: it will be done again, or is only asked for.

@@ -12,9 +12,10 @@ use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Op, Region, Type, Value};
 
 use crate::ast::{Expr, ExprKind, FuncDef, Returns, Stmt, StmtKind};
+use crate::host::Known;
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::structs::struct_type;
-use crate::lower::values::{Origin, Place, Val};
+use crate::lower::values::{Origin, Place, SeqKind, Val};
 use crate::lower::{Control, Lower, Res};
 
 /// How an inlined function returns from inside loops and branches.
@@ -183,7 +184,9 @@ impl<'a> Lower<'a, '_> {
     fn store_result(&mut self, val: Option<Val>) -> Res<()> {
         let exit = self.frame().exit.clone();
         let result = match (&val, &exit.result) {
-            (Some(val), None) if exit.depths.is_empty() => Some(self.storage_like(val)?),
+            (Some(val), None) if exit.depths.is_empty() => {
+                Some(self.storage_like(exit.entry, val)?)
+            }
             (Some(val), Some(result)) => {
                 let val = match struct_type(result) {
                     Some(ty) => self.coerce(val, Some(&crate::host::Known::StructType(ty)))?,
@@ -210,7 +213,7 @@ impl<'a> Lower<'a, '_> {
         }
         let returned = match exit.returned {
             Some(flag) => flag,
-            None => self.storage(Type::BOOL),
+            None => self.storage(exit.entry, Type::BOOL),
         };
         let yes = self.builder().constant(Scalar::bool(true));
         self.builder().store(returned, yes);
@@ -231,9 +234,8 @@ impl<'a> Lower<'a, '_> {
             .count()
     }
 
-    /// Zeroed storage that is made where the function that is being inlined begins.
-    fn storage(&mut self, ty: Type) -> Value {
-        let (region, at) = self.frame().exit.entry;
+    /// Zeroed storage that is made at a place that has been passed.
+    fn storage(&mut self, (region, at): (Region, usize), ty: Type) -> Value {
         let span = self.span();
         let ty = ty.to_ref().expect("a value's type");
         let inst = self.state.func.new_inst(Op::Local {}, &[ty], span);
@@ -241,31 +243,32 @@ impl<'a> Lower<'a, '_> {
         self.state.func.insts[inst].results[0]
     }
 
-    /// Storage for values like this one.
-    fn storage_like(&mut self, val: &Val) -> Res<Val> {
+    /// Storage for values like this one, made at a place that has been passed.
+    pub(crate) fn storage_like(&mut self, at: (Region, usize), val: &Val) -> Res<Val> {
         if let Some((ty, members)) = self.struct_parts(val)? {
             let members = members
                 .iter()
-                .map(|member| self.storage_like(member))
+                .map(|member| self.storage_like(at, member))
                 .collect::<Res<Vec<_>>>()?;
             return Ok(Val::Struct(ty, members.into()));
         }
         if let (Val::Seq(_, kind), Some(items)) = (val, val.items()) {
             let items = items
                 .iter()
-                .map(|item| self.storage_like(item))
+                .map(|item| self.storage_like(at, item))
                 .collect::<Res<Vec<_>>>()?;
             return Ok(Val::Seq(items.into(), *kind));
         }
-        if let (Val::Known(crate::host::Known::Tuple(_)), Some(items)) = (val, val.items()) {
+        if let (Val::Known(Known::Tuple(_) | Known::List(_)), Some(items)) = (val, val.items()) {
             let items = items
                 .iter()
-                .map(|item| self.storage_like(item))
+                .map(|item| self.storage_like(at, item))
                 .collect::<Res<Vec<_>>>()?;
-            return Ok(Val::Seq(items.into(), crate::lower::SeqKind::Tuple));
+            let kind = val.kind().unwrap_or(SeqKind::Tuple);
+            return Ok(Val::Seq(items.into(), kind));
         }
         let ty = self.expect_numeric(val)?;
-        let place = self.storage(ty);
+        let place = self.storage(at, ty);
         let in_parallel = self.in_parallel();
         let origin = Origin::Local { in_parallel };
         Ok(Val::Place(Place::Ref { place, origin }))

@@ -35,8 +35,18 @@ fn going_on(_: Reported) -> Flow {
 impl<'a> Lower<'a, '_> {
     /// Lowers statements up to the first that does not go on to the next.
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
+        let outer = self.state.statement;
+        let flow = self.statements(stmts);
+        self.state.statement = outer;
+        flow
+    }
+
+    fn statements(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         for (k, stmt) in stmts.iter().enumerate() {
             self.range = stmt.range;
+            let region = self.state.region;
+            let n_insts = self.state.func.regions[region].insts.len();
+            self.state.statement = (region, n_insts, self.scopes().depth());
             if self.step().is_err() {
                 return Flow::Next;
             }
@@ -285,6 +295,11 @@ impl<'a> Lower<'a, '_> {
 
     fn assert_stmt(&mut self, test: &Expr<'a>, message: Option<&Expr<'a>>) -> Res<()> {
         if !self.config.debug {
+            // What it does is done all the same.
+            if test.any(&mut |e| matches!(e.kind, ExprKind::Call { .. } | ExprKind::Walrus { .. }))
+            {
+                self.expr(test)?;
+            }
             return Ok(());
         }
         let val = self.expr(test)?;

@@ -4,7 +4,6 @@ use aerogel_base::ErrorKind;
 use aerogel_ir::{Op, Type, Value};
 
 use crate::ast::{Expr, ExprKind};
-use crate::host::Known;
 use crate::lower::values::number::elem;
 use crate::lower::values::{Place, SeqKind, Val};
 use crate::lower::{Lower, Res};
@@ -24,14 +23,9 @@ impl<'a> Lower<'a, '_> {
                     ..
                 },
             ] = parts
-            && self.numeric_type(val).is_none_or(|_| val.known().is_some())
         {
             let chosen = self.slice(&parts[0], items.len() as u32)?;
-            let kind = match val {
-                Val::Seq(_, kind) => *kind,
-                Val::Known(Known::Tuple(_)) => SeqKind::Tuple,
-                _ => SeqKind::List,
-            };
+            let kind = val.kind().unwrap_or(SeqKind::List);
             return Ok(Val::seq(
                 chosen
                     .into_iter()

@@ -10,6 +10,7 @@ mod mesh;
 pub(crate) mod number;
 mod objects;
 mod overflow;
+mod sequences;
 pub(crate) mod structs;
 mod tensor;
 

@@ -67,7 +67,7 @@ impl<'a> Lower<'a, '_> {
         let outer = std::mem::replace(&mut self.range, value.range);
         // What only Python can make stays an object of Python's.
         let made = self.silently(|lower| {
-            let args = lower.evaluated(&Val::Known(callee), args, keywords)?;
+            let args = lower.evaluated(args, keywords)?;
             lower.make_object(&class, args)
         });
         self.range = outer;
@@ -265,7 +265,7 @@ impl<'a> Lower<'a, '_> {
                 // What is Python's own, as `object.__init__`, does nothing here.
                 return Ok(Some(Val::none()));
             };
-            let args = self.evaluated(&Val::Known(Known::Func(func.clone())), args, keywords)?;
+            let args = self.evaluated(args, keywords)?;
             return self.invoke(&func, object, args).map(Some);
         }
         Ok(None)

@@ -671,10 +671,10 @@ impl NativeProgram {
         Ok(results.into_iter().map(leaf).collect())
     }
 
-    /// Whether what it knows of kernels still holds: `ti.init` may have made others of them.
+    /// Whether it is what the settings make of it: `ti.init` may have made others, and of kernels too.
     #[getter]
     fn is_current(&self) -> bool {
-        self.runners.is_empty() || self.generation == program::generation()
+        self.generation == program::generation()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
