@@ -147,6 +147,9 @@ impl Sources {
                 self.roots
                     .extend(values.iter().filter(|&&v| is_float(func, v)));
             }
+            Op::Return { values } if !func.is_kernel => {
+                self.roots.extend(values.iter().filter(|&&v| is_float(func, v)));
+            }
             op if op.row().is_elementwise => {
                 op.operands(|v| {
                     self.of[results[0]].push(v);
