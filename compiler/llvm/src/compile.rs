@@ -218,6 +218,7 @@ fn compile_unit(
         rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
         images,
+        accumulations: LookupMap::default(),
     };
     let tasks = unit.iter();
     let tasks = tasks

@@ -5,6 +5,8 @@
 //! rest of the function sees plain values. It also holds the storage of locals, which LLVM then
 //! makes into values.
 
+use std::rc::Rc;
+
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
@@ -67,6 +69,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) lanes: Option<u32>,
     /// What each task adds to.
     pub(crate) images: &'a [Images],
+    /// The accumulations of each function, with or without those of its loops.
+    pub(crate) accumulations: LookupMap<(Origin, FuncId, bool), Rc<Accumulations>>,
 }
 
 /// How a function is left.
@@ -103,7 +107,7 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) flags: FastMathFlags,
     /// What is computed as it is written, fast or not.
     pub(crate) exact: SecondaryMap<Inst, bool>,
-    pub(crate) accumulations: Accumulations,
+    pub(crate) accumulations: Rc<Accumulations>,
     pub(crate) entry: BasicBlock<'ctx>,
     pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
     /// What is known beforehand, in the inside of a row.
@@ -170,6 +174,12 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         };
         let func = &module.funcs[id];
         let fast_math = scope.fast_math.unwrap_or(module.env.fast_math);
+        let of_loops = fast_math == FastMath::Accumulations;
+        let key = (origin, id, of_loops);
+        let found = cx.accumulations.get(&key).cloned();
+        let accumulations =
+            found.unwrap_or_else(|| Rc::new(accumulations(func, &module.env, of_loops)));
+        cx.accumulations.insert(key, Rc::clone(&accumulations));
         let b = Builder::new(cx.ctx, cx.llvm, cx.target);
         b.attribute(llvm, "nounwind");
         if let Some(width) = cx.target.vector_width {
@@ -200,10 +210,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 _ if module.env.exact_decisions => decisive(func, region),
                 _ => SecondaryMap::new(),
             },
-            accumulations: match fast_math {
-                FastMath::Accumulations => accumulations(func, region),
-                FastMath::Full | FastMath::Off => Accumulations::default(),
-            },
+            accumulations,
             entry,
             values: SecondaryMap::new(),
             outcomes: LookupMap::default(),

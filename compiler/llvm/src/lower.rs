@@ -193,18 +193,6 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         }
         flags
     }
-
-    /// Whether a value was read from storage that gathers what the iterations of a task add to it,
-    /// in no particular order.
-    fn is_accumulator(&self, value: Value) -> bool {
-        match self.func.def_op(value) {
-            Some(&Op::Load { place }) => match self.func.def(place) {
-                Some(inst) if matches!(self.func[inst], Op::Local {}) => self.outlives_loop(inst),
-                _ => false,
-            },
-            _ => false,
-        }
-    }
 }
 
 impl<'a, 'ctx> Elementwise<'a, 'ctx> for FuncCx<'_, 'a, 'ctx> {
@@ -242,11 +230,7 @@ impl<'a, 'ctx> Elementwise<'a, 'ctx> for FuncCx<'_, 'a, 'ctx> {
         if let Some(result) = self.device_math(op.name(), ty, &[x, y]) {
             return result;
         }
-        let mut arith = self.arith(ty);
-        if ty.is_float() && (self.is_accumulator(lhs) || self.is_accumulator(rhs)) {
-            arith.flags |= SUM;
-        }
-        arith.binary(op, x, y)
+        self.arith(ty).binary(op, x, y)
     }
 }
 

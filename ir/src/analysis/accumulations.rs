@@ -1,4 +1,4 @@
-//! Which float operations accumulate: sums, products, minima and maxima that a loop carries.
+//! Which float operations accumulate: sums, minima and maxima that a loop carries or that parallel iterations make.
 //!
 //! ```text
 //! v4 = for lo, hi, step, [v0] (v5: i32, v6: f32) {
@@ -8,19 +8,22 @@
 //!     yield [v9]
 //! }
 //! ```
-//! A variable accumulates if a loop only adds to it (or only multiplies it, ...) and reads it nowhere else. The order of
-//! its terms cannot be observed then, other than in the last digits of the result, so that the terms may be regrouped. A
-//! product may be fused into the sum, which rounds once instead of twice, unless the result reaches an operation that
-//! could turn those digits into another sign, an infinity or a NaN: a comparison, a conversion to an integer, a
-//! difference, a divisor, a square root (`exact::sensitive`). The variance `q / n - m * m` is an example: of equal numbers
-//! it is 0 if all is rounded as written, and may be negative if the sum of squares `q` is fused.
+//! A variable accumulates if a loop only adds to it (or only takes minima, or maxima) and reads it nowhere else. The order
+//! of its terms is unobservable then, other than in the last digits of the result, so that the terms may be regrouped.
+//! Products keep their order: partial products overflow in another order where the program's do not.
+//!
+//! A product may be fused into a sum that begins at zero, which rounds once instead of twice, unless the result reaches an
+//! operation that could turn those digits into another sign, an infinity or a NaN: a comparison, a conversion to an
+//! integer, a difference, a divisor, a square root (`exact::sensitive`). The variance `q / n - m * m` is an example: of equal
+//! numbers it is 0 if all is rounded as written, and may be negative if the sum of squares `q` is fused. Squares are never
+//! fused, since the difference may be taken by another kernel.
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupSet;
 
-use super::exact::{local, sensitive};
-use crate::{AtomicOp, BinaryOp, Function, Inst, Op, Region, Value, walk};
+use super::exact::{exits_of, local, sensitive};
+use crate::{AtomicOp, BinaryOp, Env, Function, Inst, Op, Region, Value, walk};
 
 /// What float operations of a region may do other than what is written.
 #[derive(Clone, Debug, Default)]
@@ -31,48 +34,41 @@ pub struct Accumulations {
     pub fuse: SecondaryMap<Inst, bool>,
 }
 
-/// The accumulations of a function's region: of a task's, or of a function's body.
-pub fn accumulations(func: &Function, region: Region) -> Accumulations {
+/// The accumulations of a function: those of parallel iterations, whose order is not fixed in any case, and with `of_loops`
+/// those that loops carry.
+pub fn accumulations(func: &Function, env: &Env, of_loops: bool) -> Accumulations {
     let mut search = Search {
         func,
         users: SecondaryMap::new(),
         found: Accumulations::default(),
         sums: Vec::new(),
+        free: SecondaryMap::new(),
     };
-    let mut loops = Vec::new();
+    let (mut loops, mut tasks) = (Vec::new(), Vec::new());
     let mut is_float = false;
-    walk(func, region, &mut |func, inst| {
+    walk(func, func.body, &mut |func, inst| {
         func[inst].operands(|v| search.users[v].push(inst));
-        if matches!(func[inst], Op::For { .. } | Op::While { .. }) {
-            loops.push(inst);
-        }
         match func[inst] {
+            Op::For { .. } | Op::While { .. } => loops.push(inst),
+            Op::Task { attrs, body, .. } if !attrs.serial => tasks.push(body),
             Op::Binary { lhs, .. } => is_float |= is_float_scalar(func, lhs),
-            // Its own product, with itself for a term.
-            Op::MulAdd { .. } => {
-                is_float = true;
-                search.sums.push((inst, func.insts[inst].results[0]));
-            }
+            Op::MulAdd { .. } => is_float = true,
             _ => {}
         }
     });
     if !is_float {
         return search.found;
     }
-    for inst in loops {
-        search.carried(inst);
+    for task in tasks {
+        search.parallel(task);
     }
-    // Storage in which the iterations of a task accumulate is made outside of them.
-    let mut outside = SecondaryMap::new();
-    for &inst in &func.regions[region].insts {
-        outside[inst] = true;
-    }
-    walk(func, region, &mut |_, inst| {
-        if !outside[inst] {
-            search.stored(inst, &outside);
+    if of_loops {
+        for inst in loops {
+            search.carried(inst);
         }
-    });
-    search.fuse(region);
+        walk(func, func.body, &mut |_, inst| search.written_out(inst));
+        search.fuse(env);
+    }
     search.found
 }
 
@@ -84,7 +80,6 @@ fn is_float_scalar(func: &Function, value: Value) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Sum,
-    Product,
     Min,
     Max,
 }
@@ -93,7 +88,6 @@ impl Kind {
     fn of(op: BinaryOp) -> Option<Self> {
         match op {
             BinaryOp::Add | BinaryOp::Sub => Some(Self::Sum),
-            BinaryOp::Mul => Some(Self::Product),
             BinaryOp::Min => Some(Self::Min),
             BinaryOp::Max => Some(Self::Max),
             _ => None,
@@ -105,8 +99,10 @@ struct Search<'a> {
     func: &'a Function,
     users: SecondaryMap<Value, Vec<Inst>>,
     found: Accumulations,
-    /// Steps of sums, with the term that each adds.
+    /// Steps of sums that begin at zero, with the term that each adds; of a `muladd` the term is its result.
     sums: Vec<(Inst, Value)>,
+    /// Which `muladd`s are steps of such sums.
+    free: SecondaryMap<Inst, bool>,
 }
 
 /// One variable that a loop carries, followed from what the loop yields back to its parameters.
@@ -149,30 +145,26 @@ impl Search<'_> {
             }
             let mut chain = Chain::default();
             if self.through_loop(inst, k, &mut chain) && self.is_private(&chain) {
-                self.accept(inst, chain);
+                self.accept(inst, k, chain);
             }
         }
     }
 
-    fn accept(&mut self, inst: Inst, chain: Chain) {
-        let func = self.func;
-        if chain.kind == Some(Kind::Product) {
-            // Powers of one number overflow in another order where the program does not.
-            let mut inside: SecondaryMap<Inst, bool> = SecondaryMap::new();
-            for region in func.owned(inst) {
-                walk(func, region, &mut |_, inst| inside[inst] = true);
-            }
-            let varies = |term: Value| func.def(term).is_some_and(|def| inside[def]);
-            if !chain.steps.iter().all(|&(_, term)| varies(term)) {
-                return;
-            }
-        }
+    fn accept(&mut self, inst: Inst, k: usize, chain: Chain) {
         for &(step, _) in &chain.steps {
             self.found.regroup[step] = true;
         }
-        if chain.kind == Some(Kind::Sum) {
+        let init = match &self.func[inst] {
+            Op::For { init, .. } | Op::While { init, .. } => init[k],
+            _ => return,
+        };
+        if chain.kind == Some(Kind::Sum) && self.is_zero(init) {
             self.sums.extend(chain.steps);
         }
+    }
+
+    fn is_zero(&self, value: Value) -> bool {
+        self.func.as_const(value).is_some_and(|c| c.is_zero())
     }
 
     /// Follows the `k`th variable of a loop; whether it accumulates, if nothing else reads it.
@@ -325,10 +317,27 @@ impl Search<'_> {
             })
     }
 
-    /// Notes what an instruction adds to storage that outlives the iteration.
+    /// Finds what the iterations of a task add to storage that outlives them.
+    fn parallel(&mut self, task: Region) {
+        let func = self.func;
+        // That storage is made outside of the iterations.
+        let mut outside = SecondaryMap::new();
+        let mut iterations = Vec::new();
+        for &inst in &func.regions[task].insts {
+            outside[inst] = true;
+            if let Op::Each { body } = func[inst] {
+                iterations.push(body);
+            }
+        }
+        for body in iterations {
+            walk(func, body, &mut |_, inst| self.stored(inst, &outside));
+        }
+    }
+
+    /// Notes what an instruction adds to storage made by one of the instructions `outside`.
     fn stored(&mut self, inst: Inst, outside: &SecondaryMap<Inst, bool>) {
         let func = self.func;
-        let accumulates = |place: Value| {
+        let outlives = |place: Value| {
             let of = local(func, place).and_then(|local| func.def(local));
             of.is_some_and(|local| outside[local])
         };
@@ -337,40 +346,83 @@ impl Search<'_> {
                 op: AtomicOp::Add | AtomicOp::Sub,
                 place,
                 value,
-            } if accumulates(place) => self.sums.push((inst, value)),
-            Op::Binary {
-                op: op @ (BinaryOp::Add | BinaryOp::Sub),
-                lhs,
-                rhs,
-            } => {
-                let is_load = |v: Value| matches!(func.def_op(v), Some(&Op::Load { place }) if accumulates(place));
-                if is_load(lhs) {
-                    self.sums.push((inst, rhs));
-                } else if op == BinaryOp::Add && is_load(rhs) {
-                    self.sums.push((inst, lhs));
+            } if outlives(place) => self.sums.push((inst, value)),
+            Op::Binary { op, lhs, rhs } if Kind::of(op).is_some() => {
+                let result = func.insts[inst].results[0];
+                if !is_float_scalar(func, result) {
+                    return;
+                }
+                let &[user] = self.users[result].as_slice() else {
+                    return;
+                };
+                let Op::Store { place, .. } = func[user] else {
+                    return;
+                };
+                // Nothing else reads the sum before it is stored back to where it came from.
+                let is_old = |v: Value| {
+                    let from = match func.def_op(v) {
+                        Some(&Op::Load { place }) => Some(place),
+                        _ => None,
+                    };
+                    from == Some(place) && outlives(place) && self.users[v].as_slice() == [inst]
+                };
+                let term = match (is_old(lhs), is_old(rhs)) {
+                    (true, _) => rhs,
+                    (_, true) if op != BinaryOp::Sub => lhs,
+                    _ => return,
+                };
+                self.found.regroup[inst] = true;
+                if Kind::of(op) == Some(Kind::Sum) {
+                    self.sums.push((inst, term));
                 }
             }
             _ => {}
         }
     }
 
+    /// Notes a step of a sum that is written out: one that begins at zero or with a product, and whose partial sums only
+    /// the next step reads.
+    fn written_out(&mut self, inst: Inst) {
+        let func = self.func;
+        let Op::MulAdd { c, .. } = func[inst] else {
+            return;
+        };
+        let begins = match func.def(c).map(|def| (def, &func[def])) {
+            Some((_, Op::Const { value })) => value.is_zero(),
+            Some((
+                _,
+                Op::Binary {
+                    op: BinaryOp::Mul, ..
+                },
+            )) => self.users[c].len() == 1,
+            Some((before, Op::MulAdd { .. })) => self.free[before] && self.users[c].len() == 1,
+            _ => false,
+        };
+        if begins {
+            self.free[inst] = true;
+            self.sums.push((inst, func.insts[inst].results[0]));
+        }
+    }
+
     /// Finds which products may be fused into the sums that were found.
-    fn fuse(&mut self, region: Region) {
+    fn fuse(&mut self, env: &Env) {
         let func = self.func;
         let products: Vec<(Inst, Inst)> = self
             .sums
             .iter()
-            .filter_map(|&(step, term)| match (func.def(term), func.def_op(term)) {
-                (
-                    Some(product),
-                    Some(
-                        Op::Binary {
-                            op: BinaryOp::Mul, ..
-                        }
-                        | Op::MulAdd { .. },
-                    ),
-                ) => Some((step, product)),
-                _ => None,
+            .filter_map(|&(step, term)| {
+                let product = func.def(term)?;
+                let (x, y) = match func[product] {
+                    Op::Binary {
+                        op: BinaryOp::Mul,
+                        lhs,
+                        rhs,
+                    } => (lhs, rhs),
+                    Op::MulAdd { a, b, .. } => (a, b),
+                    _ => return None,
+                };
+                // A sum of squares may meet the square of a sum in another kernel.
+                (x != y).then_some((step, product))
             })
             .collect();
         if products.is_empty() {
@@ -378,7 +430,7 @@ impl Search<'_> {
         }
         let mut steps = SecondaryMap::new();
         self.sums.iter().for_each(|&(step, _)| steps[step] = true);
-        let sensitive = sensitive(func, region, &steps);
+        let sensitive = sensitive(func, env, &steps);
         for (step, product) in products {
             // What is added to storage is read from there.
             let result = func.insts[step].results.first();
@@ -392,29 +444,6 @@ impl Search<'_> {
                 self.found.fuse[product] = true;
             }
         }
-    }
-}
-
-/// The terminators with which iterations of a loop's body end.
-fn exits_of(func: &Function, body: Region, exits: &mut Vec<Inst>) {
-    fn inside(func: &Function, region: Region, exits: &mut Vec<Inst>) {
-        for &inst in &func.regions[region].insts {
-            match func[inst] {
-                Op::Break { .. } | Op::Continue { .. } => exits.push(inst),
-                Op::If {
-                    then, otherwise, ..
-                } => {
-                    inside(func, then, exits);
-                    inside(func, otherwise, exits);
-                }
-                _ => {}
-            }
-        }
-    }
-    inside(func, body, exits);
-    let last = func.terminator(body);
-    if matches!(func[last], Op::Yield { .. }) {
-        exits.push(last);
     }
 }
 
@@ -436,7 +465,7 @@ mod tests {
         );
         let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let func = module.funcs.values().next().expect("a function");
-        let found = accumulations(func, func.body);
+        let found = accumulations(func, &module.env, true);
         let mut all = Vec::new();
         walk(func, func.body, &mut |func, inst| {
             if let Op::Binary { op, .. } = func[inst] {
@@ -477,7 +506,7 @@ mod tests {
 
     #[test]
     fn what_depends_on_the_last_digit() {
-        let body = "p: f32 = mul k, k  t: f32 = add s, p  yield [t]";
+        let body = "p: f32 = mul k, y  t: f32 = add s, p  yield [t]";
         for after in [
             "m: f32 = mul x, x  d: f32 = sub v9, m  yield [zero]",
             "d: f32 = sqrt v9  yield [zero]",
@@ -495,6 +524,12 @@ mod tests {
     }
 
     #[test]
+    fn squares() {
+        let body = "p: f32 = mul k, k  t: f32 = add s, p  yield [t]";
+        assert_eq!(carried(body, "yield [x]"), "mul, add r");
+    }
+
+    #[test]
     fn what_the_loop_reads() {
         // Partial sums are observed.
         let body = "t: f32 = add s, k  d: u1 = lt t, x  w: f32 = select d, t, x  yield [w]";
@@ -508,12 +543,8 @@ mod tests {
 
     #[test]
     fn products_and_extrema() {
-        assert_eq!(
-            carried("t: f32 = mul s, k  yield [t]", "yield [x]"),
-            "mul r"
-        );
-        // A power: in another order it overflows elsewhere.
-        assert_eq!(carried("t: f32 = mul s, x  yield [t]", "yield [x]"), "mul");
+        // In another order products overflow elsewhere.
+        assert_eq!(carried("t: f32 = mul s, k  yield [t]", "yield [x]"), "mul");
         assert_eq!(
             carried("t: f32 = min k, s  yield [t]", "yield [x]"),
             "min r"
@@ -523,11 +554,129 @@ mod tests {
     }
 
     #[test]
+    fn exits_hand_values_on() {
+        // The root of what a loop was left with.
+        let sum = "
+            v8: f32 = for lo, n, one, [zero] (j: i32, s: f32) {
+                k: f32 = cast j
+                p: f32 = mul k, y
+                t: f32 = add s, p
+                yield [t]
+            }";
+        for leaves in ["break [v8]", "continue [v8]"] {
+            let body = format!(
+                "{sum}
+                v9: f32 = for lo, n, one, [zero] (i: i32, r: f32) {{
+                    c: u1 = eq i, n
+                    if c {{
+                        {leaves}
+                    }} {{
+                        yield []
+                    }}
+                    yield [r]
+                }}
+                v10: f32 = sqrt v9
+                yield [zero]"
+            );
+            assert_eq!(freedom(&body), "mul, add r", "{leaves}");
+        }
+    }
+
+    #[test]
+    fn sums_that_do_not_begin_at_zero() {
+        let body = "
+            v9: f32 = for lo, n, one, [x] (i: i32, s: f32) {
+                k: f32 = cast i
+                p: f32 = mul k, y
+                t: f32 = add s, p
+                yield [t]
+            }
+            yield [zero]";
+        assert_eq!(freedom(body), "mul, add r");
+    }
+
+    #[test]
+    fn sums_that_are_written_out() {
+        let sums = |body: &str| {
+            let text = format!(
+                "kernel @k(a: f32, b: f32) -> f32 {{
+                    x: f32 = arg a0
+                    y: f32 = arg a1
+                    zero: f32 = const 0.0
+                    {body}
+                }}"
+            );
+            let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let func = module.kernel().expect("a kernel");
+            let found = accumulations(func, &module.env, true);
+            let mut all = Vec::new();
+            walk(func, func.body, &mut |func, inst| {
+                if let Op::MulAdd { .. } = func[inst] {
+                    all.push(found.fuse[inst]);
+                }
+            });
+            all
+        };
+        let chain = "s: f32 = muladd x, y, zero  t: f32 = muladd y, x, s  ";
+        assert_eq!(sums(&format!("{chain} return [t]")), [true, true]);
+        let product = "s: f32 = mul x, y  t: f32 = muladd y, x, s  return [t]";
+        assert_eq!(sums(product), [true]);
+        // A partial sum is read, a decision follows, and another number than zero comes first.
+        assert_eq!(
+            sums(&format!("{chain} u: f32 = add s, t  return [u]")),
+            [true, false]
+        );
+        assert_eq!(
+            sums(&format!("{chain} u: f32 = sqrt t  return [u]")),
+            [false, false]
+        );
+        assert_eq!(sums("t: f32 = muladd y, x, x  return [t]"), [false]);
+    }
+
+    #[test]
+    fn memory_hands_values_on() {
+        let kernel = |reads: &str| {
+            let text = format!(
+                "arrays_apart
+                kernel @k(a: array<f32, 1>, b: array<f32, 1>) {{
+                    lo: i32 = const 0
+                    one: i32 = const 1
+                    n: i32 = const 9
+                    zero: f32 = const 0.0
+                    two: f32 = const 2.0
+                    v9: f32 = for lo, n, one, [zero] (i: i32, s: f32) {{
+                        k: f32 = cast i
+                        p: f32 = mul k, two
+                        t: f32 = add s, p
+                        yield [t]
+                    }}
+                    place: ref<f32> = array_at a0, [lo]
+                    store place, v9
+                    other: ref<f32> = array_at {reads}, [one]
+                    value: f32 = load other
+                    root: f32 = sqrt value
+                    last: ref<f32> = array_at a1, [n]
+                    store last, root
+                    yield []
+                }}"
+            );
+            let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let func = module.kernel().expect("a kernel");
+            let found = accumulations(func, &module.env, true);
+            let mut fused = false;
+            walk(func, func.body, &mut |_, inst| fused |= found.fuse[inst]);
+            fused
+        };
+        assert!(kernel("a1"));
+        assert!(!kernel("a0"));
+    }
+
+    #[test]
     fn branches_and_loops_inside() {
         let body = "
             c: u1 = lt k, x
             t: f32 = if c {
-                p: f32 = mul k, k
+                p: f32 = mul k, y
                 u: f32 = add s, p
                 yield [u]
             } {

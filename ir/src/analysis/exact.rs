@@ -10,28 +10,31 @@
 //! same, so that the arithmetic before a comparison is done as it is written, whatever else is fast.
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 
-use crate::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value, walk};
+use super::access::{Class, classes};
+use crate::{BinaryOp, Env, Function, Inst, Op, Region, UnaryOp, Value, walk};
 
 /// The instructions of a region whose results comparisons and conversions to integers depend on, through branches, loops
 /// and local storage. What is read from other memory depends on nothing.
 pub fn decisive(func: &Function, region: Region) -> SecondaryMap<Inst, bool> {
-    behind(func, region, |func, inst, _| match func[inst] {
+    let is_root = |func: &Function, inst: Inst, _| match func[inst] {
         Op::Compare { .. } => true,
         Op::Cast { .. } => !is_float(func, func.insts[inst].results[0]),
         _ => false,
-    })
+    };
+    backward_slice(func, region, None, is_root)
 }
 
-/// The instructions of a region on whose last digit more depends than the last digits of sums and products: a decision, a
-/// difference, a divisor, or a function that is not defined or not smooth everywhere. `accumulates` tells of the
-/// differences that are steps of an accumulation.
+/// The instructions of a function on whose last digit more depends than the last digits of sums and products: a decision,
+/// a difference, a divisor, or a function that is not defined or not smooth everywhere. Memory that the function writes and
+/// reads hands such dependences on. `accumulates` marks subtractions that are steps of an accumulation.
 pub(super) fn sensitive(
     func: &Function,
-    region: Region,
+    env: &Env,
     accumulates: &SecondaryMap<Inst, bool>,
 ) -> SecondaryMap<Inst, bool> {
-    behind(func, region, |func, inst, operand| match func[inst] {
+    let is_root = |func: &Function, inst: Inst, operand| match func[inst] {
         Op::Binary { op, rhs, .. } => match op {
             BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max => false,
             BinaryOp::Sub => !accumulates[inst],
@@ -52,16 +55,25 @@ pub(super) fn sensitive(
         Op::Select { .. } | Op::Fma { .. } | Op::MulAdd { .. } | Op::StopGradient { .. } => false,
         Op::Cast { .. } => !is_float(func, func.insts[inst].results[0]),
         _ => true,
-    })
+    };
+    backward_slice(func, func.body, Some(env), is_root)
 }
 
-/// The instructions of a region that the float operands depend on of which `is_root` is true.
-fn behind(
+/// The instructions of a region that the float operands depend on of which `is_root` is true; through all memory, if it is
+/// described by `env`, or through local storage only.
+fn backward_slice(
     func: &Function,
     region: Region,
+    env: Option<&Env>,
     is_root: impl Fn(&Function, Inst, Value) -> bool,
 ) -> SecondaryMap<Inst, bool> {
-    let mut sources = Sources::default();
+    let mut sources = Sources {
+        env,
+        of: SecondaryMap::new(),
+        read: SecondaryMap::new(),
+        written: LookupMap::default(),
+        roots: Vec::new(),
+    };
     walk(func, region, &mut |func, inst| {
         sources.note(func, inst, &is_root)
     });
@@ -76,6 +88,9 @@ fn behind(
             found[inst] = true;
         }
         open.extend_from_slice(&sources.of[value]);
+        for class in &sources.read[value] {
+            open.extend(sources.written.remove(class).unwrap_or_default());
+        }
     }
     found
 }
@@ -84,17 +99,50 @@ fn is_float(func: &Function, value: Value) -> bool {
     func.ty(value).elem().is_some_and(|ty| ty.is_float())
 }
 
-#[derive(Default)]
-struct Sources {
+struct Sources<'a> {
+    env: Option<&'a Env>,
     /// Which values make up a value; of a local, what is stored there.
     of: SecondaryMap<Value, Vec<Value>>,
+    /// The memory that a value was read from.
+    read: SecondaryMap<Value, Vec<Class>>,
+    /// What is written to memory.
+    written: LookupMap<Class, Vec<Value>>,
     roots: Vec<Value>,
 }
 
-impl Sources {
+impl Sources<'_> {
     fn pass(&mut self, from: &[Value], to: &[Value]) {
         for (&from, &to) in from.iter().zip(to) {
             self.of[to].push(from);
+        }
+    }
+
+    /// Passes on what a loop carries, into its parameters and out of it.
+    fn carry(&mut self, func: &Function, body: Region, init: &[Value], params: &[Value]) {
+        self.pass(init, params);
+        let mut exits = Vec::new();
+        exits_of(func, body, &mut exits);
+        for exit in exits {
+            if let Op::Yield { values } | Op::Break { values } | Op::Continue { values } =
+                &func[exit]
+            {
+                self.pass(values, params);
+            }
+        }
+    }
+
+    fn write(&mut self, func: &Function, place: Value, value: Value) {
+        if let Some(local) = local(func, place) {
+            self.of[local].push(value);
+        } else if let Some(env) = self.env {
+            for class in memory(func, env, place) {
+                match self.written.get_mut(&class) {
+                    Some(values) => values.push(value),
+                    None => {
+                        self.written.insert(class, vec![value]);
+                    }
+                }
+            }
         }
     }
 
@@ -106,14 +154,21 @@ impl Sources {
     ) {
         let results = &func.insts[inst].results;
         match &func[inst] {
-            Op::Store { place, value } | Op::Atomic { place, value, .. } => {
-                if let Some(local) = local(func, *place) {
-                    self.of[local].push(*value);
+            Op::Store { place, value }
+            | Op::Atomic { place, value, .. }
+            | Op::Cas { place, value, .. } => {
+                self.write(func, *place, *value);
+            }
+            Op::AtomicAdds { places, values } => {
+                for (&place, &value) in places.iter().zip(values) {
+                    self.write(func, place, value);
                 }
             }
             Op::Load { place } => {
                 if let Some(local) = local(func, *place) {
                     self.of[results[0]].push(local);
+                } else if let Some(env) = self.env {
+                    self.read[results[0]] = memory(func, env, *place);
                 }
             }
             Op::If {
@@ -125,14 +180,12 @@ impl Sources {
             }
             Op::For { init, body, .. } => {
                 let params = &func.regions[*body].params[1..];
-                self.pass(init, params);
-                self.pass(func.yielded(*body).unwrap_or_default(), params);
+                self.carry(func, *body, init, params);
                 self.pass(params, results);
             }
             Op::While { init, cond, body } => {
                 let (params, tested) = (&func.regions[*body].params, &func.regions[*cond].params);
-                self.pass(init, params);
-                self.pass(func.yielded(*body).unwrap_or_default(), params);
+                self.carry(func, *body, init, params);
                 self.pass(params, tested);
                 self.pass(params, results);
             }
@@ -147,9 +200,9 @@ impl Sources {
                 self.roots
                     .extend(values.iter().filter(|&&v| is_float(func, v)));
             }
-            Op::Return { values } if !func.is_kernel => {
-                self.roots.extend(values.iter().filter(|&&v| is_float(func, v)));
-            }
+            Op::Return { values } if !func.is_kernel => self
+                .roots
+                .extend(values.iter().filter(|&&v| is_float(func, v))),
             op if op.row().is_elementwise => {
                 op.operands(|v| {
                     self.of[results[0]].push(v);
@@ -160,6 +213,42 @@ impl Sources {
             }
             _ => {}
         }
+    }
+}
+
+/// The terminators with which iterations of a loop's body end.
+pub(super) fn exits_of(func: &Function, body: Region, exits: &mut Vec<Inst>) {
+    fn inside(func: &Function, region: Region, exits: &mut Vec<Inst>) {
+        for &inst in &func.regions[region].insts {
+            match func[inst] {
+                Op::Break { .. } | Op::Continue { .. } => exits.push(inst),
+                Op::If {
+                    then, otherwise, ..
+                } => {
+                    inside(func, then, exits);
+                    inside(func, otherwise, exits);
+                }
+                _ => {}
+            }
+        }
+    }
+    inside(func, body, exits);
+    let last = func.terminator(body);
+    if matches!(func[last], Op::Yield { .. }) {
+        exits.push(last);
+    }
+}
+
+/// The memory that a place lies in; nothing for an address that device code computes.
+fn memory(func: &Function, env: &Env, place: Value) -> Vec<Class> {
+    match func.def_op(place) {
+        None | Some(Op::PlaceAt { .. }) => Vec::new(),
+        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. })
+            if memory(func, env, base).is_empty() =>
+        {
+            Vec::new()
+        }
+        Some(_) => classes(func, env, place),
     }
 }
 
