@@ -97,45 +97,45 @@ fn a_return_inside_a_loop_breaks() {
         "def first(n):\n    for i in range(8):\n        if i * i > n:\n            return i\n    return -1",
     );
     insta::assert_snapshot!(module(host, "first(a)"), @"
-            fast_math
+    fast_accumulations
 
-            kernel @k(a: i32) -> i32 {
-                v0: i32 = arg a0
-                v1: ref<i32> = local
-                store v1, v0
-                v2: ref<u1> = local
-                v3: ref<i32> = local
-                v4: i32 = const 0
-                v5: i32 = const 8
-                v6: i32 = const 1
-                for v4, v5, v6, [] (v7: i32) {
-                    v8: i32 = mul v7, v7
-                    v9: i32 = load v1
-                    v10: u1 = gt v8, v9
-                    if v10 {
-                        store v3, v7
-                        v11: u1 = const 1
-                        store v2, v11
-                        break []
-                    } {
-                        yield []
-                    }
-                    yield []
-                }
-                v12: u1 = load v2
-                if v12 {
-                    yield []
-                } {
-                    v13: i32 = const -1
-                    store v3, v13
-                    v14: u1 = const 1
-                    store v2, v14
-                    yield []
-                }
-                v15: i32 = load v3
-                return [v15]
+    kernel @k(a: i32) -> i32 {
+        v0: i32 = arg a0
+        v1: ref<i32> = local
+        store v1, v0
+        v2: ref<u1> = local
+        v3: ref<i32> = local
+        v4: i32 = const 0
+        v5: i32 = const 8
+        v6: i32 = const 1
+        for v4, v5, v6, [] (v7: i32) {
+            v8: i32 = mul v7, v7
+            v9: i32 = load v1
+            v10: u1 = gt v8, v9
+            if v10 {
+                store v3, v7
+                v11: u1 = const 1
+                store v2, v11
+                break []
+            } {
+                yield []
             }
-            ");
+            yield []
+        }
+        v12: u1 = load v2
+        if v12 {
+            yield []
+        } {
+            v13: i32 = const -1
+            store v3, v13
+            v14: u1 = const 1
+            store v2, v14
+            yield []
+        }
+        v15: i32 = load v3
+        return [v15]
+    }
+    ");
 }
 
 #[test]
@@ -146,39 +146,39 @@ fn recursion_asks_for_stack() {
         signature(vec![int()]),
     );
     insta::assert_snapshot!(module(host, "down(a)"), @r#"
-            fast_math
+    fast_accumulations
 
-            func @down(v0: i32, v1: i32) -> i32 {
-                v2: i32 = const 496
-                v3: i32 = sub v0, v2
-                v4: i32 = const 0
-                v5: u1 = ge v3, v4
-                assert v5, recursion, "`down` calls itself too deeply: the stack is full", []
-                v6: ref<i32> = local
-                store v6, v1
-                v7: i32 = load v6
-                v8: i32 = const 1
-                v9: u1 = lt v7, v8
-                if v9 {
-                    v10: i32 = const 0
-                    return [v10]
-                } {
-                    yield []
-                }
-                v11: i32 = load v6
-                v12: i32 = const 1
-                v13: i32 = sub v11, v12
-                v14: i32 = call @down, [v3, v13]
-                yield [v14]
-            }
+    func @down(v0: i32, v1: i32) -> i32 {
+        v2: i32 = const 496
+        v3: i32 = sub v0, v2
+        v4: i32 = const 0
+        v5: u1 = ge v3, v4
+        assert v5, recursion, "`down` calls itself too deeply: the stack is full", []
+        v6: ref<i32> = local
+        store v6, v1
+        v7: i32 = load v6
+        v8: i32 = const 1
+        v9: u1 = lt v7, v8
+        if v9 {
+            v10: i32 = const 0
+            return [v10]
+        } {
+            yield []
+        }
+        v11: i32 = load v6
+        v12: i32 = const 1
+        v13: i32 = sub v11, v12
+        v14: i32 = call @down, [v3, v13]
+        yield [v14]
+    }
 
-            kernel @k(a: i32) -> i32 {
-                v0: i32 = arg a0
-                v1: i32 = const 4194304
-                v2: i32 = call @down, [v1, v0]
-                return [v2]
-            }
-            "#);
+    kernel @k(a: i32) -> i32 {
+        v0: i32 = arg a0
+        v1: i32 = const 4194304
+        v2: i32 = call @down, [v1, v0]
+        return [v2]
+    }
+    "#);
 }
 
 #[test]
@@ -191,61 +191,61 @@ fn references_travel_as_indices_and_values() {
     );
     host.func("def both(a):\n    b = a\n    return bump(b, 2) + bump(x[a], b)");
     insta::assert_snapshot!(module(host, "both(a)"), @"
-            fast_math
-            tree0 { dense i:8 { place x: i32 } }
-            field @x: i32 = tree0 [S2]
+    fast_accumulations
+    tree0 { dense i:8 { place x: i32 } }
+    field @x: i32 = tree0 [S2]
 
-            func @bump(v0: i32, v1: i32, v2: i32) -> i32, i32 {
-                v3: i32 = const 480
-                v4: i32 = sub v0, v3
-                v5: i32 = const 0
-                v6: u1 = ge v4, v5
-                v7: ref<i32> = local
-                store v7, v1
-                v8: ref<i32> = local
-                store v8, v2
-                v9: i32 = load v7
-                v10: i32 = load v8
-                v11: i32 = add v9, v10
-                store v7, v11
-                v12: i32 = load v8
-                v13: i32 = load v7
-                yield [v12, v13]
-            }
+    func @bump(v0: i32, v1: i32, v2: i32) -> i32, i32 {
+        v3: i32 = const 480
+        v4: i32 = sub v0, v3
+        v5: i32 = const 0
+        v6: u1 = ge v4, v5
+        v7: ref<i32> = local
+        store v7, v1
+        v8: ref<i32> = local
+        store v8, v2
+        v9: i32 = load v7
+        v10: i32 = load v8
+        v11: i32 = add v9, v10
+        store v7, v11
+        v12: i32 = load v8
+        v13: i32 = load v7
+        yield [v12, v13]
+    }
 
-            func @bump_2(v0: i32, v1: i32, v2: i32) -> i32 {
-                v3: i32 = const 448
-                v4: i32 = sub v0, v3
-                v5: i32 = const 0
-                v6: u1 = ge v4, v5
-                v7: ref<i32> = field_at @x, [v1]
-                v8: ref<i32> = local
-                store v8, v2
-                v9: i32 = load v8
-                v10: i32 = atomic_add v7, v9
-                v11: i32 = load v8
-                yield [v11]
-            }
+    func @bump_2(v0: i32, v1: i32, v2: i32) -> i32 {
+        v3: i32 = const 448
+        v4: i32 = sub v0, v3
+        v5: i32 = const 0
+        v6: u1 = ge v4, v5
+        v7: ref<i32> = field_at @x, [v1]
+        v8: ref<i32> = local
+        store v8, v2
+        v9: i32 = load v8
+        v10: i32 = atomic_add v7, v9
+        v11: i32 = load v8
+        yield [v11]
+    }
 
-            kernel @k(a: i32) -> i32 {
-                v0: i32 = arg a0
-                v1: ref<i32> = local
-                store v1, v0
-                v2: i32 = load v1
-                v3: ref<i32> = local
-                store v3, v2
-                v4: i32 = load v3
-                v5: i32 = const 2
-                v6: i32 = const 4194304
-                v7: i32, v8: i32 = call @bump, [v6, v4, v5]
-                store v3, v8
-                v9: i32 = load v1
-                v10: ref<i32> = field_at @x, [v9]
-                v11: i32 = load v3
-                v12: i32 = const 4194304
-                v13: i32 = call @bump_2, [v12, v9, v11]
-                v14: i32 = add v7, v13
-                return [v14]
-            }
-            ");
+    kernel @k(a: i32) -> i32 {
+        v0: i32 = arg a0
+        v1: ref<i32> = local
+        store v1, v0
+        v2: i32 = load v1
+        v3: ref<i32> = local
+        store v3, v2
+        v4: i32 = load v3
+        v5: i32 = const 2
+        v6: i32 = const 4194304
+        v7: i32, v8: i32 = call @bump, [v6, v4, v5]
+        store v3, v8
+        v9: i32 = load v1
+        v10: ref<i32> = field_at @x, [v9]
+        v11: i32 = load v3
+        v12: i32 = const 4194304
+        v13: i32 = call @bump_2, [v12, v9, v11]
+        v14: i32 = add v7, v13
+        return [v14]
+    }
+    ");
 }

@@ -431,10 +431,10 @@ mod tests {
             v2: f32 = const -1.5
             v3: f32 = const 0.0
             v4: f32 = add v0, v3
-            v5: f32 = const 1.0
-            v6: f32 = div v5, v4
-            v7: f32 = sqrt v6
-            v8: f32 = mul v6, v7
+            v5: f32 = sqrt v4
+            v6: f32 = mul v4, v5
+            v7: f32 = const 1.0
+            v8: f32 = div v7, v6
             v9: f32 = const -inf
             v10: f32 = const 0.0
             v11: u1 = eq v0, v9
@@ -480,10 +480,10 @@ mod tests {
             }", FastMath::Accumulations), @"
         func @f(v0: f32, v1: f16) -> f32, f32, f32, f16 {
             v2: f32 = const -3.0
-            v3: f32 = const 1.0
-            v4: f32 = div v3, v0
-            v5: f32 = mul v4, v4
-            v6: f32 = mul v4, v5
+            v3: f32 = mul v0, v0
+            v4: f32 = mul v0, v3
+            v5: f32 = const 1.0
+            v6: f32 = div v5, v4
             v7: f32 = const 3.0
             v8: f32 = div v0, v7
             v9: f32 = const 0.0
