@@ -1,5 +1,5 @@
-//! Indices that are made of floats stay inside fields and arrays: the integer of a NaN, or of a number that is too large,
-//! would lead anywhere in memory.
+//! Indices that are made of floats stay inside fields, arrays and tensors: the integer of a NaN, or of a number that is too
+//! large, would lead anywhere in memory.
 //!
 //! ```text
 //! v1: i32 = cast v0            v1: i32 = cast v0
@@ -10,44 +10,65 @@
 //! ```
 //! One unsigned minimum for an axis: what is below zero is beyond all indices then, and becomes the last one. Indices that
 //! ranges prove to be inside, and those that no float has part in, stay as they are; accesses below sparse nodes look by
-//! themselves whether there is a cell. In debug mode all indices are checked.
+//! themselves whether there is a cell. An array without elements has none that an index could become: an access to it is
+//! refused. In debug mode all indices are checked.
+
+mod of_floats;
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupSet;
-use aerogel_base::{Scalar, ScalarType};
+use aerogel_base::{AssertKind, Scalar, ScalarType};
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{
-    BinaryOp, Builder, Effect, Function, Inst, Op, Region, Rewrite, Type, Value, rewrite, walk,
+    Arg, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Rewrite, Type, Value, rewrite,
 };
 
 use crate::PassCx;
+use crate::bounds_check::valid_indices;
+use of_floats::{OfFloats, root};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     if cx.options.debug {
         return false;
     }
-    let made = OfFloats::of(func);
-    if !made.any {
+    let made = OfFloats::of(func, cx.funcs);
+    if !made.any() {
         return false;
     }
-    let ranges = Ranges::within(func, func.body);
+    let known = Known {
+        ranges: Ranges::within(func, func.body),
+        made: &made,
+    };
+    let mut looked_at = SecondaryMap::new();
+    arrays_to_look_at(func, func.body, &made, &mut Vec::new(), &mut looked_at);
     rewrite(func, |cursor, inst| {
+        if let Some((array, indices)) = &looked_at[inst] {
+            refuse_empty(cursor, *array, indices, &made);
+        }
         let mut op = cursor.func[inst].clone();
+        let clamp_known = |cursor: &mut Builder<'_>, index: &mut Value, lo: i128, extent: u64| {
+            let inside = (lo, lo + i128::from(extent) - 1);
+            if made.contains(*index) && !known.is_inside(cursor.func, *index, inside) {
+                *index = clamped(cursor, *index, lo, Extent::Known(extent));
+            }
+        };
         match &mut op {
             Op::FieldAt { field, indices } if !cx.env.is_sparse(*field) => {
                 let offset = &cx.env.fields[*field].offset;
-                for (k, extent) in cx.env.shape(*field).into_iter().enumerate() {
+                let shape = cx.env.shape(*field).into_iter().enumerate();
+                for ((k, extent), index) in shape.zip(indices) {
                     let lo = i128::from(offset.get(k).copied().unwrap_or(0));
-                    let inside = (lo, lo + i128::from(extent) - 1);
-                    let index = &mut indices[k];
-                    if made.of_floats[*index] && !is_inside(cursor.func, &ranges, *index, inside) {
-                        *index = clamped(cursor, *index, lo, Extent::Known(extent));
-                    }
+                    clamp_known(cursor, index, lo, extent);
+                }
+            }
+            Op::ElemRef { base, index } => {
+                let tensor = cursor.func.ty(*base).pointee().expect("a storage");
+                for (extent, index) in tensor.shape().into_iter().zip(index) {
+                    clamp_known(cursor, index, 0, extent.into());
                 }
             }
             Op::ArrayAt { array, indices } => {
                 for (axis, index) in (0..).zip(indices.iter_mut()) {
-                    if made.of_floats[*index] {
+                    if made.contains(*index) {
                         let array = *array;
                         let extent = cursor.value(Op::ArrayShape { array, axis }, Type::I32);
                         *index = clamped(cursor, *index, 0, Extent::Of(extent));
@@ -59,6 +80,70 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         cursor.func.insts[inst].op = op;
         Rewrite::Keep
     })
+}
+
+/// The accesses to arrays by indices of floats before which no other one to the same array must have been: there it is
+/// looked whether there is any element. (Where its place is computed, nothing says that it is used.)
+fn arrays_to_look_at(
+    func: &Function,
+    region: Region,
+    made: &OfFloats,
+    before: &mut Vec<(Arg, Vec<bool>)>,
+    found: &mut SecondaryMap<Inst, Option<(Arg, Vec<Value>)>>,
+) {
+    let n = before.len();
+    for &inst in &func.regions[region].insts {
+        if let &(Op::Load { place }
+        | Op::Store { place, .. }
+        | Op::Atomic { place, .. }
+        | Op::Cas { place, .. }) = &func[inst]
+            && let Some(Op::ArrayAt { array, indices }) = func.def_op(root(func, place))
+        {
+            let axes: Vec<bool> = indices.iter().map(|&v| made.contains(v)).collect();
+            let known = before.iter().any(|(other, known)| {
+                other == array && known.iter().zip(&axes).all(|(known, axis)| known | !axis)
+            });
+            if axes.contains(&true) && !known {
+                before.push((*array, axes));
+                found[inst] = Some((*array, indices.clone()));
+            }
+        }
+        for owned in func.owned(inst) {
+            arrays_to_look_at(func, owned, made, before, found);
+        }
+    }
+    before.truncate(n);
+}
+
+/// An array without elements has none that an index could become.
+fn refuse_empty(cursor: &mut Builder<'_>, array: Arg, indices: &[Value], made: &OfFloats) {
+    let mut args = indices.to_vec();
+    let mut all: Option<Value> = None;
+    for (axis, &index) in (0..).zip(indices) {
+        let extent = cursor.value(Op::ArrayShape { array, axis }, Type::I32);
+        args.push(extent);
+        if made.contains(index) {
+            let rhs = cursor.constant(Scalar::i32(0));
+            let op = CompareOp::Ne;
+            let lhs = extent;
+            let some = cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL);
+            all = Some(all.map_or(some, |all| cursor.binary(BinaryOp::And, all, some)));
+        }
+    }
+    let Some(cond) = all else { return };
+    let name = &cursor.func.params[array.as_u32() as usize].name;
+    let template = format!(
+        "index ({}) is out of bounds for array `{name}` {}",
+        vec!["{}"; indices.len()].join(", "),
+        valid_indices(&vec![Err("{}"); indices.len()]),
+    );
+    let assert = Op::Assert {
+        cond,
+        kind: AssertKind::Bounds,
+        template,
+        args,
+    };
+    cursor.inst(assert, &[]);
 }
 
 enum Extent {
@@ -101,195 +186,70 @@ fn clamped(cursor: &mut Builder<'_>, index: Value, lo: i128, extent: Extent) -> 
     index
 }
 
-fn is_inside(func: &Function, ranges: &Ranges, index: Value, (lo, hi): (i128, i128)) -> bool {
-    most(func, ranges, index).is_some_and(|x| x <= hi)
-        && least(func, ranges, index).is_some_and(|x| x >= lo)
+/// What is known about integers.
+struct Known<'a> {
+    ranges: Ranges,
+    made: &'a OfFloats,
 }
 
-/// What an integer is at most. Here a minimum is enough, and the user's own clamp is one.
-fn most(func: &Function, ranges: &Ranges, value: Value) -> Option<i128> {
-    let of = |v| most(func, ranges, v);
-    match *func.def_op(value).unwrap_or(&Op::Undef {}) {
-        Op::Binary {
-            op: BinaryOp::Min,
-            lhs,
-            rhs,
-        } => match (of(lhs), of(rhs)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        },
-        Op::Binary {
-            op: BinaryOp::Max,
-            lhs,
-            rhs,
-        } => Some(of(lhs)?.max(of(rhs)?)),
-        Op::Select {
-            on_true, on_false, ..
-        } => Some(of(on_true)?.max(of(on_false)?)),
-        _ => ranges.of(func, value).map(|(_, hi)| hi),
-    }
-}
-
-/// What an integer is at least.
-fn least(func: &Function, ranges: &Ranges, value: Value) -> Option<i128> {
-    let of = |v| least(func, ranges, v);
-    match *func.def_op(value).unwrap_or(&Op::Undef {}) {
-        Op::Binary {
-            op: BinaryOp::Max,
-            lhs,
-            rhs,
-        } => match (of(lhs), of(rhs)) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        },
-        Op::Binary {
-            op: BinaryOp::Min,
-            lhs,
-            rhs,
-        } => Some(of(lhs)?.min(of(rhs)?)),
-        Op::Select {
-            on_true, on_false, ..
-        } => Some(of(on_true)?.min(of(on_false)?)),
-        _ => ranges.of(func, value).map(|(lo, _)| lo),
-    }
-}
-
-/// Which integers floats have part in.
-struct OfFloats {
-    of_floats: SecondaryMap<Value, bool>,
-    /// Temporaries between tasks that hold some.
-    temps: LookupSet<u32>,
-    any: bool,
-    changed: bool,
-}
-
-impl OfFloats {
-    fn of(func: &Function) -> Self {
-        let mut this = Self {
-            of_floats: SecondaryMap::new(),
-            temps: LookupSet::default(),
-            any: false,
-            changed: true,
-        };
-        let mut casts = false;
-        walk(func, func.body, &mut |func, inst| {
-            casts |= matches!(func[inst], Op::Cast { x } if is_float(func, x));
-        });
-        // What loops carry is seen where they yield it, and used before.
-        while casts && std::mem::take(&mut this.changed) {
-            this.region(func, func.body, None, None);
-        }
-        this
+impl Known<'_> {
+    fn is_inside(&self, func: &Function, index: Value, (lo, hi): (i128, i128)) -> bool {
+        self.most(func, index).is_some_and(|x| x <= hi)
+            && self.least(func, index).is_some_and(|x| x >= lo)
     }
 
-    /// A region of `owner`, inside the loop `around`.
-    fn region(
-        &mut self,
-        func: &Function,
-        region: Region,
-        owner: Option<Inst>,
-        around: Option<Inst>,
-    ) {
-        for &inst in &func.regions[region].insts {
-            let op = &func[inst];
-            let around = match op {
-                Op::For { .. } | Op::While { .. } => Some(inst),
-                _ => around,
-            };
-            match op {
-                Op::For { init, .. } | Op::While { init, .. } => self.carry(func, Some(inst), init),
-                Op::Yield { values } => self.carry(func, owner, values),
-                Op::Break { values } | Op::Continue { values } => self.carry(func, around, values),
-                &Op::Store { place, value } if self.of_floats[value] => self.store(func, place),
-                &Op::Load { place } if self.of_floats[root(func, place)] => {
-                    self.results(func, inst)
-                }
-                Op::Cast { x } if is_float(func, *x) => self.results(func, inst),
-                Op::TempAt { offset } if self.temps.contains(offset) => {
-                    self.mark(func.insts[inst].results[0]);
-                }
-                op if op.effect() == Effect::Pure => {
-                    let mut found = false;
-                    op.operands(|v| found |= self.of_floats[v]);
-                    if found {
-                        self.results(func, inst);
-                    }
-                }
-                _ => {}
-            }
-            for owned in func.owned(inst) {
-                self.region(func, owned, Some(inst), around);
-            }
+    /// What an integer is at most. Here a minimum is enough, and the user's own clamp is one.
+    fn most(&self, func: &Function, value: Value) -> Option<i128> {
+        let of = |v| self.most(func, v);
+        match *func.def_op(value).unwrap_or(&Op::Undef {}) {
+            Op::Binary {
+                op: BinaryOp::Min,
+                lhs,
+                rhs,
+            } => match (of(lhs), of(rhs)) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+            Op::Binary {
+                op: BinaryOp::Max,
+                lhs,
+                rhs,
+            } => Some(of(lhs)?.max(of(rhs)?)),
+            Op::Select {
+                on_true, on_false, ..
+            } => Some(of(on_true)?.max(of(on_false)?)),
+            _ => match self.made.bounds(value) {
+                Some((_, hi)) => of(hi).map(|hi| hi - 1),
+                None => self.ranges.of(func, value).map(|(_, hi)| hi),
+            },
         }
     }
 
-    /// Storage that is the function's own holds one now.
-    fn store(&mut self, func: &Function, place: Value) {
-        let place = root(func, place);
-        match func.def_op(place) {
-            Some(Op::Local {}) => self.mark(place),
-            Some(Op::TempAt { offset }) => {
-                self.changed |= self.temps.insert(*offset);
-            }
-            _ => {}
+    /// What an integer is at least.
+    fn least(&self, func: &Function, value: Value) -> Option<i128> {
+        let of = |v| self.least(func, v);
+        match *func.def_op(value).unwrap_or(&Op::Undef {}) {
+            Op::Binary {
+                op: BinaryOp::Max,
+                lhs,
+                rhs,
+            } => match (of(lhs), of(rhs)) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                (a, b) => a.or(b),
+            },
+            Op::Binary {
+                op: BinaryOp::Min,
+                lhs,
+                rhs,
+            } => Some(of(lhs)?.min(of(rhs)?)),
+            Op::Select {
+                on_true, on_false, ..
+            } => Some(of(on_true)?.min(of(on_false)?)),
+            _ => match self.made.bounds(value) {
+                Some((lo, _)) => of(lo),
+                None => self.ranges.of(func, value).map(|(lo, _)| lo),
+            },
         }
-    }
-
-    /// What an instruction with regions is given by them, one after the other.
-    fn carry(&mut self, func: &Function, owner: Option<Inst>, values: &[Value]) {
-        let Some(owner) = owner else { return };
-        for (k, &value) in values.iter().enumerate() {
-            if !self.of_floats[value] {
-                continue;
-            }
-            if let Some(&result) = func.insts[owner].results.get(k) {
-                self.mark_integer(func, result);
-            }
-            match func[owner] {
-                Op::For { body, .. } => {
-                    self.mark_integer(func, func.regions[body].params[k + 1]);
-                }
-                Op::While { cond, body, .. } => {
-                    for region in [cond, body] {
-                        if let Some(&param) = func.regions[region].params.get(k) {
-                            self.mark_integer(func, param);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn results(&mut self, func: &Function, inst: Inst) {
-        for &result in &func.insts[inst].results {
-            self.mark_integer(func, result);
-        }
-    }
-
-    fn mark_integer(&mut self, func: &Function, value: Value) {
-        let elem = func.ty(value).elem();
-        if elem.is_some_and(|elem| elem.is_int() && elem != ScalarType::U1) {
-            self.mark(value);
-        }
-    }
-
-    fn mark(&mut self, value: Value) {
-        self.changed |= !self.of_floats[value];
-        self.any = true;
-        self.of_floats[value] = true;
-    }
-}
-
-fn is_float(func: &Function, value: Value) -> bool {
-    func.ty(value).elem().is_some_and(ScalarType::is_float)
-}
-
-/// The storage that a place is part of, if that is a local or a temporary; else the place.
-fn root(func: &Function, place: Value) -> Value {
-    match func.def_op(place) {
-        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => root(func, base),
-        _ => place,
     }
 }
 
@@ -399,6 +359,325 @@ mod tests {
                     store v12, v0
                     v13: i32 = add v7, v1
                     yield [v13]
+                }
+                yield []
+            }
+            "#);
+    }
+
+    #[test]
+    fn counters_between_what_floats_give() {
+        check_pass!("clamp_indices", "
+            tree0 { dense i:8 { place x: f32 } }
+            field @x: f32 = tree0 [S2]
+            func @f(v0: f32) {
+                v1: i32 = cast v0
+                v2: i32 = const 3
+                v3: i32 = const 1
+                v4: i32 = const 0
+                v5: i32 = const 8
+                v6: i32 = add v1, v2
+                for v1, v6, v3, [] (v7: i32) {
+                    v8: ref<f32> = field_at @x, [v7]
+                    store v8, v0
+                    yield []
+                }
+                v9: i32 = max v1, v4
+                v10: i32 = min v6, v5
+                for v9, v10, v3, [] (v11: i32) {
+                    v12: ref<f32> = field_at @x, [v11]
+                    store v12, v0
+                    yield []
+                }
+                yield []
+            }", @"
+            func @f(v0: f32) {
+                v1: i32 = cast v0
+                v2: i32 = const 3
+                v3: i32 = const 1
+                v4: i32 = const 0
+                v5: i32 = const 8
+                v6: i32 = add v1, v2
+                for v1, v6, v3, [] (v7: i32) {
+                    v8: u32 = cast v7
+                    v9: u32 = const 7
+                    v10: u32 = min v8, v9
+                    v11: i32 = cast v10
+                    v12: ref<f32> = field_at @x, [v11]
+                    store v12, v0
+                    yield []
+                }
+                v13: i32 = max v1, v4
+                v14: i32 = min v6, v5
+                for v13, v14, v3, [] (v15: i32) {
+                    v16: ref<f32> = field_at @x, [v15]
+                    store v16, v0
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn tasks_between_what_floats_give() {
+        check_pass!("clamp_indices", "
+            tree0 { dense i:8 { place x: f32 } }
+            field @x: f32 = tree0 [S2]
+            kernel @k(p: f32) {
+                task serial {
+                    yield []
+                } {
+                    v0: f32 = arg a0
+                    v1: i32 = cast v0
+                    v10: i32 = const 3
+                    v11: i32 = and v1, v10
+                    v2: ref<i32> = temp_at 0
+                    store v2, v11
+                    yield []
+                }
+                task range {
+                    v3: ref<i32> = temp_at 0
+                    v4: i32 = load v3
+                    v5: i32 = const 3
+                    v6: i32 = add v4, v5
+                    yield [v4, v6]
+                } {
+                    each (v7: i32) {
+                        v8: f32 = const 1.0
+                        v9: ref<f32> = field_at @x, [v7]
+                        store v9, v8
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k(p: f32) {
+                task serial {
+                    yield []
+                } {
+                    v0: f32 = arg a0
+                    v1: i32 = cast v0
+                    v2: i32 = const 3
+                    v3: i32 = and v1, v2
+                    v4: ref<i32> = temp_at 0
+                    store v4, v3
+                    yield []
+                }
+                task range {
+                    v5: ref<i32> = temp_at 0
+                    v6: i32 = load v5
+                    v7: i32 = const 3
+                    v8: i32 = add v6, v7
+                    yield [v6, v8]
+                } {
+                    each (v9: i32) {
+                        v10: f32 = const 1.0
+                        v11: u32 = cast v9
+                        v12: u32 = const 7
+                        v13: u32 = min v11, v12
+                        v14: i32 = cast v13
+                        v15: ref<f32> = field_at @x, [v14]
+                        store v15, v10
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn what_leaves_and_goes_on() {
+        check_pass!("clamp_indices", "
+            tree0 { dense i:8 { place x: f32 } }
+            field @x: f32 = tree0 [S2]
+            func @f(v0: f32, v1: i32) {
+                v2: i32 = cast v0
+                v3: i32 = const 1
+                v4: i32 = const 3
+                v5: i32, v6: i32 = while [v3, v3] (v7: i32, v8: i32) {
+                    v9: u1 = lt v8, v4
+                    yield [v9]
+                } (v10: i32, v11: i32) {
+                    v12: ref<f32> = field_at @x, [v10]
+                    store v12, v0
+                    v13: i32 = add v11, v3
+                    v14: u1 = eq v11, v1
+                    if v14 {
+                        continue [v2, v13]
+                    } {
+                        yield []
+                    }
+                    yield [v10, v13]
+                }
+                v15: ref<f32> = field_at @x, [v5]
+                store v15, v0
+                v16: ref<f32> = field_at @x, [v6]
+                store v16, v0
+                yield []
+            }", @"
+            func @f(v0: f32, v1: i32) {
+                v2: i32 = cast v0
+                v3: i32 = const 1
+                v4: i32 = const 3
+                v5: i32, v6: i32 = while [v3, v3] (v7: i32, v8: i32) {
+                    v9: u1 = lt v8, v4
+                    yield [v9]
+                } (v10: i32, v11: i32) {
+                    v12: u32 = cast v10
+                    v13: u32 = const 7
+                    v14: u32 = min v12, v13
+                    v15: i32 = cast v14
+                    v16: ref<f32> = field_at @x, [v15]
+                    store v16, v0
+                    v17: i32 = add v11, v3
+                    v18: u1 = eq v11, v1
+                    if v18 {
+                        continue [v2, v17]
+                    } {
+                        yield []
+                    }
+                    yield [v10, v17]
+                }
+                v19: u32 = cast v5
+                v20: u32 = const 7
+                v21: u32 = min v19, v20
+                v22: i32 = cast v21
+                v23: ref<f32> = field_at @x, [v22]
+                store v23, v0
+                v24: ref<f32> = field_at @x, [v6]
+                store v24, v0
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn elements_of_tensors() {
+        check_pass!("clamp_indices", "
+            func @f(v0: f32, v1: i32) -> i32 {
+                v2: i32 = cast v0
+                v3: ref<vec<3, i32>> = local
+                v4: ref<i32> = elem_ref v3, [v2]
+                store v4, v1
+                v7: i32 = const 0
+                v5: ref<i32> = elem_ref v3, [v7]
+                v6: i32 = load v5
+                yield [v6]
+            }", @"
+            func @f(v0: f32, v1: i32) -> i32 {
+                v2: i32 = cast v0
+                v3: ref<vec<3, i32>> = local
+                v4: u32 = cast v2
+                v5: u32 = const 2
+                v6: u32 = min v4, v5
+                v7: i32 = cast v6
+                v8: ref<i32> = elem_ref v3, [v7]
+                store v8, v1
+                v9: i32 = const 0
+                v10: ref<i32> = elem_ref v3, [v9]
+                v11: i32 = load v10
+                yield [v11]
+            }
+            ");
+    }
+
+    #[test]
+    fn parameters_and_results_of_functions() {
+        check_pass!("clamp_indices", "
+            tree0 { dense i:8 { place x: f32 } }
+            field @x: f32 = tree0 [S2]
+            func @f(v0: i32, v1: i32) {
+                v2: f32 = const 1.0
+                v3: ref<f32> = field_at @x, [v0]
+                store v3, v2
+                v4: ref<f32> = field_at @x, [v1]
+                store v4, v2
+                v5: i32 = call @round, [v2]
+                v6: ref<f32> = field_at @x, [v5]
+                store v6, v2
+                yield []
+            }
+            func @g(v0: i32, v1: i32) {
+                call @f, [v0, v1]
+                yield []
+            }
+            func @h(v0: f32) {
+                v1: i32 = cast v0
+                v2: i32 = const 1
+                call @g, [v2, v1]
+                yield []
+            }
+            func @round(v0: f32) -> i32 {
+                v1: i32 = cast v0
+                yield [v1]
+            }", @"
+            func @f(v0: i32, v1: i32) {
+                v2: f32 = const 1.0
+                v3: ref<f32> = field_at @x, [v0]
+                store v3, v2
+                v4: u32 = cast v1
+                v5: u32 = const 7
+                v6: u32 = min v4, v5
+                v7: i32 = cast v6
+                v8: ref<f32> = field_at @x, [v7]
+                store v8, v2
+                v9: i32 = call @round, [v2]
+                v10: u32 = cast v9
+                v11: u32 = const 7
+                v12: u32 = min v10, v11
+                v13: i32 = cast v12
+                v14: ref<f32> = field_at @x, [v13]
+                store v14, v2
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn arrays_without_elements() {
+        check_pass!("clamp_indices", "
+            kernel @k(a: array<f32, 1>, p: f32) {
+                task serial {
+                    yield []
+                } {
+                    v0: f32 = arg a1
+                    v1: i32 = cast v0
+                    v4: i32 = const 3
+                    v5: i32 = and v1, v4
+                    v2: ref<f32> = array_at a0, [v5]
+                    v3: f32 = load v2
+                    store v2, v3
+                    yield []
+                }
+                yield []
+            }", @r#"
+            kernel @k(a: array<f32, 1>, p: f32) {
+                task serial {
+                    yield []
+                } {
+                    v0: f32 = arg a1
+                    v1: i32 = cast v0
+                    v2: i32 = const 3
+                    v3: i32 = and v1, v2
+                    v4: i32 = array_shape a0, 0
+                    v5: u32 = cast v3
+                    v6: u32 = cast v4
+                    v7: u32 = const 1
+                    v8: u32 = sub v6, v7
+                    v9: u32 = min v5, v8
+                    v10: i32 = cast v9
+                    v11: ref<f32> = array_at a0, [v10]
+                    v12: i32 = array_shape a0, 0
+                    v13: i32 = const 0
+                    v14: u1 = ne v12, v13
+                    assert v14, bounds, "index ({}) is out of bounds for array `a` of shape ({})", [v3, v12]
+                    v15: f32 = load v11
+                    store v11, v15
+                    yield []
                 }
                 yield []
             }

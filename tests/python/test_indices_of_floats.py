@@ -1,5 +1,8 @@
 """Indices that are the integers of NaNs, infinities and large numbers: the program goes on, and all others are exact."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -106,3 +109,223 @@ def test_sparse_fields_look_by_themselves(arch):
     pos.from_numpy(np.array(WILD, np.float32))
     f()
     assert (out.to_numpy() == 1).all()
+
+
+# What would end the process is run in another one, which must come to its end.
+PROGRAM = """
+import numpy as np
+
+import aerogel as ti
+
+ti.init(arch=ti.cpu)
+x = ti.field(ti.i32, 8)
+y = ti.field(ti.i32, ())
+v = ti.Vector.field(3, ti.i32, 4)
+s = ti.field(ti.f32, ())
+
+
+@ti.real_func
+def read(i: ti.i32, n: ti.i32) -> ti.i32:
+    if n > 5:
+        return 0
+    return x[i + n]
+
+
+@ti.real_func
+def through(i: ti.i32, n: ti.i32) -> ti.i32:
+    if n > 6:
+        return 0
+    return read(i, n) + 1
+
+
+@ti.real_func
+def rounded(p: ti.f32) -> ti.i32:
+    if p == 0.25:
+        return 0
+    return int(p)
+
+
+@ti.kernel
+def f(p: ti.f32):
+    {body}
+
+
+for p in [float("nan"), 1e9, -1e9, 1e30]:
+    s[None] = p
+    x.fill(0)
+    f(p)
+    ti.sync()
+    assert 0 <= x.to_numpy().sum() <= 9, x
+print("ended")
+"""
+
+BODIES = {
+    "a parallel loop": """
+    for i in range(int(p), int(p) + 3):
+        x[i] += 1
+    """,
+    "a parallel loop of a field": """
+    for i in range(int(s[None]), int(s[None]) + 3):
+        x[i] += 1
+    """,
+    "a grid": """
+    for i, j in ti.ndrange((int(p), int(p) + 3), 2):
+        x[i] += 1
+    """,
+    "a serial loop": """
+    ti.loop_config(serialize=True)
+    for i in range(int(p), int(p) + 3):
+        x[i] += 1
+    """,
+    "an inner loop": """
+    for k in range(2):
+        for i in range(int(p), int(p) + 3):
+            x[i] += 1
+    """,
+    "an inner grid": """
+    for k in range(1):
+        for i, j in ti.ndrange((int(p), int(p) + 3), 2):
+            x[i] += 1
+    """,
+    "a while loop": """
+    i = int(p)
+    end = i + 3
+    while i < end:
+        x[i] = 1
+        i += 1
+    """,
+    "a while loop up to a constant": """
+    for k in range(1):
+        i = int(p)
+        while i < -999999900:
+            x[i] = 1
+            i += 10
+        while i < 1000000100 and i > 999999999:
+            x[i] = 1
+            i += 10
+    """,
+    "an inner while loop": """
+    for k in range(1):
+        i = int(p)
+        n = 0
+        while n < 3:
+            x[i] = 1
+            i += 1
+            n += 1
+    """,
+    "continue and break": """
+    for k in range(1):
+        i = 0
+        n = 0
+        while n < 7:
+            n += 1
+            if n == 2:
+                i = int(p)
+                continue
+            x[i] = 1
+            if n == 5:
+                i = int(p) + 1
+                break
+        x[i] = 2
+    """,
+    "a vector": """
+    for k in range(1):
+        a = ti.Vector([1, 2, 3])
+        a[int(p)] = 5
+        y[None] = a[int(p)] + a[0] + a[1] + a[2]
+    """,
+    "a matrix": """
+    m = ti.Matrix([[1, 2, 3], [4, 5, 6]])
+    m[int(p), int(p)] += 5
+    y[None] = m[int(p), 1]
+    """,
+    "a vector of a field": """
+    v[1][int(p)] += 5
+    y[None] = v[1][int(p)]
+    """,
+    "a parameter": """
+    y[None] = through(int(p), 2)
+    """,
+    "a result": """
+    for k in range(1):
+        y[None] = x[rounded(p)]
+    """,
+}
+
+
+def run_apart(path, program):
+    file = path / "program.py"
+    file.write_text(program)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"
+    assert done.stdout.endswith("ended\n"), done.stdout
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_no_index_ends_the_process(name, tmp_path):
+    run_apart(tmp_path, PROGRAM.replace("{body}", BODIES[name].strip()))
+
+
+EMPTY = """
+import numpy as np
+
+import aerogel as ti
+
+ti.init(arch=ti.cpu)
+
+
+@ti.kernel
+def read(a: ti.types.ndarray(dtype=ti.i32, ndim=1), p: ti.f32) -> ti.i32:
+    return a[int(p)]
+
+
+@ti.kernel
+def add(a: ti.types.ndarray(dtype=ti.i32, ndim=2), p: ti.f32):
+    for k in range(4):
+        a[k, int(p)] += 1
+
+
+@ti.kernel
+def guarded(a: ti.types.ndarray(dtype=ti.i32, ndim=1), p: ti.f32) -> ti.i32:
+    total = 0
+    for k in range(a.shape[0]):
+        total += a[int(p)]
+    if a.shape[0] > 0:
+        total += a[int(p)]
+    return total
+
+
+none = np.zeros(0, np.int32)
+for p in [float("nan"), 0.0, 1e9]:
+    for f, a in [(read, none), (add, np.zeros((4, 0), np.int32))]:
+        try:
+            f(a, p)
+            ti.sync()
+            raise SystemExit("no error")
+        except ti.TaichiRuntimeError as error:
+            assert "out of bounds for array `a` of shape (" in str(error), error
+    assert guarded(none, p) == 0
+assert read(np.arange(5, dtype=np.int32), 3.5) == 3
+print("ended")
+"""
+
+
+def test_arrays_without_elements(tmp_path):
+    run_apart(tmp_path, EMPTY)
+
+
+def test_loops_between_floats_are_exact(arch):
+    n = 32
+    x = ti.field(ti.i32, (n, n))
+
+    @ti.kernel
+    def fill(a: ti.f32, b: ti.f32):
+        for k in range(1):
+            for i in range(ti.max(int(a), 0), ti.min(int(b) + 1, n)):
+                for j in range(int(a), int(b)):
+                    x[i, j] += 1
+
+    fill(3.5, 20.5)
+    wanted = np.zeros((n, n), np.int32)
+    wanted[3:21, 3:20] = 1
+    assert (x.to_numpy() == wanted).all()
