@@ -238,7 +238,9 @@ def test_levels_that_there_are_not():
         for i in x:
             x[i] = 0.0
 
-    with pytest.raises(ti.AerogelTypeError, match='`fast_math` of `ti.loop_config` is `True`, `False` or "full"'):
+    with pytest.raises(
+        ti.AerogelTypeError, match='`fast_math` of `ti.loop_config` is `True`, `False` or "full", not "fast"'
+    ):
         wrong(np.zeros(3, np.float32))
 
 
@@ -250,3 +252,160 @@ def test_the_level_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("AEROGEL_FAST_MATH", "fast")
     with pytest.raises(ValueError, match="True, False or"):
         ti.init(arch=ti.cpu, log_level="error")
+    with pytest.raises(ValueError, match="AEROGEL_FAST_MATH is True, False or \"full\", not 'Quick'"):
+        monkeypatch.setenv("AEROGEL_FAST_MATH", "Quick")
+        ti.init(arch=ti.cpu, log_level="error")
+
+
+@pytest.mark.parametrize("value", [None, 2, -1, 1.0, [], np.float32(1)])
+def test_values_that_are_no_level(value):
+    with pytest.raises(TypeError, match='fast_math is True, False or "full", not '):
+        ti.init(arch=ti.cpu, fast_math=value)
+
+
+@pytest.mark.parametrize("value", [True, False, "full", 0, 1, np.bool_(True), np.bool_(False), np.int64(1)])
+def test_values_that_are_a_level(value):
+    ti.init(arch=ti.cpu, log_level="error", fast_math=value)
+    assert ti.cfg.fast_math == value and type(ti.cfg.fast_math) in (bool, str)
+
+
+@pytest.mark.parametrize(("value", "given"), [("fast", '"fast"'), (2, "`2`"), (1.0, "`1.0`")])
+def test_a_loop_with_no_such_level(value, given):
+    @ti.kernel
+    def wrong(x: F32):
+        ti.loop_config(fast_math=value)
+        for i in x:
+            x[i] = 0.0
+
+    message = f'`fast_math` of `ti.loop_config` is `True`, `False` or "full", not {given}'
+    with pytest.raises(ti.AerogelTypeError, match=message):
+        wrong(np.zeros(3, np.float32))
+
+
+def test_a_loop_with_the_level_around():
+    @ti.kernel
+    def fill(x: F32):
+        ti.loop_config(fast_math=None)
+        for i in x:
+            for _ in range(2):
+                x[i] += 1.0
+        ti.loop_config(fast_math=None)
+
+    x = np.zeros(3, np.float32)
+    fill(x)
+    assert (x == 2).all()
+
+
+FLAG = False
+
+
+@ti.kernel
+def before_an_inner_loop(x: F32):
+    for i in x:
+        ti.loop_config(fast_math="full")
+        for j in range(3):
+            x[i] += x[j]
+
+
+@ti.kernel
+def before_an_unrolled_loop(x: F32):
+    ti.loop_config(fast_math="full")
+    for i in ti.static(range(3)):
+        x[i] = 0.0
+
+
+@ti.kernel
+def before_a_while(x: F32):
+    ti.loop_config(fast_math="full")
+    while x[0] < 1:
+        x[0] += 1
+    for i in x:
+        x[i] = 0.0
+
+
+@ti.kernel
+def before_a_statement(x: F32):
+    ti.loop_config(fast_math="full")
+    x[0] = 1.0
+    for i in x:
+        x[i] = 0.0
+
+
+@ti.kernel
+def at_the_end_of_a_branch(x: F32):
+    if x[0] > 0:
+        ti.loop_config(fast_math="full")
+    for i in x:
+        x[i] = 0.0
+
+
+@ti.kernel
+def in_a_branch(x: F32):
+    if x[0] > 0:
+        ti.loop_config(fast_math="full")
+        for i in x:
+            x[i] = 0.0
+
+
+@ti.kernel
+def at_the_end(x: F32):
+    x[0] = 0.0
+    ti.loop_config(fast_math="full")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "why"),
+    [
+        (before_an_inner_loop, "the loop that follows runs inside another"),
+        (before_an_unrolled_loop, "the loop that follows is unrolled"),
+        (before_a_while, "the next statement is not a `for` loop"),
+        (before_a_statement, "the next statement is not a `for` loop"),
+        (at_the_end_of_a_branch, "no loop follows it in its block"),
+        (in_a_branch, "the loop that follows stands in a branch"),
+        (at_the_end, "no loop follows it in its block"),
+    ],
+)
+def test_a_level_that_no_parallel_loop_has(kernel, why):
+    with pytest.raises(ti.AerogelTypeError) as caught:
+        kernel(np.zeros(3, np.float32))
+    text = str(caught.value)
+    assert f"E0222]: `fast_math` of `ti.loop_config` is for parallel loops; {why}\n" in text
+    assert 'ti.loop_config(fast_math="full")' in text
+
+
+def test_settings_are_for_the_next_statement():
+    @ti.kernel
+    def last(x: F32, out: F32):
+        ti.loop_config(serialize=True)
+        while out[0] < 1:
+            out[0] += 1
+        if out[0] > 0:
+            ti.loop_config(serialize=True)
+        for i in x:
+            if i == 1:
+                break
+
+    with pytest.raises(ti.AerogelSyntaxError, match="`break` cannot leave a parallel loop"):
+        last(np.zeros(3, np.float32), np.zeros(1, np.float32))
+
+
+def test_settings_pass_over_what_does_nothing():
+    @ti.kernel
+    def count(x: F32, out: F32):
+        ti.loop_config(serialize=True)
+        "What comes next runs in order."
+        ti.loop_config(fast_math=False)
+        ti.static_assert(not FLAG)
+        if ti.static(not FLAG):
+            for i in x:
+                out[0] += 1
+                if i == 1:
+                    break
+        ti.loop_config(fast_math="full")
+        if ti.static(FLAG):
+            for i in x:
+                out[0] = x[i]
+
+    out = np.zeros(1, np.float32)
+    count(np.zeros(3, np.float32), out)
+    assert out[0] == 2

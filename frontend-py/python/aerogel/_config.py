@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 import os
 import re
 from typing import TYPE_CHECKING, Any
@@ -203,7 +204,7 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
         return default
     if key == "fast_math":
         truth = {"0": False, "false": False, "1": True, "true": True}
-        return _fast_math(truth.get(text.lower(), text.lower()))
+        return _fast_math(truth.get(text.lower(), text), "AEROGEL_FAST_MATH")
     if key == "log_level" and text.lower() not in _log._LEVELS:
         raise ValueError(f"{key} from the environment is one of {', '.join(_log._LEVELS)}, not {text!r}")
     if key == "ad_memory":
@@ -500,13 +501,23 @@ def change(key: str, value: Any) -> None:
 _FAST_MATH: dict[Any, str] = {False: "off", True: "accumulations", "full": "full"}
 
 
-def _fast_math(value: Any) -> Any:
-    """A level of ``fast_math`` that a call gives: a truth value, or the word "full"."""
+def _fast_math(value: Any, name: str = "fast_math") -> Any:
+    """A level of ``fast_math`` that a call or the environment gives.
+
+    >>> _fast_math(1), _fast_math(False), _fast_math("full")
+    (True, False, 'full')
+    """
     if isinstance(value, str):
         if value == "full":
             return value
-        raise ValueError(f'fast_math is True, False or "full", not {value!r}')
-    return bool(value)
+        raise ValueError(f'{name} is True, False or "full", not {value!r}')
+    if isinstance(value, bool):
+        return value
+    import numpy as np
+
+    if isinstance(value, np.bool_) or hasattr(value, "__index__") and operator.index(value) in (0, 1):
+        return bool(value)
+    raise TypeError(f'{name} is True, False or "full", not {value!r}')
 
 
 def _expect_threads(n: Any) -> None:

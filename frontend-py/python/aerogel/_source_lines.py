@@ -72,8 +72,8 @@ def lines_of_code(code: types.CodeType, scope: dict[str, Any]) -> list[str]:
         if text and _is_of(text, code, scope):
             return text
     raise AerogelCompilationError(
-        f"the source of `{code.co_name}` ({path}:{code.co_firstlineno}) is not what was imported: the file has been "
-        "edited since. Start Python again, or reload the module"
+        f"`{code.co_name}` ({path}:{code.co_firstlineno}) was edited after it was imported: reload the module or "
+        "restart Python"
     )
 
 

@@ -311,7 +311,8 @@ def loop_config(
         parallelize: The largest number of threads.
         block_dim_adaptive: Accepted, without effect.
         bit_vectorize: Accepted, without effect.
-        fast_math: The loop's own level of ``ti.init(fast_math=...)``: ``True``, ``False`` or ``"full"``.
+        fast_math: The loop's own level of ``ti.init(fast_math=...)``: ``True``, ``False`` or
+            ``"full"``. The loop must be a parallel one.
     """
     raise AerogelRuntimeError("ti.loop_config can be used inside kernels only")
 

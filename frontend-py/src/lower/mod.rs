@@ -15,8 +15,8 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
 use aerogel_ir::{
-    Arg, Builder, FastMath, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType, Region,
-    Type, Value,
+    Arg, Builder, FastMath, FieldId, Function, Module, Op, ParamData, ParamType, Region, Type,
+    Value,
 };
 use bumpalo::Bump;
 
@@ -24,6 +24,7 @@ use self::core::limits::Spent;
 use self::core::naming::Naming;
 use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
+use self::loops::config::NextLoop;
 use aerogel_compiler::caught;
 
 use crate::ast::{FuncDef, Stmt, TextRange};
@@ -254,8 +255,8 @@ pub(crate) struct FunctionState<'a> {
     in_static: bool,
     /// Where the statement being lowered begins: a region, how many instructions were there, and the depth of blocks.
     statement: (Region, usize, usize),
-    /// For the next loop, from `ti.loop_config`.
-    loop_attrs: LoopAttrs,
+    /// From `ti.loop_config`, until the next statement.
+    next_loop: NextLoop,
     /// Bytes that the threads of a block share in the parallel loop around.
     shared_bytes: u64,
     /// The element that the loop around this place, over elements of a mesh, has come to.
@@ -278,7 +279,7 @@ impl FunctionState<'_> {
             frames: Vec::new(),
             control: Vec::new(),
             in_static: false,
-            loop_attrs: LoopAttrs::default(),
+            next_loop: NextLoop::default(),
             shared_bytes: 0,
             mesh_loop: None,
             making: Vec::new(),

@@ -200,7 +200,7 @@ pub(crate) fn open_cuda(py: Python<'_>, number: u32) -> (Option<String>, Option<
 
 fn fast_math_named(name: &str) -> PyResult<FastMath> {
     FastMath::from_name(name)
-        .ok_or_else(|| PyValueError::new_err(format!("there is no level {name:?} of `fast_math`")))
+        .ok_or_else(|| PyValueError::new_err(format!("unknown level of `fast_math`: {name:?}")))
 }
 
 fn products_named(name: &str) -> PyResult<Products> {

@@ -8,4 +8,5 @@ pub(crate) mod forward_loads;
 pub(crate) mod identities;
 pub(crate) mod if_convert;
 pub(crate) mod licm;
+pub(crate) mod powers;
 pub(crate) mod promote_locals;

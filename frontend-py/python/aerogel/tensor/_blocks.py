@@ -113,8 +113,8 @@ class Begun:
             return
         if not by_error and (last := next(reversed(self._blocks))) is not block:
             raise RuntimeError(
-                f"{self._blocks[block]} ends before {self._blocks[last]}, which begins in it: blocks end in the "
-                "opposite order, as by `with`"
+                f"{self._blocks[block]} ends before {self._blocks[last]}, which begins in it: close inner blocks "
+                "first; `with` does this"
             )
         while self._blocks.popitem()[0] is not block:
             pass
@@ -127,6 +127,6 @@ class Begun:
         """
         if len(self._blocks) > n:
             raise RuntimeError(
-                f"{list(self._blocks.values())[n]} begins a block that does not end in its function: write `with`, and "
-                "run a generator that has one to its end"
+                f"{list(self._blocks.values())[n]} opens a block that is never closed in its function: use `with`, "
+                "and exhaust generators that contain one"
             )

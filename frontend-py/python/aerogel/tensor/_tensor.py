@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import itertools
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.errors import AerogelRuntimeError
-from aerogel.tensor import _complex, _held, _types
+from aerogel.tensor import _complex, _held, _lists, _types
 from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
@@ -463,7 +462,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     # Numbers of Python's have no type of their own.
     is_plain = False
     if is_list:
-        kinds = _kinds(obj)
+        kinds = _lists.kinds(obj)
         is_plain = all(issubclass(k, (int, float, complex)) and not hasattr(k, "dtype") for k in kinds)
         if any(issubclass(k, (Tensor, _complex.ComplexTensor)) for k in kinds):
             if tracing.program is not None:
@@ -476,9 +475,9 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
         return _complex.of_numpy(array, kind)  # type: ignore[return-value]
     if is_plain and array.size and (array.dtype.kind == "O" or array.dtype.kind == "f" and abs(array).max() >= 2.0**63):
-        array = _whole(obj, array, dtype is None or not (dtype_of(dtype).is_float or dtype_of(dtype) is u1))
+        array = _lists.whole(obj, array, dtype is None or not (dtype_of(dtype).is_float or dtype_of(dtype) is u1))
     if dtype is None and is_plain:
-        dtype = _type_of_list(array)
+        dtype = _lists.type_of_list(array)
     if array.dtype.kind == "O":
         raise TypeError(f"a tensor has numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
     if not array.dtype.isnative:
@@ -502,21 +501,6 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(array.shape)))
 
 
-def _whole(obj: Any, array: Any, is_exact: bool) -> Any:
-    """The array of a list, of ``uint64`` if it has large whole numbers alone, of which NumPy makes floats."""
-    import numpy as np
-
-    exact = np.asarray(obj, object)
-    if not all(isinstance(x, int) for x in exact.flat):
-        return array
-    for x in exact.flat:
-        if not -(2**63) <= x < 2**64:
-            raise OverflowError(f"{x} is no integer of 64 bits")
-    if is_exact and exact.min() < 0 and exact.max() >= 2**63:
-        raise OverflowError(f"no type of integers has both {exact.min()} and {exact.max()}: name one of floats")
-    return exact.astype(np.uint64) if exact.min() >= 0 else array
-
-
 def _what_is_no_number(obj: Any) -> str:
     if isinstance(obj, (list, tuple)):
         for part in obj:
@@ -525,38 +509,10 @@ def _what_is_no_number(obj: Any) -> str:
     return ""
 
 
-def _kinds(obj: Any) -> set[type]:
-    """The types of what lists in lists hold, as deep as an array may be."""
-    found: set[type] = set()
-    level = [obj]
-    for _ in range(_MOST_AXES):
-        kinds = set(map(type, level))
-        lists = {k for k in kinds if issubclass(k, (list, tuple))}
-        found |= kinds - lists
-        if not lists:
-            break
-        level = list(itertools.chain.from_iterable(level if lists == kinds else (x for x in level if type(x) in lists)))
-    return found
-
-
-_MOST_AXES = 64
-
-
 def _without_tensors(obj: Any) -> Any:
     if isinstance(obj, (list, tuple)):
         return [_without_tensors(x) for x in obj]
     return obj.numpy() if isinstance(obj, (Tensor, _complex.ComplexTensor)) else obj
-
-
-def _type_of_list(array: Any) -> Any:
-    if array.dtype.kind == "f":
-        return _types.default_float()
-    if array.dtype.kind == "i" and array.size:
-        import numpy as np
-
-        info = np.iinfo(numpy_dtype(_types.default_int()))
-        return None if array.min() < info.min or array.max() > info.max else _types.default_int()
-    return _types.default_float() if array.size == 0 and array.dtype.kind == "f" else None
 
 
 def operands(*values: Any, to_float: bool = False) -> list[Tensor]:

@@ -11,12 +11,13 @@ from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
-from aerogel.tensor import _cells, _items, _shapes, _types, _unknown
+from aerogel.tensor import _cells, _items, _shapes, _unknown
 from aerogel.tensor._blocks import Begun, Left, Made, Named, Scope
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._loops import Turns
 from aerogel.tensor._places import Places
-from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, tracing
+from aerogel.tensor._stored import kept, of_type
+from aerogel.tensor._tensor import Tensor, constant, inside, tracing
 from aerogel.tensor._written import Together
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Trace:
     def set(self, target: Tensor, value: Any) -> None:
         """Gives a tensor another value, at the points at hand."""
         self._own(target)
-        new = self.native.value(_kept(value, target.dtype)._native)
+        new = self.native.value(kept(value, target.dtype)._native)
         mask = self.mask()
         if mask is not None and self._field_of(mask) is not None:
             rank = len(mask.shape)
@@ -297,7 +298,7 @@ class Trace:
         if isinstance(target, _native.NativeField):
             self.store_field(target, key, value, how)
             return
-        value = _kept(value, target.dtype)
+        value = kept(value, target.dtype)
         if len(keys) == 1 and isinstance(keys[0], Tensor) and keys[0].dtype is u1:
             self._store_where(target, keys[0], value, how)
             return
@@ -431,7 +432,7 @@ class Trace:
         else:
             parts = [value] * (field.n * field.m)
         # What is stored may be made of what is there.
-        natives = [_of_type(part, field.dtype)._native for part in parts]
+        natives = [of_type(part, field.dtype)._native for part in parts]
         index = self.field_index(field, key)
         self.native.store_fields(self._components(field), index, natives, how, self.mask())
         self.native.note()
@@ -444,7 +445,7 @@ class Trace:
             self._store_components(field, key, value, how)
             return
         native = self.native.field(field)
-        value = _of_type(value, dtype_of(native.dtype))
+        value = of_type(value, dtype_of(native.dtype))
         index = self.field_index(field, key)
         self.native.store(native, index, value._native, how, "zero", self.mask())
         self.native.note()
@@ -471,7 +472,7 @@ class Trace:
         if isinstance(target, _native.NativeField):
             raise TypeError("what was there before is known of memory of the program, not of a field")
         keys = key if isinstance(key, tuple) else (key,)
-        value = _kept(value, target.dtype)
+        value = kept(value, target.dtype)
         _items.refuse_masks(keys)
         index = [self.index(k)._native for k in self._from_start(target, keys)]
         self._let_change(target)
@@ -684,19 +685,3 @@ class Trace:
 def _last(field: MatrixField) -> list[int]:
     """The extents of a field's vectors or matrices."""
     return [field.n] if field.ndim == 1 else [field.n, field.m]
-
-
-def _kept(value: Any, dtype: Any) -> Tensor:
-    """A value for elements of memory: one whose fraction these would lose is refused."""
-    given = value if is_number(value) or isinstance(value, Tensor) else asarray(value)
-    _types.kept(given.dtype if isinstance(given, Tensor) else given, dtype, "elements")
-    return _of_type(value, dtype)
-
-
-def _of_type(value: Any, dtype: Any) -> Tensor:
-    """A value for elements of a type: numbers of Python's become that at once."""
-    if is_number(value) and (dtype.is_float or not isinstance(value, float)):
-        return constant(value, dtype)
-    if isinstance(value, (list, tuple)) and dtype.is_float:
-        return asarray(value, dtype)
-    return (inside(value) if isinstance(value, Tensor) else asarray(value)).astype(dtype)

@@ -1,11 +1,10 @@
-//! `a if c else b`, `and` and `or`: what is computed has the type of all that it may be, whether or not the choice is
-//! known while compiling.
+//! `a if c else b`, `and` and `or`. The result has the common type of both arms, even if the condition is known.
 //!
 //! ```text
 //! v = 0 if FLAG else x        ; FLAG is true: v is 0 in the type of `x`
 //! ```
-//! What is not chosen is lowered as well, into a region that nobody keeps, and only its type is looked at. Where it
-//! cannot be lowered (`x.y` of a `None` that the condition guards against), the value that is chosen stays as it is.
+//! The other arm is lowered into a discarded region, for its type only. If it cannot be lowered (`x.y` of a `None` that
+//! the condition guards against), the selected value keeps its own type.
 
 use aerogel_base::ErrorKind;
 use aerogel_ir::Type;
@@ -143,7 +142,7 @@ impl<'a> Lower<'a, '_> {
         let params = self.state.func.params.clone();
         let (n_captured, n_differentiated) = (self.captured.len(), self.differentiated.len());
         let (n_stopped, n_making) = (self.stopped.len(), self.state.making.len());
-        let loop_attrs = self.state.loop_attrs;
+        let next_loop = self.state.next_loop;
         let (in_static, shared_bytes) = (self.state.in_static, self.state.shared_bytes);
         let region = self.state.func.new_region(&[]);
         let range = self.range;
@@ -170,7 +169,7 @@ impl<'a> Lower<'a, '_> {
         self.differentiated.truncate(n_differentiated);
         self.stopped.truncate(n_stopped);
         self.state.making.truncate(n_making);
-        self.state.loop_attrs = loop_attrs;
+        self.state.next_loop = next_loop;
         (self.state.in_static, self.state.shared_bytes) = (in_static, shared_bytes);
         found
     }

@@ -168,12 +168,13 @@ impl Lower<'_, '_> {
         self.reports.warnings.entry(key).or_insert(span);
     }
 
-    /// That the type of an expression is not found out by what Python would do for it.
+    /// Only the type of an expression is asked for, and finding it would call Python. Nobody reads the message:
+    /// `silently` discards it.
     pub(crate) fn not_probed<T>(&mut self) -> Res<T> {
         self.fail(
             ErrorKind::Compilation,
-            "E0120",
-            "this is not done to find a type",
+            "E0221",
+            "a Python function is not called only to find the type of its result",
         )
     }
 

@@ -6,6 +6,7 @@ use aerogel_ir::{AssertKind, Op};
 use crate::ast::{Expr, ExprKind, Returns, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
+use crate::lower::loops::config::NextLoop;
 use crate::lower::values::Val;
 use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
@@ -37,6 +38,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         let outer = self.state.statement;
         let flow = self.statements(stmts);
+        self.drop_next_loop("no loop follows it in its block");
         self.state.statement = outer;
         flow
     }
@@ -49,6 +51,9 @@ impl<'a> Lower<'a, '_> {
             self.state.statement = (region, n_insts, self.scopes().depth());
             if self.step().is_err() {
                 return Flow::Next;
+            }
+            if !self.keeps_next_loop(stmt) {
+                self.drop_next_loop("the next statement is not a `for` loop");
             }
             let n_returns = self.frame().exit.n_returns();
             let flow = match stmt.kind {
@@ -63,6 +68,13 @@ impl<'a> Lower<'a, '_> {
                 }
                 _ => self.stmt(stmt).unwrap_or_else(going_on),
             };
+            // `ti.block_local(x)`, a docstring and `pass` do nothing by themselves.
+            if !matches!(flow, Flow::Next)
+                || self.state.region != region
+                || self.state.func.regions[region].insts.len() != n_insts
+            {
+                self.drop_next_loop("the next statement is not a `for` loop");
+            }
             if !matches!(flow, Flow::Next) {
                 return flow;
             }
@@ -71,6 +83,15 @@ impl<'a> Lower<'a, '_> {
             }
         }
         Flow::Next
+    }
+
+    /// Whether the settings of `ti.loop_config` before a statement may be for a loop in it or after it.
+    fn keeps_next_loop(&mut self, stmt: &Stmt<'a>) -> bool {
+        match stmt.kind {
+            StmtKind::For { .. } | StmtKind::Expr(_) | StmtKind::Pass => true,
+            StmtKind::If { test, .. } => self.is_static_call(test),
+            _ => false,
+        }
     }
 
     fn stmt(&mut self, stmt: &Stmt<'a>) -> Res<Flow> {
@@ -240,11 +261,12 @@ impl<'a> Lower<'a, '_> {
             };
             let truth = fold::truth(self.host, &known);
             // No scope of its own: what a static `if` makes stays visible.
-            return Ok(if self.hosted(truth)? {
-                self.block(body)
-            } else {
-                self.block(orelse)
-            });
+            let arm = if self.hosted(truth)? { body } else { orelse };
+            if arm.is_empty() {
+                // The loop that the settings are for is not compiled.
+                self.state.next_loop = NextLoop::default();
+            }
+            return Ok(self.block(arm));
         }
         self.range = test.range;
         let cond = cond.and_then(|cond| self.condition(&cond));

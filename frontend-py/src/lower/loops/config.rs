@@ -1,18 +1,58 @@
 //! `ti.loop_config`: how the next loop shall run.
+//!
+//! The settings are for the next statement. If that is no loop they have no effect; for `fast_math`, which changes
+//! results, this is an error, and so is a loop that is not parallel.
 
-use aerogel_base::ErrorKind;
-use aerogel_ir::FastMath;
+use aerogel_base::{Diagnostic, ErrorKind, Span};
+use aerogel_ir::{FastMath, LoopAttrs};
 
 use crate::fold;
 use crate::host::Known;
 use crate::lower::calls::Args;
 use crate::lower::values::Val;
-use crate::lower::{Lower, Res};
+use crate::lower::{Control, Lower, Res};
 
 /// Threads that a block has at most.
 const MOST_THREADS: i128 = 1024;
 
+/// What `ti.loop_config` says of the next loop.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct NextLoop {
+    pub(crate) attrs: LoopAttrs,
+    /// Where `fast_math` is set.
+    level_at: Option<Span>,
+}
+
 impl Lower<'_, '_> {
+    /// Drops the settings for the next loop, since what follows is none.
+    pub(crate) fn drop_next_loop(&mut self, why: &str) {
+        let next = std::mem::take(&mut self.state.next_loop);
+        self.expect_no_level(next, why);
+    }
+
+    /// Refuses `fast_math` of what is not a parallel loop.
+    pub(crate) fn expect_no_level(&mut self, next: NextLoop, why: &str) {
+        let Some(at) = next.level_at else {
+            return;
+        };
+        let message = format!("`fast_math` of `ti.loop_config` is for parallel loops; {why}");
+        let note = "write it directly before a loop at the outermost scope of the kernel";
+        let mistake = Diagnostic::new(ErrorKind::Type, "E0222", at, message).note(note);
+        self.report(mistake);
+    }
+
+    /// Why a loop at this place is not parallel.
+    pub(crate) fn why_serial(&self) -> &'static str {
+        let around = self.state.control.iter();
+        match around.rev().find(|control| **control != Control::Static) {
+            Some(Control::Parallel { .. } | Control::Loop) => {
+                "the loop that follows runs inside another"
+            }
+            Some(_) => "the loop that follows stands in a branch",
+            None => "the loop that follows runs in order",
+        }
+    }
+
     /// `ti.loop_config(...)`, for the next loop.
     pub(crate) fn loop_config(&mut self, args: &Args) -> Res<Val> {
         if !args.positional.is_empty() {
@@ -28,29 +68,38 @@ impl Lower<'_, '_> {
             match (name.as_str(), known) {
                 ("serialize", known) => {
                     let truth = fold::truth(self.host, &known);
-                    self.state.loop_attrs.serial = self.hosted(truth)?;
+                    self.state.next_loop.attrs.serial = self.hosted(truth)?;
                 }
-                ("parallelize" | "block_dim", Known::None) => {}
+                ("parallelize" | "block_dim" | "fast_math", Known::None) => {}
                 ("parallelize", Known::Int(n @ 0..)) => {
-                    self.state.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
+                    self.state.next_loop.attrs.max_threads =
+                        u32::try_from(n).ok().filter(|&n| n > 0);
                 }
                 // For GPUs: how the threads of a processor share a loop follows from its cost.
                 ("block_dim", Known::Int(n @ 1..=MOST_THREADS)) if n & (n - 1) == 0 => {
-                    self.state.loop_attrs.block = u32::try_from(n).ok();
+                    self.state.next_loop.attrs.block = u32::try_from(n).ok();
                 }
                 ("fast_math", known) => {
                     let level = match &known {
-                        Known::Bool(true) => Some(FastMath::Accumulations),
-                        Known::Bool(false) => Some(FastMath::Off),
+                        Known::Bool(true) | Known::Int(1) => Some(FastMath::Accumulations),
+                        Known::Bool(false) | Known::Int(0) => Some(FastMath::Off),
                         Known::Str(word) if &**word == "full" => Some(FastMath::Full),
                         _ => None,
                     };
                     let Some(level) = level else {
-                        let message =
-                            "`fast_math` of `ti.loop_config` is `True`, `False` or \"full\"";
+                        let given = match &known {
+                            Known::Str(word) => format!("\"{word}\""),
+                            Known::Int(n) => format!("`{n}`"),
+                            Known::Float(x) => format!("`{x:?}`"),
+                            known => known.describe(),
+                        };
+                        let message = format!(
+                            "`fast_math` of `ti.loop_config` is `True`, `False` or \"full\", not {given}"
+                        );
                         return self.fail(ErrorKind::Type, "E0222", message);
                     };
-                    self.state.loop_attrs.fast_math = Some(level);
+                    self.state.next_loop.attrs.fast_math = Some(level);
+                    self.state.next_loop.level_at = Some(self.span());
                 }
                 ("parallelize", _) => {
                     let message = "`parallelize` of `ti.loop_config` is a number of threads";

@@ -1,6 +1,6 @@
 //! `for`: parallel at the kernel's outermost scope, serial elsewhere, unrolled under `ti.static`.
 
-mod config;
+pub(crate) mod config;
 mod unroll;
 
 use std::rc::Rc;
@@ -8,6 +8,7 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
+use self::config::NextLoop;
 use crate::ast::{Expr, Stmt};
 use crate::host::{ElementsRef, FieldRef, Known};
 use crate::infer::int_range;
@@ -46,11 +47,12 @@ impl<'a> Lower<'a, '_> {
         iter: &Expr<'a>,
         body: &[Stmt<'a>],
     ) -> Res<Flow> {
-        let attrs = std::mem::take(&mut self.state.loop_attrs);
+        let next = std::mem::take(&mut self.state.next_loop);
         let is_static = self.is_static_call(iter);
         let over = self.expr(iter);
         self.range = iter.range;
         if is_static {
+            self.expect_no_level(next, "the loop that follows is unrolled");
             let items = over.and_then(|over| self.iterate_static(&over))?;
             return self.unrolled(target, &items, body);
         }
@@ -67,8 +69,9 @@ impl<'a> Lower<'a, '_> {
         let in_order = !self.is_outermost() && returns(body);
         let outer = self.state.mesh_loop.clone();
         let flow = if self.at_top_level() && !in_order {
-            self.parallel(target, iter, body, space, &bind, attrs)
+            self.parallel(target, iter, body, space, &bind, next)
         } else {
+            self.expect_no_level(next, self.why_serial());
             self.serial(target, iter, body, space, &bind)
         };
         self.state.mesh_loop = outer;
@@ -270,9 +273,10 @@ impl<'a> Lower<'a, '_> {
         body: &[Stmt<'a>],
         space: Space,
         bind: &Bind,
-        attrs: ir::LoopAttrs,
+        next: NextLoop,
     ) -> Res<Flow> {
         self.state.shared_bytes = 0;
+        let attrs = next.attrs;
         let control = Control::Parallel {
             breakable: attrs.serial,
         };
@@ -307,7 +311,10 @@ impl<'a> Lower<'a, '_> {
                     body: region,
                 });
             }
-            Space::Box(bounds) if bounds.is_empty() => return self.once(target, body),
+            Space::Box(bounds) if bounds.is_empty() => {
+                self.expect_no_level(next, "the loop that follows has no axes");
+                return self.once(target, body);
+            }
             Space::Box(bounds) => {
                 let types: Vec<Type> = bounds.iter().map(|(lo, _)| self.ty(*lo)).collect();
                 let region = self.state.func.new_region(&types);
@@ -322,6 +329,7 @@ impl<'a> Lower<'a, '_> {
                 });
             }
             Space::Cells { node, .. } if self.n_axes(node) == 0 => {
+                self.expect_no_level(next, "the loop that follows has no axes");
                 return self.once(target, body);
             }
             Space::Cells { node, offset } => {

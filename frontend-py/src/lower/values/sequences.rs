@@ -96,8 +96,8 @@ impl Lower<'_, '_> {
             Some(rhs) => format!("{} and {}", self.describe(lhs), self.describe(rhs)),
             None => self.describe(lhs),
         };
-        let message = format!("Python has no `{op}` for {of}");
-        let note = "for each element make a vector of it: `ti.Vector([...])`";
+        let message = format!("`{op}` is not defined for {of} in Python");
+        let note = "for element-wise arithmetic write `ti.Vector([...])`";
         self.fail_noted(ErrorKind::Type, "E0206", message, note)
     }
 
