@@ -284,19 +284,15 @@ kinds! {
 kinds! {
     /// How far float arithmetic may differ from the program as it is written, with every operation rounded. No level
     /// assumes that NaN and infinity do not occur.
+    #[derive(Default)]
     FastMath {
         /// Not at all: accumulations keep their order as well.
+        #[default]
         Off = "off",
         /// Accumulations may be regrouped, and products fused into them (`analysis::accumulations`).
         Accumulations = "accumulations",
         /// Reassociation, contraction, reciprocals and approximate functions everywhere.
         Full = "full",
-    }
-}
-
-impl Default for FastMath {
-    fn default() -> Self {
-        Self::Off
     }
 }
 
