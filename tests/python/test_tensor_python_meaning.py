@@ -31,7 +31,9 @@ def test_blocks_that_do_not_end(arch):
         return y
 
     for program, word in ((branch, "if_cond"), (loop, "loop")):
-        with pytest.raises(RuntimeError, match=f"`{word}` .*test_tensor_python_meaning.py:\\d+.* is never closed in its function"):
+        with pytest.raises(
+            RuntimeError, match=f"`{word}` .*test_tensor_python_meaning.py:\\d+.* is never closed in its function"
+        ):
             program([1, 2])
 
 
