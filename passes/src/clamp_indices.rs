@@ -10,21 +10,17 @@
 //! ```
 //! One unsigned minimum for an axis: what is below zero is beyond all indices then, and becomes the last one. Indices that
 //! ranges prove to be inside, and those that no float has part in, stay as they are; accesses below sparse nodes look by
-//! themselves whether there is a cell. An array without elements has none that an index could become: an access to it is
-//! refused. In debug mode all indices are checked.
+//! themselves whether there is a cell. In an array without elements an index becomes 0, where its memory begins. In debug
+//! mode all indices are checked.
 
 mod of_floats;
 
-use aerogel_base::entity::SecondaryMap;
-use aerogel_base::{AssertKind, Scalar, ScalarType};
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{
-    Arg, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Rewrite, Type, Value, rewrite,
-};
+use aerogel_ir::{BinaryOp, Builder, Function, Op, Rewrite, Type, Value, rewrite};
 
 use crate::PassCx;
-use crate::bounds_check::valid_indices;
-use of_floats::{OfFloats, root};
+use of_floats::OfFloats;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     if cx.options.debug {
@@ -38,12 +34,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         ranges: Ranges::within(func, func.body),
         made: &made,
     };
-    let mut looked_at = SecondaryMap::new();
-    arrays_to_look_at(func, func.body, &made, &mut Vec::new(), &mut looked_at);
     rewrite(func, |cursor, inst| {
-        if let Some((array, indices)) = &looked_at[inst] {
-            refuse_empty(cursor, *array, indices, &made);
-        }
         let mut op = cursor.func[inst].clone();
         let clamp_known = |cursor: &mut Builder<'_>, index: &mut Value, lo: i128, extent: u64| {
             let inside = (lo, lo + i128::from(extent) - 1);
@@ -82,70 +73,6 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-/// The accesses to arrays by indices of floats before which no other one to the same array must have been: there it is
-/// looked whether there is any element. (Where its place is computed, nothing says that it is used.)
-fn arrays_to_look_at(
-    func: &Function,
-    region: Region,
-    made: &OfFloats,
-    before: &mut Vec<(Arg, Vec<bool>)>,
-    found: &mut SecondaryMap<Inst, Option<(Arg, Vec<Value>)>>,
-) {
-    let n = before.len();
-    for &inst in &func.regions[region].insts {
-        if let &(Op::Load { place }
-        | Op::Store { place, .. }
-        | Op::Atomic { place, .. }
-        | Op::Cas { place, .. }) = &func[inst]
-            && let Some(Op::ArrayAt { array, indices }) = func.def_op(root(func, place))
-        {
-            let axes: Vec<bool> = indices.iter().map(|&v| made.contains(v)).collect();
-            let known = before.iter().any(|(other, known)| {
-                other == array && known.iter().zip(&axes).all(|(known, axis)| known | !axis)
-            });
-            if axes.contains(&true) && !known {
-                before.push((*array, axes));
-                found[inst] = Some((*array, indices.clone()));
-            }
-        }
-        for owned in func.owned(inst) {
-            arrays_to_look_at(func, owned, made, before, found);
-        }
-    }
-    before.truncate(n);
-}
-
-/// An array without elements has none that an index could become.
-fn refuse_empty(cursor: &mut Builder<'_>, array: Arg, indices: &[Value], made: &OfFloats) {
-    let mut args = indices.to_vec();
-    let mut all: Option<Value> = None;
-    for (axis, &index) in (0..).zip(indices) {
-        let extent = cursor.value(Op::ArrayShape { array, axis }, Type::I32);
-        args.push(extent);
-        if made.contains(index) {
-            let rhs = cursor.constant(Scalar::i32(0));
-            let op = CompareOp::Ne;
-            let lhs = extent;
-            let some = cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL);
-            all = Some(all.map_or(some, |all| cursor.binary(BinaryOp::And, all, some)));
-        }
-    }
-    let Some(cond) = all else { return };
-    let name = &cursor.func.params[array.as_u32() as usize].name;
-    let template = format!(
-        "index ({}) is out of bounds for array `{name}` {}",
-        vec!["{}"; indices.len()].join(", "),
-        valid_indices(&vec![Err("{}"); indices.len()]),
-    );
-    let assert = Op::Assert {
-        cond,
-        kind: AssertKind::Bounds,
-        template,
-        args,
-    };
-    cursor.inst(assert, &[]);
-}
-
 enum Extent {
     Known(u64),
     /// An `i32` that is known at run time.
@@ -172,9 +99,10 @@ fn clamped(cursor: &mut Builder<'_>, index: Value, lo: i128, extent: Extent) -> 
     let last = match extent {
         Extent::Known(extent) => constant(cursor, i128::from(extent) - 1),
         Extent::Of(extent) => {
-            let extent = cursor.cast(extent, unsigned.into());
-            let one = constant(cursor, 1);
-            cursor.binary(BinaryOp::Sub, extent, one)
+            let [one, zero] = [1, 0].map(|n| cursor.constant(Scalar::i32(n)));
+            let last = cursor.binary(BinaryOp::Sub, extent, one);
+            let last = cursor.binary(BinaryOp::Max, last, zero);
+            cursor.cast(last, unsigned.into())
         }
     };
     let inside = cursor.binary(BinaryOp::Min, from_zero, last);
@@ -654,33 +582,31 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @r#"
-            kernel @k(a: array<f32, 1>, p: f32) {
-                task serial {
-                    yield []
-                } {
-                    v0: f32 = arg a1
-                    v1: i32 = cast v0
-                    v2: i32 = const 3
-                    v3: i32 = and v1, v2
-                    v4: i32 = array_shape a0, 0
-                    v5: u32 = cast v3
-                    v6: u32 = cast v4
-                    v7: u32 = const 1
-                    v8: u32 = sub v6, v7
-                    v9: u32 = min v5, v8
-                    v10: i32 = cast v9
-                    v11: ref<f32> = array_at a0, [v10]
-                    v12: i32 = array_shape a0, 0
-                    v13: i32 = const 0
-                    v14: u1 = ne v12, v13
-                    assert v14, bounds, "index ({}) is out of bounds for array `a` of shape ({})", [v3, v12]
-                    v15: f32 = load v11
-                    store v11, v15
-                    yield []
-                }
+            }", @"
+        kernel @k(a: array<f32, 1>, p: f32) {
+            task serial {
+                yield []
+            } {
+                v0: f32 = arg a1
+                v1: i32 = cast v0
+                v2: i32 = const 3
+                v3: i32 = and v1, v2
+                v4: i32 = array_shape a0, 0
+                v5: u32 = cast v3
+                v6: i32 = const 1
+                v7: i32 = const 0
+                v8: i32 = sub v4, v6
+                v9: i32 = max v8, v7
+                v10: u32 = cast v9
+                v11: u32 = min v5, v10
+                v12: i32 = cast v11
+                v13: ref<f32> = array_at a0, [v12]
+                v14: f32 = load v13
+                store v13, v14
                 yield []
             }
-            "#);
+            yield []
+        }
+        ");
     }
 }

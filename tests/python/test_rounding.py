@@ -373,22 +373,6 @@ def test_a_level_that_no_parallel_loop_has(kernel, why):
     assert 'ti.loop_config(fast_math="full")' in text
 
 
-def test_settings_are_for_the_next_statement():
-    @ti.kernel
-    def last(x: F32, out: F32):
-        ti.loop_config(serialize=True)
-        while out[0] < 1:
-            out[0] += 1
-        if out[0] > 0:
-            ti.loop_config(serialize=True)
-        for i in x:
-            if i == 1:
-                break
-
-    with pytest.raises(ti.AerogelSyntaxError, match="`break` cannot leave a parallel loop"):
-        last(np.zeros(3, np.float32), np.zeros(1, np.float32))
-
-
 def test_settings_pass_over_what_does_nothing():
     @ti.kernel
     def count(x: F32, out: F32):

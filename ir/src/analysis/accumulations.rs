@@ -394,10 +394,15 @@ impl Search<'_> {
                 Op::Binary {
                     op: BinaryOp::Mul, ..
                 },
-            )) => self.users[c].len() == 1,
-            Some((before, Op::MulAdd { .. })) => self.free[before] && self.users[c].len() == 1,
+            )) => true,
+            Some((before, Op::MulAdd { .. })) => self.free[before],
             _ => false,
         };
+        // Several sums may begin alike.
+        let only_steps = self.users[c].iter().all(
+            |&user| matches!(func[user], Op::MulAdd { a, b, c: sum } if sum == c && a != c && b != c),
+        );
+        let begins = begins && (only_steps || func.as_const(c).is_some());
         if begins {
             self.free[inst] = true;
             self.sums.push((inst, func.insts[inst].results[0]));

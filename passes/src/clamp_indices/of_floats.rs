@@ -332,7 +332,7 @@ fn is_float(func: &Function, value: Value) -> bool {
 }
 
 /// The storage that a place is part of.
-pub(super) fn root(func: &Function, place: Value) -> Value {
+fn root(func: &Function, place: Value) -> Value {
     match func.def_op(place) {
         Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => root(func, base),
         _ => place,

@@ -6,7 +6,6 @@ use aerogel_ir::{AssertKind, Op};
 use crate::ast::{Expr, ExprKind, Returns, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
-use crate::lower::loops::config::NextLoop;
 use crate::lower::values::Val;
 use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
@@ -38,7 +37,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         let outer = self.state.statement;
         let flow = self.statements(stmts);
-        self.drop_next_loop("no loop follows it in its block");
+        self.refuse_waiting_level("no loop follows it in its block");
         self.state.statement = outer;
         flow
     }
@@ -52,8 +51,8 @@ impl<'a> Lower<'a, '_> {
             if self.step().is_err() {
                 return Flow::Next;
             }
-            if !self.keeps_next_loop(stmt) {
-                self.drop_next_loop("the next statement is not a `for` loop");
+            if !self.keeps_level(stmt) {
+                self.refuse_waiting_level("the next statement is not a `for` loop");
             }
             let n_returns = self.frame().exit.n_returns();
             let flow = match stmt.kind {
@@ -73,7 +72,7 @@ impl<'a> Lower<'a, '_> {
                 || self.state.region != region
                 || self.state.func.regions[region].insts.len() != n_insts
             {
-                self.drop_next_loop("the next statement is not a `for` loop");
+                self.refuse_waiting_level("the next statement is not a `for` loop");
             }
             if !matches!(flow, Flow::Next) {
                 return flow;
@@ -85,8 +84,8 @@ impl<'a> Lower<'a, '_> {
         Flow::Next
     }
 
-    /// Whether the settings of `ti.loop_config` before a statement may be for a loop in it or after it.
-    fn keeps_next_loop(&mut self, stmt: &Stmt<'a>) -> bool {
+    /// Whether `fast_math` of `ti.loop_config` before a statement may be for a loop in it or after it.
+    fn keeps_level(&mut self, stmt: &Stmt<'a>) -> bool {
         match stmt.kind {
             StmtKind::For { .. } | StmtKind::Expr(_) | StmtKind::Pass => true,
             StmtKind::If { test, .. } => self.is_static_call(test),
@@ -264,7 +263,7 @@ impl<'a> Lower<'a, '_> {
             let arm = if self.hosted(truth)? { body } else { orelse };
             if arm.is_empty() {
                 // The loop that the settings are for is not compiled.
-                self.state.next_loop = NextLoop::default();
+                self.state.next_loop.forget_level();
             }
             return Ok(self.block(arm));
         }

@@ -1,7 +1,7 @@
 //! `ti.loop_config`: how the next loop shall run.
 //!
-//! The settings are for the next statement. If that is no loop they have no effect; for `fast_math`, which changes
-//! results, this is an error, and so is a loop that is not parallel.
+//! The settings wait for the next loop, as in Taichi. `fast_math`, which changes results, is for a parallel loop that
+//! follows at once; anything else is an error.
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::{FastMath, LoopAttrs};
@@ -23,10 +23,17 @@ pub(crate) struct NextLoop {
     level_at: Option<Span>,
 }
 
+impl NextLoop {
+    pub(crate) fn forget_level(&mut self) {
+        (self.attrs.fast_math, self.level_at) = (None, None);
+    }
+}
+
 impl Lower<'_, '_> {
-    /// Drops the settings for the next loop, since what follows is none.
-    pub(crate) fn drop_next_loop(&mut self, why: &str) {
-        let next = std::mem::take(&mut self.state.next_loop);
+    /// Refuses `fast_math` that waits for a loop, since what follows is none.
+    pub(crate) fn refuse_waiting_level(&mut self, why: &str) {
+        let next = self.state.next_loop;
+        self.state.next_loop.forget_level();
         self.expect_no_level(next, why);
     }
 
