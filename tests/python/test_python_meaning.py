@@ -192,15 +192,15 @@ def test_lists_as_in_python(arch, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("row = [x, 2.0] + 1.0; return row[0]", "no `\\+` for a list and a float"),
-        ("row = [x, 2.0] - [x, 1.0]; return row[0]", "no `-` for a list and a list"),
-        ("row = -[x, 2.0]; return row[0]", "no `-` for a list"),
+        ("row = [x, 2.0] + 1.0; return row[0]", "`\\+` is not defined for a list and a float in Python"),
+        ("row = [x, 2.0] - [x, 1.0]; return row[0]", "`-` is not defined for a list and a list in Python"),
+        ("row = -[x, 2.0]; return row[0]", "`-` is not defined for a list in Python"),
         ("row = -[1, 2]; return row[0]", "-"),
-        ("row = [x] + (x,); return row[0]", "no `\\+` for a list and a tuple"),
-        ("row = [x, 1.0] * 0.5; return row[0]", "no `\\*` for a list and a float"),
-        ("row = [x, 1.0] ** 2; return row[0]", "no `\\*\\*` for a list and an int"),
-        ("return (x, 2.0) @ (x, 2.0)", "no `@` for a tuple and a tuple"),
-        ("return [x] < (x,)", "no `<` for a list and a tuple"),
+        ("row = [x] + (x,); return row[0]", "`\\+` is not defined for a list and a tuple in Python"),
+        ("row = [x, 1.0] * 0.5; return row[0]", "`\\*` is not defined for a list and a float in Python"),
+        ("row = [x, 1.0] ** 2; return row[0]", "`\\*\\*` is not defined for a list and an int in Python"),
+        ("return (x, 2.0) @ (x, 2.0)", "`@` is not defined for a tuple and a tuple in Python"),
+        ("return [x] < (x,)", "`<` is not defined for a list and a tuple in Python"),
         ("n = 2; row = [x, 2.0] * n; return row[0]", "how often a list is repeated"),
     ],
 )
