@@ -298,7 +298,7 @@ pub(crate) struct Lower<'a, 'h> {
     naming: Naming,
     state: FunctionState<'a>,
     reals: Reals,
-    /// Inside how many expressions this is of which only the type is asked for.
+    /// How many enclosing expressions are lowered for their type only.
     probing: usize,
     /// The text being lowered.
     range: TextRange,

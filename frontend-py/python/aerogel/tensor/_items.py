@@ -334,9 +334,9 @@ def takes_by_truth(key: Any, value: Any) -> bool:
 
 
 def _without_truths(key: Any) -> tuple[list[Any], tuple[Any, ...], int | None]:
-    """The truth values of a key, and the key of what they take.
+    """The booleans of a key, and the key of the elements they select.
 
-    It has a new axis, at the last result, unless truth values share that of computed indices.
+    The last result is the axis that the selection adds: ``None`` if the booleans share that of computed indices.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
     truths = [k for k in keys if _is_truth(k)]

@@ -168,7 +168,7 @@ impl Lower<'_, '_> {
         self.reports.warnings.entry(key).or_insert(span);
     }
 
-    /// Only the type of an expression is asked for, and finding it would call Python. Nobody reads the message:
+    /// Only the type of an expression is needed, and finding it would call Python. The message is never shown:
     /// `silently` discards it.
     pub(crate) fn not_probed<T>(&mut self) -> Res<T> {
         self.fail(
