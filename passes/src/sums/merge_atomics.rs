@@ -9,13 +9,17 @@
 //! A processor has no atomic addition of floats: it compares and swaps, which takes as long for 16
 //! bytes as for 4. Where three floats lie one behind the other without a gap, as in a field of vectors,
 //! every other vector begins in the middle of a word of 8 bytes; then the last two are one, else the
-//! first two, so such sums are made together as well. Sums of integers are left alone, since there is an instruction for them. A sum may
+//! first two, so such sums are made together as well. A difference is a sum with the negated value, which rounds to the same.
+//! Sums of integers are left alone, since there is an instruction for them. A sum may
 //! wait for those behind it as long as nothing reads what it changes, and nothing may leave.
 
+use aerogel_base::Span;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
 use aerogel_ir::analysis::access::{Class, classes, has_classes};
-use aerogel_ir::{AtomicOp, Effect, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
+use aerogel_ir::{
+    AtomicOp, Effect, Function, Inst, NodeOp, NodeRef, Op, Region, Type, UnaryOp, Value,
+};
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
@@ -91,10 +95,10 @@ impl Merge<'_> {
         func.regions[region].insts = out;
     }
 
-    /// A sum of floats into a component of a cell, of which nobody wants the old value.
+    /// A sum of floats into a component of a cell, or a difference, of which nobody wants the old value.
     fn sum(&self, func: &Function, inst: Inst) -> Option<Sum> {
         let Op::Atomic {
-            op: AtomicOp::Add,
+            op: AtomicOp::Add | AtomicOp::Sub,
             place,
             ..
         } = func[inst]
@@ -155,7 +159,7 @@ impl Merge<'_> {
                 if n == 1 {
                     out.push(rest[0].inst);
                 } else {
-                    out.push(self.merged(func, &rest[..n]));
+                    self.merge(func, &rest[..n], out);
                 }
                 rest = &rest[n..];
             }
@@ -193,24 +197,62 @@ impl Merge<'_> {
         }
     }
 
-    fn merged(&mut self, func: &mut Function, sums: &[Sum]) -> Inst {
+    fn merge(&mut self, func: &mut Function, sums: &[Sum], out: &mut Vec<Inst>) {
         self.changed = true;
         let (mut places, mut values) = (Vec::new(), Vec::new());
         for sum in sums {
-            let Op::Atomic { place, value, .. } = func[sum.inst] else {
+            let Op::Atomic { op, place, value } = func[sum.inst] else {
                 unreachable!("sums are atomic")
             };
             places.push(place);
-            values.push(value);
+            values.push(match op {
+                AtomicOp::Sub => negated(func, value, func.insts[sum.inst].span, out),
+                _ => value,
+            });
         }
         let span = func.insts[sums[0].inst].span;
-        func.new_inst(Op::AtomicAdds { places, values }, &[], span)
+        out.push(func.new_inst(Op::AtomicAdds { places, values }, &[], span));
     }
+}
+
+/// The negated value, computed by a new instruction at the end of `out`.
+fn negated(func: &mut Function, x: Value, span: Span, out: &mut Vec<Inst>) -> Value {
+    let (op, ty) = (UnaryOp::Neg, func.ty(x));
+    let inst = func.new_inst(Op::Unary { op, x }, &[ty], span);
+    out.push(inst);
+    func.insts[inst].results[0]
 }
 
 #[cfg(test)]
 mod tests {
     use crate::testing::check_pass;
+
+    #[test]
+    fn differences_are_sums_of_negated_values() {
+        check_pass!("merge_atomics", "
+            tree0 { dense i:8 { place a: f32, place b: f32 } }
+            func @f(v0: i64, v1: f32, v2: f32) {
+                v3: cell<tree0.S0> = root tree0
+                v4: container<tree0.S1> = child tree0.S1, v3
+                v5: cell<tree0.S1> = lookup tree0.S1, v4, v0
+                v6: ref<f32> = child tree0.S2, v5
+                v7: ref<f32> = child tree0.S3, v5
+                v8: f32 = atomic_sub v6, v1
+                v9: f32 = atomic_add v7, v2
+                yield []
+            }", @"
+        func @f(v0: i64, v1: f32, v2: f32) {
+            v3: cell<tree0.S0> = root tree0
+            v4: container<tree0.S1> = child tree0.S1, v3
+            v5: cell<tree0.S1> = lookup tree0.S1, v4, v0
+            v6: ref<f32> = child tree0.S2, v5
+            v7: ref<f32> = child tree0.S3, v5
+            v8: f32 = neg v1
+            atomic_adds [v6, v7], [v8, v2]
+            yield []
+        }
+        ");
+    }
 
     #[test]
     fn a_cell_of_sixteen_bytes() {

@@ -8,7 +8,7 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{self, Class};
-use aerogel_ir::{BinaryOp, Effect, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{BinaryOp, Effect, Env, Function, Inst, Op, Region, UnaryOp, Value, walk};
 
 use super::plan::{Piece, Plan, Width, local};
 use super::strides::weight;
@@ -162,11 +162,12 @@ fn touched(func: &Function, env: &Env, insts: &[Inst]) -> Option<Vec<Class>> {
     known.then_some(touched)
 }
 
-/// What the adding part needs and computes once more, since that is cheaper than to keep it: indices and addresses.
+/// What the adding part needs and computes once more, since that is cheaper than to keep it: indices, addresses, negations.
 fn computed_again(func: &Function, computes: &[Inst], adds: &[Inst]) -> SecondaryMap<Inst, bool> {
     let is_cheap = |inst: Inst| match &func[inst] {
         Op::Const { .. } | Op::Arg { .. } | Op::ArrayShape { .. } | Op::ArrayAt { .. } => true,
         Op::Node(op) => op.effect() == Effect::Pure,
+        Op::Unary { op, .. } => *op == UnaryOp::Neg,
         op @ (Op::Binary { .. } | Op::Cast { .. }) => {
             let mut ints = true;
             op.operands(|v| ints &= func.ty(v).scalar().is_some_and(ScalarType::is_int));

@@ -358,9 +358,19 @@ pub(crate) fn far_reads(func: &Function, env: &Env, body: Region) -> usize {
     far.count()
 }
 
-/// About how many instructions one becomes: those of a series are as many as its terms.
+/// About how many instructions one becomes: those of a series are as many as its terms. A division or square root of one float
+/// keeps the divider busy for as long as four other instructions take, and hardly longer for a vector of them.
 pub(super) fn weight(func: &Function, inst: Inst) -> u64 {
     match func[inst] {
+        Op::Unary {
+            op: UnaryOp::Sqrt | UnaryOp::Rsqrt,
+            ..
+        } => 4,
+        Op::Binary {
+            op: BinaryOp::Div,
+            lhs,
+            ..
+        } if func.elem(lhs).is_float() => 4,
         Op::Unary { op, .. } if !op.is_exact() && op != UnaryOp::Rsqrt => 24,
         Op::Binary { op, lhs, .. } if !op.is_exact(func.elem(lhs)) => 48,
         _ => 1,
