@@ -3,6 +3,7 @@
 mod aarch64;
 mod cpu;
 mod nvptx;
+mod options;
 
 use inkwell::OptimizationLevel;
 use inkwell::targets::{
@@ -109,6 +110,7 @@ fn initialize() {
         LlvmTarget::initialize_x86(&config);
         LlvmTarget::initialize_aarch64(&config);
         LlvmTarget::initialize_nvptx(&config);
+        options::set();
     });
 }
 
