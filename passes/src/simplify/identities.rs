@@ -7,7 +7,7 @@
 //! pow(x, -3)      ==>   div 1, (mul x, (mul x, x))     (unless fast maths are off)
 //! pow(x, 1.5)     ==>   mul z, sqrt z with z = add x, 0.0      (likewise; see `powers`)
 //! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with full fast maths)
-//! sqrt(x) < 3  ==>    x < 9           (with full fast maths, x a sum of squares)
+//! sqrt(x) < 3  ==>    x < 9           (x a sum of squares; see `roots`)
 //! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
 //! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where both count from 0, b to at most 8
 //! ```
@@ -16,18 +16,18 @@ use aerogel_base::Scalar;
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, FastMath, Function, Inst, Op, Rewrite, Rewriter, Type, UnaryOp,
-    Value, at_least, rewrite_with,
+    BinaryOp, Builder, FastMath, Function, Inst, Op, Rewrite, Rewriter, Type, UnaryOp, Value,
+    rewrite_with,
 };
 
 use super::powers::{half_power, power};
+use super::roots::without_root;
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let ranges = Ranges::within(func, func.body);
     let mut identities = Identities {
         levels: vec![cx.env.fast_math],
-        exact_decisions: cx.env.exact_decisions,
         ranges,
     };
     rewrite_with(func, &mut identities)
@@ -36,7 +36,6 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 struct Identities {
     /// The level of fast maths in each region around; that of the module first.
     levels: Vec<FastMath>,
-    exact_decisions: bool,
     ranges: Ranges,
 }
 
@@ -64,7 +63,7 @@ impl Rewriter for Identities {
                 op: op @ (UnaryOp::Neg | UnaryOp::Not),
                 x,
             } => same_twice(cursor, x, op),
-            Op::Compare { op, lhs, rhs } if level == FastMath::Full && !self.exact_decisions => {
+            Op::Compare { op, lhs, rhs } => {
                 let found = without_root(cursor.func, op, lhs, rhs)
                     .or_else(|| without_root(cursor.func, op.swapped(), rhs, lhs));
                 match found {
@@ -115,31 +114,6 @@ fn same_twice(cursor: &Builder<'_>, x: Value, outer: UnaryOp) -> Rewrite {
         Some(&Op::Unary { op, x: inner }) if op == outer => Rewrite::Replace(vec![inner]),
         _ => Rewrite::Keep,
     }
-}
-
-/// `sqrt(x) op c` as `x op c * c`. The square must be an ordinary number, and `x` must not be
-/// negative, whose root is no number.
-fn without_root(
-    func: &Function,
-    op: CompareOp,
-    root: Value,
-    c: Value,
-) -> Option<(CompareOp, Value, Scalar)> {
-    let Some(&Op::Unary {
-        op: UnaryOp::Sqrt,
-        x,
-    }) = func.def_op(root)
-    else {
-        return None;
-    };
-    let c = func.as_const(c)?;
-    let square = Scalar::float(c.ty(), c.as_f64() * c.as_f64());
-    let ordered = matches!(
-        op,
-        CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge
-    );
-    let ordinary = c.as_f64() > 0.0 && square.as_f64().is_normal() && !square.ty().is_half();
-    (ordered && ordinary && at_least(func, x) >= 0.0).then_some((op, x, square))
 }
 
 /// The exponent of two, if the constant is a power of it.
@@ -422,7 +396,7 @@ mod tests {
 
     #[test]
     fn roots_of_sums_of_squares() {
-        check_pass_fast!("identities", "
+        check_pass!("identities", "
             func @f(v0: f32, v1: f32) -> u1, u1 {
                 v2: f32 = mul v0, v0
                 v3: f32 = mul v1, v1

@@ -10,3 +10,4 @@ pub(crate) mod if_convert;
 pub(crate) mod licm;
 pub(crate) mod powers;
 pub(crate) mod promote_locals;
+mod roots;
