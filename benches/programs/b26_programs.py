@@ -160,7 +160,7 @@ def path(ti):
                     total += through * glow[k] * 0.2
                     through *= 0.7 * glow[k] + 0.2
                     seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
-                    phi, z = seed / 2147483648.0 * 6.2831853, ti.sin(seed * 0.001)
+                    phi, z = seed / 2147483648.0 * 6.2831853, (seed & 0xFFFF) / 32768.0 - 1
                     q = ti.sqrt(ti.max(0.0, 1 - z * z))
                     d = (normal + ti.Vector([q * ti.cos(phi), q * ti.sin(phi), z]) * 0.9).normalized()
                     o = p

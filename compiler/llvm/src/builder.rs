@@ -154,6 +154,11 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         self.builder.position_at_end(block);
     }
 
+    /// Before an instruction.
+    pub(crate) fn before(&self, inst: InstructionValue<'ctx>) {
+        self.builder.position_before(&inst);
+    }
+
     /// Before the first instruction of a block.
     pub(crate) fn at_begin(&self, block: BasicBlock<'ctx>) {
         match block.get_first_instruction() {

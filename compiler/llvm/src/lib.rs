@@ -11,6 +11,7 @@ mod context;
 mod control;
 mod device_code;
 mod diagnostics;
+mod divisors;
 mod elementwise;
 mod far;
 mod grid;

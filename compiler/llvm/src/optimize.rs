@@ -12,6 +12,7 @@ use inkwell::targets::{FileType, TargetMachine};
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue};
 
+use crate::divisors;
 use crate::far;
 use crate::target::Target;
 
@@ -124,6 +125,9 @@ impl Pipeline {
                 far::offer(module);
                 run(VECTORIZE_LOOPS);
                 made.open_guards(machine);
+                if divisors::run(made.ctx, module, made.target) {
+                    run(INLINE);
+                }
                 // Beside a loop in vectors stands the same in scalars, for the rest of the row: there
                 // is nothing to gain from it, and the search would take longer than all else.
                 if !mostly_vectors(module) {
