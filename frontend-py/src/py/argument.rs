@@ -134,6 +134,14 @@ impl Packed {
         }
     }
 
+    /// Of an array, its name.
+    pub(crate) fn array_name(&self) -> Option<&str> {
+        match self {
+            Self::Slots(_) => None,
+            Self::Array { name, .. } => Some(name),
+        }
+    }
+
     /// The arrays of an array's derivatives.
     pub(crate) fn derivatives(&self) -> &[Packed] {
         match self {

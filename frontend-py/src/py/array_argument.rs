@@ -1,7 +1,6 @@
-//! Arrays as arguments: `ti.ndarray`s, and those of other packages, with the arrays of their derivatives.
+//! Arrays as arguments: `ti.ndarray`s, and those of other packages.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::Derivative;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -63,70 +62,6 @@ impl NativeKernel {
             self.add_derivatives(py, value, derived, &mut packed, &mut part)?;
         }
         Ok(packed)
-    }
-
-    /// Adds the arrays of an array's derivatives, if it has them.
-    pub(crate) fn add_derivatives(
-        &self,
-        py: Python<'_>,
-        value: &Bound<'_, PyAny>,
-        derived: Derived,
-        packed: &mut Packed,
-        part: &mut KeyPart,
-    ) -> PyResult<()> {
-        let (
-            Packed::Array {
-                name,
-                shape,
-                derivatives,
-                ..
-            },
-            KeyPart::Array {
-                elem,
-                element,
-                derivative: has_derivative,
-                ..
-            },
-        ) = (packed, part)
-        else {
-            return Ok(());
-        };
-        if !elem.is_float() {
-            return Ok(());
-        }
-        let extents = element.extents();
-        let mut all = vec![(name.clone(), value.clone())];
-        for &kind in derived.steps() {
-            for k in 0..all.len() {
-                let (of, value) = &all[k];
-                let name = format!("{of}.{}", kind.name());
-                let Some(found) = derivative_of(value, kind)? else {
-                    if derivatives.is_empty() {
-                        return Ok(());
-                    }
-                    let what = "it has a gradient and no tangents: second derivatives need an array with needs_grad=True \
-                                and needs_dual=True";
-                    return Err(self.invalid(of, what.to_owned()));
-                };
-                let wanted = Wanted {
-                    elem: Some(*elem),
-                    ndim: Some(shape.len()),
-                    element: Some(&extents),
-                    element_dim: None,
-                };
-                let (other, _) = self.array(py, &name, &found, wanted)?;
-                if let Packed::Array { shape: other, .. } = &other
-                    && other != shape
-                {
-                    let what = format!("its shape is {other:?}, not that of the array, {shape:?}");
-                    return Err(self.invalid(&name, what));
-                }
-                derivatives.push(other);
-                all.push((name, found));
-            }
-        }
-        *has_derivative = true;
-        Ok(())
     }
 
     pub(crate) fn array(
@@ -280,34 +215,6 @@ impl NativeKernel {
         };
         Ok((packed, part))
     }
-}
-
-/// The array of an array's derivatives: what `needs_grad=True` made, or the `grad` of a PyTorch tensor that requires
-/// one.
-fn derivative_of<'py>(
-    value: &Bound<'py, PyAny>,
-    kind: Derivative,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = value.py();
-    if value.cast::<NativeNdarray>().is_ok() {
-        let found = value.getattr_opt(kind.name())?;
-        return Ok(found.filter(|found| !found.is_none()));
-    }
-    let is_true = |name: &str| -> PyResult<bool> {
-        let found = value.getattr_opt(name)?;
-        found.map_or(Ok(false), |found| found.is_truthy())
-    };
-    let is_tensor = value.hasattr(pyo3::intern!(py, "detach"))?;
-    if kind != Derivative::Grad || !is_tensor || !is_true("requires_grad")? || !is_true("is_leaf")?
-    {
-        return Ok(None);
-    }
-    let mut grad = value.getattr("grad")?;
-    if grad.is_none() {
-        grad = py.import("torch")?.call_method1("zeros_like", (value,))?;
-        value.setattr("grad", &grad)?;
-    }
-    Ok(Some(grad))
 }
 
 /// What an annotation asks of an array.

@@ -4,7 +4,6 @@
 //! key that templates and array types make, and call it without the GIL.
 
 use std::cell::Cell;
-use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
-use super::{error, later, numpy_arrays, numpy_copies, recorder, signals};
+use super::{error, later, numpy_copies, recorder, signals};
 use crate::derived::Derived;
 
 #[derive(Default)]
@@ -197,7 +196,7 @@ impl NativeKernel {
 
     /// The gradient of what the kernel returns, each number times its seed, by the floats among its arguments: a list
     /// for each parameter that has any. Gradients of fields and arrays grow as by a tape.
-    #[pyo3(signature = (args, kwargs, seeds, seed = None))]
+    #[pyo3(signature = (args, kwargs, seeds, seed = None, is_restored = false))]
     fn _pull_back(
         &self,
         py: Python<'_>,
@@ -205,8 +204,15 @@ impl NativeKernel {
         kwargs: Option<&Bound<'_, PyDict>>,
         seeds: Vec<f64>,
         seed: Option<u64>,
+        is_restored: bool,
     ) -> PyResult<Vec<Option<Vec<f64>>>> {
-        caught(|| self.pull_back(py, args, kwargs, &seeds, seed))
+        let mode = Mode {
+            derivative: Some(Derived::Grad),
+            seed,
+            is_restored,
+            ..Mode::default()
+        };
+        caught(|| self.pull_back(py, args, kwargs, &seeds, mode))
             .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
     }
 
@@ -229,6 +235,20 @@ impl NativeKernel {
         };
         caught(|| self.count_kinks(py, args, kwargs, mode))
             .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+    }
+
+    /// The names of the array parameters that a launch with these arguments may write.
+    #[pyo3(signature = (args, kwargs = None))]
+    fn _written(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<String>> {
+        let (instance, packed) = self.prepared(py, args, kwargs, None)?;
+        let arrays = packed.iter().filter_map(Packed::array_name);
+        let written = arrays.zip(&instance.primal_writes).filter(|(_, w)| **w);
+        Ok(written.map(|(name, _)| name.to_owned()).collect())
     }
 
     /// What the compiler made: the instance for these arguments, or the latest one.
@@ -348,6 +368,9 @@ impl NativeKernel {
         if !mode.is_restored {
             instance.expect_nothing_overwritten(py)?;
         }
+        if mode.derivative == Some(Derived::Grad) {
+            self.expect_required(&instance, &values)?;
+        }
         let types = self.results.as_deref().unwrap_or(&[]);
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         self.launch(py, &settings, &instance, &packed, mode, (&[], &mut results))?;
@@ -380,7 +403,7 @@ impl NativeKernel {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
         seeds: &[f64],
-        seed: Option<u64>,
+        mode: Mode<'_>,
     ) -> PyResult<Vec<Option<Vec<f64>>>> {
         let settings = program::settings(py)?;
         program::materialize(py)?;
@@ -397,10 +420,12 @@ impl NativeKernel {
         };
         let extra: Vec<u64> = types.iter().zip(seeds).map(slot).collect();
         let values = self.bind(py, args, kwargs)?;
-        let (packed, mut key) = self.pack(py, &settings, &values, Some(Derived::Grad))?;
+        let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
         key.push(KeyPart::Ends);
         let instance = self.instance(py, &settings, key, &values)?;
-        instance.expect_nothing_overwritten(py)?;
+        if !mode.is_restored {
+            instance.expect_nothing_overwritten(py)?;
+        }
         let floats: Vec<Vec<ScalarType>> = self
             .params
             .iter()
@@ -411,11 +436,6 @@ impl NativeKernel {
             })
             .collect();
         let mut results = vec![0u64; floats.iter().map(Vec::len).sum()];
-        let mode = Mode {
-            derivative: Some(Derived::Grad),
-            seed,
-            ..Mode::default()
-        };
         self.launch(
             py,
             &settings,
@@ -539,23 +559,24 @@ impl NativeKernel {
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
         let is_written = |k: usize| instance.writes.get(k).copied().unwrap_or(true);
-        let sources = numpy_copies::sources(py, packed, is_written)?.map_err(|[x, y]| {
+        let captured = self.captured_arrays(py, instance)?;
+        // The arrays of derivatives come behind all others, in the order of those they belong to.
+        let own = || packed.iter().chain(&captured);
+        let all = || own().chain(own().flat_map(Packed::derivatives));
+        let sources = numpy_copies::sources(py, all(), is_written)?.map_err(|[x, y]| {
             PyValueError::new_err(format!(
                 "the arrays for arguments `{x}` and `{y}` of kernel `{}` share memory, and one is not \
                  C-contiguous, so that the kernel gets a copy of it; pass a copy of your own",
                 self.name
             ))
         })?;
-        let captured = self.captured_arrays(py, instance)?;
         if mode.derivative.is_some() {
-            self.expect_apart(py, instance, packed.iter().chain(&captured))?;
+            self.expect_apart(py, instance, own())?;
             instance.expect_told_apart(py, packed.iter())?;
         }
         let mut tensors = written::tensors(py, packed, is_written)?;
         let mut arrays = Vec::new();
-        let own = || packed.iter().chain(&captured);
-        // The arrays of derivatives come behind all others, in the order of those they belong to.
-        for packed in own().chain(own().flat_map(Packed::derivatives)) {
+        for packed in all() {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
                 Packed::Array {
@@ -655,35 +676,5 @@ impl NativeKernel {
                 other => instance.failure(py, other, &self.name),
             })?;
         tensors.values_mut().try_for_each(|written| written.end(py))
-    }
-
-    /// That no array shares memory with one that the kernel writes to: its derivative takes them to be apart.
-    fn expect_apart<'p>(
-        &self,
-        py: Python<'_>,
-        instance: &Instance,
-        packed: impl Iterator<Item = &'p Packed>,
-    ) -> PyResult<()> {
-        let mut seen: Vec<(&str, Range<usize>, bool)> = Vec::new();
-        for packed in packed {
-            let Packed::Array { name, array, .. } = packed else {
-                continue;
-            };
-            let range = numpy_arrays::addresses(array.buffer()?);
-            let written = instance.primal_writes.get(seen.len()) != Some(&false);
-            let shares = |(_, other, also): &&(&str, Range<usize>, bool)| {
-                (written || *also) && range.start.max(other.start) < range.end.min(other.end)
-            };
-            if let Some((other, ..)) = seen.iter().find(shares) {
-                let what = format!(
-                    "the arrays for arguments `{other}` and `{name}` of kernel `{}` share memory, and the kernel writes to \
-                     one: its derivative needs arrays that are apart",
-                    self.name
-                );
-                return Err(error::runtime(py, what));
-            }
-            seen.push((name, range, written));
-        }
-        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 mod activity;
 mod argument;
 mod array_argument;
+mod array_derivatives;
 mod buffer;
 mod error;
 mod exchange;
@@ -28,6 +29,7 @@ mod program;
 mod recorder;
 mod recording;
 mod returned;
+mod saved;
 mod signals;
 mod signature;
 mod snapshot;
@@ -116,6 +118,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(steps::fields_in_cells, m)?)?;
     m.add_class::<graph::NativeGraph>()?;
     m.add_class::<snapshot::NativeSnapshot>()?;
+    m.add_class::<saved::NativeSaved>()?;
     m.add_class::<snapshot::NativePresent>()?;
     m.add_class::<gui::Canvas>()?;
     m.add_class::<linalg::NativeSparseMatrix>()?;

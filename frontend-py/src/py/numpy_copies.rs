@@ -36,6 +36,11 @@ impl Copied {
         Ok((copy, original))
     }
 
+    /// The user's array.
+    pub(crate) fn original(&self) -> &ForeignArray {
+        &self.array
+    }
+
     pub(crate) fn writeable(&self) -> bool {
         self.array.writeable
     }
@@ -91,7 +96,7 @@ impl Seen<'_> {
 /// The names of two that a kernel must not get together.
 pub(crate) fn sources<'p>(
     py: Python<'_>,
-    packed: &'p [Packed],
+    packed: impl Iterator<Item = &'p Packed> + Clone,
     is_written: impl Fn(usize) -> bool,
 ) -> PyResult<Result<Vec<usize>, [&'p str; 2]>> {
     let is_copy = |packed: &Packed| {
@@ -103,7 +108,7 @@ pub(crate) fn sources<'p>(
             }
         )
     };
-    if !packed.iter().any(is_copy) {
+    if !packed.clone().any(is_copy) {
         return Ok(Ok(Vec::new()));
     }
     let mut seen: Vec<Seen<'_>> = Vec::new();

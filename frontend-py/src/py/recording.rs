@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aerogel_ir::analysis::boxes::{AccessKind, Storage};
+use aerogel_ir::analysis::boxes::{Access, AccessKind, Storage};
 use aerogel_ir::{Arg, FieldId};
 use aerogel_snode::NodeId;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -19,7 +20,7 @@ use super::prepare::{Instance, TreeRef};
 use super::snapshot::{Boxed, IndexBox, NativeSnapshot, holds};
 use super::snode::{NativeSNode, TreeStore};
 use super::steps::NativeSteps;
-use super::summary::Given;
+use super::summary::{Given, Passed};
 use crate::derived::Derived;
 
 /// What is overwritten, as it was before; each with whether the launch itself, or its gradient, needs that.
@@ -36,13 +37,13 @@ pub(super) enum Memory {
 
 /// What of a memory has been read, as boxes.
 #[derive(Clone, Default)]
-struct Read {
-    boxes: Vec<IndexBox>,
+pub(super) struct Read {
+    pub(super) boxes: Vec<IndexBox>,
 }
 
 impl Read {
     /// Adds a box, which joins another one if both together are a box.
-    fn add(&mut self, new: &[(u64, u64)]) {
+    pub(super) fn add(&mut self, new: &[(u64, u64)]) {
         for old in &mut self.boxes {
             let mut differ = old.iter_mut().zip(new).filter(|(old, new)| *old != *new);
             match (differ.next(), differ.next()) {
@@ -99,7 +100,7 @@ pub(super) enum At {
 pub(crate) struct NativeRecording {
     is_strict: bool,
     read: Mutex<BTreeMap<Memory, Read>>,
-    /// Memory without gradients that was written from what has some, and by which kernel.
+    /// Memory without gradients that was written from what has some, and by what.
     ended: Mutex<BTreeMap<Memory, String>>,
     /// Memory that launches have written, or whose numbers or gradients the way back reads; whether it does.
     used: Mutex<BTreeMap<Memory, bool>>,
@@ -107,8 +108,16 @@ pub(crate) struct NativeRecording {
     activity: Activity,
 }
 
-/// The memory of which users have heard that gradients end there.
-static TOLD: Mutex<BTreeSet<Memory>> = Mutex::new(BTreeSet::new());
+/// Where users have heard that gradients end.
+static TOLD: Mutex<BTreeSet<Told>> = Mutex::new(BTreeSet::new());
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    /// In some memory.
+    Of(Memory),
+    /// In an array between the kernel that reads it and what has written it; the array's name in the former.
+    Between(String, String, String),
+}
 
 #[pymethods]
 impl NativeRecording {
@@ -186,7 +195,7 @@ impl NativeRecording {
                 }
             }
             for (ranges, is_own) in needed {
-                if let Some(boxed) = launch.boxed(py, placed.at, ranges.clone()) {
+                if let Some(boxed) = launch.boxed(py, placed.at, ranges.clone())? {
                     kept.push((NativeSnapshot::new(py, boxed)?, is_own));
                     for memory in &placed.memories {
                         read.entry(*memory).and_modify(|read| read.remove(&ranges));
@@ -222,6 +231,15 @@ impl NativeRecording {
     fn before_deactivate(&self, py: Python<'_>, node: &Bound<'_, NativeSNode>) -> PyResult<()> {
         let (store, node) = node.get().in_store(py)?;
         self.expect_unneeded(py, "Python", &store, node)
+    }
+
+    /// Notes that `writer` copies what has a gradient to a field or an array that has none.
+    fn note_end(&self, py: Python<'_>, target: &Bound<'_, PyAny>, writer: &str) -> PyResult<()> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        for memory in memories_of(py, target)? {
+            ended.insert(memory, writer.to_owned());
+        }
+        Ok(())
     }
 
     /// The boxes that a launch may write of some fields and arrays, each with the number of its field.
@@ -274,6 +292,12 @@ impl NativeRecording {
             }
             all
         };
+        if key.is_none() {
+            let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            for memory in memories_of(py, object)? {
+                ended.remove(&memory);
+            }
+        }
         if let Ok(field) = object.cast::<NativeField>() {
             let field = field.get();
             let placement = field.placement(py)?;
@@ -331,18 +355,30 @@ impl NativeRecording {
             return Err(error::runtime(py, text.trim_start_matches("warning: ")));
         }
         let untracked = &launch.instance.summary.untracked;
-        for &field in &untracked.read {
-            let (name, memories) = launch.memories_of(field);
+        for &storage in &untracked.read {
+            let (name, memories) = launch.memories_of(storage)?;
             let found = memories.iter().find_map(|m| Some((*m, ended.get(m)?)));
-            let Some((memory, writer)) = found.filter(|(_, writer)| *writer != kernel) else {
+            let Some((memory, writer)) = found else {
                 continue;
             };
-            let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.insert(memory) || self.is_strict {
+            // What it reads back in the same launch its own warning tells of.
+            if *writer == format!("kernel `{kernel}`") && launch.instance.ends.is_some() {
+                continue;
+            }
+            let (remedy, told) = match storage {
+                Storage::Field(_) => ("make it with needs_grad=True", Told::Of(memory)),
+                // Other arrays will lie at the same address.
+                Storage::Array(_) => (
+                    "pass a ti.ndarray with needs_grad=True, or a PyTorch tensor with requires_grad=True",
+                    Told::Between(kernel.to_owned(), writer.clone(), name.clone()),
+                ),
+            };
+            let mut all = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.insert(told) || self.is_strict {
                 let text = format!(
-                    "kernel `{kernel}` reads `{name}`, which kernel `{writer}` has written from what has a \
-                     gradient; `{name}` has none, so it counts as a constant: make it with needs_grad=True, or read it \
-                     as ti.stop_grad({name}[i]) if no gradient is meant to pass"
+                    "kernel `{kernel}` reads `{name}`, which {writer} has written from what has a gradient; `{name}` has \
+                     none, so it counts as a constant: {remedy}, or read it as ti.stop_grad({name}[i]) if no gradient is \
+                     meant to pass"
                 );
                 if self.is_strict {
                     return Err(error::runtime(py, text));
@@ -351,9 +387,10 @@ impl NativeRecording {
                 py.import("aerogel._log")?.call_method1("warn", (text,))?;
             }
         }
-        for &field in &untracked.written {
-            for memory in launch.memories_of(field).1 {
-                ended.entry(memory).or_insert_with(|| kernel.to_owned());
+        for &storage in &untracked.written {
+            for memory in launch.memories_of(storage)?.1 {
+                let writer = || format!("kernel `{kernel}`");
+                ended.entry(memory).or_insert_with(writer);
             }
         }
         Ok(())
@@ -445,15 +482,32 @@ impl Prepared {
         })
     }
 
-    /// A field's name, and where its numbers lie.
-    fn memories_of(&self, field: FieldId) -> (&str, Vec<Memory>) {
-        let field = &self.instance.summary.fields[field.as_u32() as usize];
+    /// The name of a field or an array, and where its numbers lie.
+    fn memories_of(&self, storage: Storage) -> PyResult<(String, Vec<Memory>)> {
+        let field = match storage {
+            Storage::Field(field) => &self.instance.summary.fields[field.as_u32() as usize],
+            Storage::Array(arg) => {
+                return Ok(match self.given().array(arg) {
+                    Some(passed) => (passed.name.to_owned(), vec![passed.memory()?]),
+                    None => (String::new(), Vec::new()),
+                });
+            }
+        };
         let store = self.stores[field.tree].as_ref();
         let places = field.places.iter();
         let memories = store.map_or(Vec::new(), |store| {
             places.map(|&p| Memory::Place(store.key, p)).collect()
         });
-        (&field.name, memories)
+        Ok((field.name.clone(), memories))
+    }
+
+    /// The memory of the arrays that are passed for some parameters.
+    pub(super) fn memories_for(&self, names: &[String]) -> PyResult<BTreeSet<Memory>> {
+        let given = self.given();
+        let args = (0..self.instance.summary.params.len() as u32).map(Arg::from_u32);
+        let arrays = args.filter_map(|arg| given.array(arg));
+        let named = arrays.filter(|passed| names.iter().any(|name| name == passed.name));
+        named.map(|passed| passed.memory()).collect()
     }
 
     fn given(&self) -> Given<'_> {
@@ -469,6 +523,18 @@ impl Prepared {
         let (summary, given) = (&self.instance.summary, self.given());
         let accesses = summary.accesses.iter().filter(|access| access.kind == kind);
         let placed = accesses.map(|access| summary.place(access, &given, &self.stores));
+        placed.filter_map(Result::transpose).collect()
+    }
+
+    /// The fields and arrays that it reads, or those that it writes, as boxes of all their indices.
+    pub(super) fn placed_whole(&self, kind: AccessKind) -> PyResult<Vec<Placed>> {
+        let (summary, given) = (&self.instance.summary, self.given());
+        let accesses = summary.accesses.iter().filter(|access| access.kind == kind);
+        let whole = accesses.map(|access| Access {
+            indices: Vec::new(),
+            ..access.clone()
+        });
+        let placed = whole.map(|access| summary.place(&access, &given, &self.stores));
         placed.filter_map(Result::transpose).collect()
     }
 
@@ -501,7 +567,36 @@ impl Prepared {
         summary.fields[at].has_gradient && summary.stored.contains(&FieldId::from_u32(at as u32))
     }
 
-    pub(super) fn boxed(&self, py: Python<'_>, at: At, ranges: IndexBox) -> Option<Boxed> {
+    /// A box of it, which can be written again.
+    ///
+    /// # Errors
+    /// It is one of an array of which the kernel gets a copy.
+    pub(super) fn boxed(
+        &self,
+        py: Python<'_>,
+        at: At,
+        ranges: IndexBox,
+    ) -> PyResult<Option<Boxed>> {
+        if let At::Array(arg) = at
+            && let Some(passed) = self.given().array(arg).filter(Passed::is_copy)
+        {
+            let name = passed.name;
+            let what = format!(
+                "the array `{name}` is not C-contiguous, and what it holds would have to be put back for gradients: pass a \
+                 contiguous array"
+            );
+            return Err(PyValueError::new_err(what));
+        }
+        Ok(self.boxed_as_passed(py, at, ranges))
+    }
+
+    /// A box of it; of an array of which the kernel gets a copy, one of that.
+    pub(super) fn boxed_as_passed(
+        &self,
+        py: Python<'_>,
+        at: At,
+        ranges: IndexBox,
+    ) -> Option<Boxed> {
         let given = self.given();
         self.instance
             .summary

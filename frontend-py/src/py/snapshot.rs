@@ -35,6 +35,23 @@ impl Boxed {
         }
     }
 
+    /// How many bytes its numbers take.
+    pub(super) fn nbytes(&self) -> usize {
+        let extents = |ranges: &IndexBox| ranges.iter().map(|(lo, hi)| (hi - lo) as usize).product::<usize>();
+        match self {
+            // Elements that may be inactive are kept as a whole.
+            Self::Field(store, places, ty, ranges) => {
+                let placement = Placement::new(store.clone(), places.clone(), Vec::new());
+                let n = match placement.one_by_one() {
+                    true => placement.shape.iter().product::<u64>() as usize,
+                    false => extents(ranges),
+                };
+                n * places.len() * ty.bytes() as usize
+            }
+            Self::Array(_, _, cell, _, ranges) => extents(ranges) * cell,
+        }
+    }
+
     fn key(&self) -> PyResult<Key> {
         Ok(match self {
             Self::Field(store, places, ..) => {
@@ -130,6 +147,19 @@ impl NativeSnapshot {
         self.of.write(py, &self.numbers)
     }
 
+    /// Whether the elements hold what is kept: they do not after `back` where cells have become inactive since.
+    fn is_there(&self, py: Python<'_>) -> PyResult<bool> {
+        if matches!(*self.of, Where::Dense { .. }) {
+            return Ok(true);
+        }
+        let read = |buffer: &Buffer| {
+            let mut bytes = vec![0; buffer.len()];
+            buffer.read(0, &mut bytes).map_err(error::memory)?;
+            Ok::<_, PyErr>(bytes)
+        };
+        Ok(read(&self.numbers)? == read(&self.anew(py)?.numbers)?)
+    }
+
     /// Writes to the elements what is kept. Cells that have become inactive since become active if something is to be
     /// written to them.
     pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
@@ -155,6 +185,20 @@ impl NativeSnapshot {
             ranges,
             numbers,
         })
+    }
+
+    /// What the elements of a box have held, from elsewhere.
+    pub(super) fn of(boxed: Boxed, numbers: Buffer) -> PyResult<Self> {
+        Ok(Self {
+            key: boxed.key()?,
+            ranges: boxed.ranges(),
+            of: Arc::new(Where::of(boxed)),
+            numbers,
+        })
+    }
+
+    pub(super) fn numbers(&self) -> &Buffer {
+        &self.numbers
     }
 
     /// What the same elements hold now.

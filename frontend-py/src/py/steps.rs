@@ -104,7 +104,7 @@ impl NativeSteps {
             if steps.is_written(&placed.memories) {
                 continue;
             }
-            if let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone()) {
+            if let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone())? {
                 first_written.push(steps.add_written(&placed.memories, boxed));
             }
         }

@@ -17,6 +17,7 @@ use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 
 use super::argument::{ArrayArg, Packed};
+use super::numpy_copies::Copied;
 use super::recording::{At, Memory, Placed};
 use super::snapshot::{Boxed, IndexBox};
 use super::snode::TreeStore;
@@ -177,7 +178,33 @@ pub(super) struct Given<'p> {
 
 enum Param<'p> {
     Number(Option<i64>),
-    Array(&'p ArrayArg, &'p [usize], usize, Option<ScalarType>),
+    Array(Passed<'p>, Option<ScalarType>),
+}
+
+/// An array argument.
+#[derive(Clone, Copy)]
+pub(super) struct Passed<'p> {
+    pub(super) name: &'p str,
+    array: &'p ArrayArg,
+    shape: &'p [usize],
+    cell_bytes: usize,
+    /// The user's array, if `array` is a copy of it.
+    copied: Option<&'p Copied>,
+}
+
+impl Passed<'_> {
+    /// Where the user's array lies.
+    pub(super) fn memory(&self) -> PyResult<Memory> {
+        Ok(Memory::Array(match self.copied {
+            Some(copied) => copied.original().addresses().start,
+            None => self.array.buffer()?.addresses().start,
+        }))
+    }
+
+    /// Whether kernels get a copy.
+    pub(super) fn is_copy(&self) -> bool {
+        self.copied.is_some()
+    }
 }
 
 impl<'p> Given<'p> {
@@ -188,11 +215,19 @@ impl<'p> Given<'p> {
             match packed {
                 Packed::Slots(own) => slots.extend_from_slice(own),
                 Packed::Array {
+                    name,
                     array,
                     shape,
                     cell_bytes,
+                    copied,
                     ..
-                } => arrays.push((array, shape, *cell_bytes)),
+                } => arrays.push(Passed {
+                    name,
+                    array,
+                    shape,
+                    cell_bytes: *cell_bytes,
+                    copied: copied.as_deref(),
+                }),
             }
         }
         let (mut slots, mut arrays) = (slots.into_iter(), arrays.into_iter());
@@ -211,8 +246,8 @@ impl<'p> Given<'p> {
                     params.push(Param::Number(None));
                 }
                 ParamType::Array { elem, .. } => {
-                    if let Some((array, shape, cell)) = arrays.next() {
-                        params.push(Param::Array(array, shape, cell, elem.elem()));
+                    if let Some(passed) = arrays.next() {
+                        params.push(Param::Array(passed, elem.elem()));
                     }
                 }
             }
@@ -222,6 +257,14 @@ impl<'p> Given<'p> {
 
     fn param(&self, arg: Arg) -> Option<&Param<'p>> {
         self.params.get(arg.as_u32() as usize)
+    }
+
+    /// The array that an argument is.
+    pub(super) fn array(&self, arg: Arg) -> Option<Passed<'p>> {
+        match self.param(arg)? {
+            Param::Array(passed, _) => Some(*passed),
+            Param::Number(_) => None,
+        }
     }
 }
 
@@ -235,7 +278,7 @@ impl Launched for Given<'_> {
 
     fn extent(&self, array: Arg, axis: u32) -> Option<i64> {
         match self.param(array)? {
-            Param::Array(_, shape, ..) => shape.get(axis as usize).map(|&n| n as i64),
+            Param::Array(passed, _) => passed.shape.get(axis as usize).map(|&n| n as i64),
             Param::Number(_) => None,
         }
     }
@@ -262,12 +305,11 @@ impl Summary {
                 (memories, shape, &field.offset[..], At::Field(at))
             }
             Storage::Array(arg) => {
-                let Some(Param::Array(array, shape, ..)) = given.param(arg) else {
+                let Some(passed) = given.array(arg) else {
                     return Ok(None);
                 };
-                let memory = Memory::Array(array.buffer()?.addresses().start);
-                let shape = shape.iter().map(|&n| n as u64).collect();
-                (vec![memory], shape, &[][..], At::Array(arg))
+                let shape = passed.shape.iter().map(|&n| n as u64).collect();
+                (vec![passed.memory()?], shape, &[][..], At::Array(arg))
             }
         };
         let mut ranges = IndexBox::new();
@@ -307,10 +349,10 @@ impl Summary {
                     .map(|(store, ty)| Boxed::Field(store, field.places.clone(), ty, ranges))
             }
             At::Array(arg) => match given.param(arg) {
-                Some(&Param::Array(array, shape, cell, Some(ty))) => {
+                Some(Param::Array(passed, Some(ty))) => {
                     let item = ty.bytes() as usize;
-                    let array = array.held(py);
-                    Some(Boxed::Array(array, shape.to_vec(), cell, item, ranges))
+                    let (array, shape) = (passed.array.held(py), passed.shape.to_vec());
+                    Some(Boxed::Array(array, shape, passed.cell_bytes, item, ranges))
                 }
                 _ => None,
             },

@@ -57,7 +57,7 @@ impl NativeUndo {
         let launch = Prepared::new(py, kernel.get(), args, kwargs, None)?;
         for placed in launch.placed(AccessKind::Write)? {
             if self.is_first(&placed.memories)
-                && let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone())
+                && let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone())?
             {
                 let kept = NativeSnapshot::new(py, boxed)?;
                 self.seen().kept.push(kept);

@@ -113,7 +113,7 @@ pub struct Differentiated {
     /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
     /// user must hear of it.
     pub ends: Option<Box<Diagnostic>>,
-    /// Fields in which derivatives end between this kernel and others.
+    /// Fields and arrays in which derivatives end between this kernel and others.
     pub untracked: Untracked,
     /// The square roots whose slope at zero counts as zero, in the order of the counts that are returned.
     pub kinks: Vec<Span>,
@@ -209,7 +209,8 @@ fn called(module: &mut Module, calls: &mut Calls, wanted: Wanted) -> Result<(), 
         if let Some(mistake) = refused::find(&cx) {
             return Err(DerivativeError::Mistake(mistake));
         }
-        let ends = (overwritten::ends(&cx), overwritten::untracked(&cx));
+        let untracked = overwritten::untracked(&cx).of_fields();
+        let ends = (overwritten::ends(&cx), untracked);
         let mut rerun = Function::new(name(callee.rerun), false);
         rerun.params.clone_from(&func.params);
         let mistake = match wanted.kind {

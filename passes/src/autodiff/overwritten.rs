@@ -8,7 +8,8 @@
 use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, is_quantised, touched};
 use aerogel_ir::analysis::affine::counted_from_narrow;
-use aerogel_ir::{Arg, AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::analysis::boxes::Storage;
+use aerogel_ir::{Arg, AtomicOp, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::Memory;
 use super::asked::{self, Asked};
@@ -114,13 +115,14 @@ impl Lost {
     }
 }
 
-/// Fields without derivatives that a kernel writes from what has some, and those that it reads for what has some.
+/// Fields and arrays without derivatives that a kernel writes from what has some, and those that it reads for what has
+/// some. Of functions that are called, fields alone: the numbers of their arrays are their own.
 #[derive(Clone, Debug, Default)]
 pub struct Untracked {
     /// Those that it writes.
-    pub written: Vec<FieldId>,
+    pub written: Vec<Storage>,
     /// Those that it reads.
-    pub read: Vec<FieldId>,
+    pub read: Vec<Storage>,
 }
 
 impl Untracked {
@@ -128,25 +130,32 @@ impl Untracked {
         self.written.extend(other.written);
         self.read.extend(other.read);
     }
+
+    /// Forgets the arrays.
+    pub(super) fn of_fields(mut self) -> Self {
+        let is_field = |storage: &Storage| matches!(storage, Storage::Field(_));
+        self.written.retain(is_field);
+        self.read.retain(is_field);
+        self
+    }
 }
 
 pub(super) fn untracked(cx: &Cx<'_>) -> Untracked {
-    let field = |place: Value| {
-        let elem = cx.func.ty(place).pointee().and_then(|ty| ty.elem());
-        match cx.memory(place) {
-            Memory::Field(field, None) if elem.is_some_and(|e| e.is_float()) => Some(field),
-            _ => None,
-        }
+    let storage = |place: Value| match cx.memory(place) {
+        _ if !is_untracked(cx, place) => None,
+        Memory::Field(field, _) => Some(Storage::Field(field)),
+        Memory::Array(array, _) => Some(Storage::Array(array)),
+        _ => None,
     };
     let mut all = Untracked::default();
     walk(cx.func, cx.func.body, &mut |func, inst| match func[inst] {
         Op::Load { place } => {
             let value = func.insts[inst].results[0];
-            let wanted = field(place).filter(|_| cx.activity.is_useful(value));
+            let wanted = storage(place).filter(|_| cx.activity.is_useful(value));
             all.read.extend(wanted);
         }
         Op::Store { place, value } | Op::Atomic { place, value, .. } => {
-            let given = field(place).filter(|_| cx.activity.is_varied(value));
+            let given = storage(place).filter(|_| cx.activity.is_varied(value));
             all.written.extend(given);
         }
         _ => {}
