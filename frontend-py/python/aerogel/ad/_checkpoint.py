@@ -380,6 +380,7 @@ class Checkpointed(Entry):
             _native.set_recorder(outer)
         with _recorder.unrecorded():
             self.held.put_back()
+            record.expect_same_tensors()
             record.entries.back(self._record_around.retained)
             self.held.keep()
 

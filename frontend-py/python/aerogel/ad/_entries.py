@@ -12,8 +12,16 @@ from typing import Any
 
 from aerogel import _native
 from aerogel.ad import _recorder
-from aerogel.ad._gradients import clear, derivative_of, is_tensor
-from aerogel.errors import AerogelRuntimeError
+from aerogel.ad._gradients import (
+    clear,
+    derivative_of,
+    gradient_of,
+    has_gradient,
+    is_tensor,
+    numbers_of,
+    set_numbers,
+    shape_of,
+)
 
 
 class Entry:
@@ -54,7 +62,7 @@ class Launch(Entry):
         "kwargs",
         "n_own",
         "seed",
-        "versions",
+        "tensors",
         "written",
     )
 
@@ -83,10 +91,10 @@ class Launch(Entry):
         #: Where kinks that its gradient meets are counted, if they are.
         self.kinks: Counter[str] | None = None
         # Most launches have no arguments, or numbers; this is what a tape costs.
-        self.versions = _NOTHING
+        self.tensors = _NOTHING
         for arg in args if not kwargs else (*args, *kwargs.values()):
             if type(arg) not in _NUMBERS and is_tensor(arg):
-                self.versions = [*self.versions, (arg, arg._version)]
+                self.tensors = [*self.tensors, arg]
 
     def objects(self) -> list[Any]:
         """The arguments that are no numbers."""
@@ -97,8 +105,6 @@ class Launch(Entry):
         self.kernel._launch(self.args, self.kwargs, None, self.seed)
 
     def back(self, present: Any) -> None:
-        if self.versions:
-            self._expect_unchanged()
         for snapshot in self.kept[: self.n_own]:
             snapshot.back(present)
         if self.derivative is not None:
@@ -118,14 +124,6 @@ class Launch(Entry):
     @property
     def nbytes(self) -> int:
         return super().nbytes + (0 if self.asked is None else self.asked[1].nbytes)
-
-    def _expect_unchanged(self) -> None:
-        for tensor, version in self.versions:
-            if self.derivative is not None and tensor._version != version:
-                raise AerogelRuntimeError(
-                    f"a tensor that kernel `{self.kernel.__name__}` was launched with has been changed since, in a way "
-                    "that cannot be undone: change a copy of it"
-                )
 
 
 _NUMBERS = frozenset((int, float, bool))
@@ -160,7 +158,7 @@ class Write(Entry):
             self._written = self.target[self.key] if self.key is not None else self.target.to_numpy()
 
     def run_again(self) -> None:
-        if self.source is not None:
+        if self.source is not None and not is_tensor(self.source):
             self.target.copy_from(self.source)
         elif self.key is not None:
             self.target[self.key] = self._written
@@ -170,7 +168,8 @@ class Write(Entry):
     def back(self, present: Any) -> None:
         gradient = derivative_of(self.target, "grad")
         if gradient is not None:
-            self._back(gradient, derivative_of(self.source, "grad"))
+            source = self.source
+            self._back(gradient, gradient_of(source) if source is not None and has_gradient(source) else None)
             # Of second derivatives; nobody looks at it otherwise.
             tangent = derivative_of(gradient, "dual")
             if tangent is not None:
@@ -181,7 +180,7 @@ class Write(Entry):
     def _back(self, gradient: Any, to: Any) -> None:
         """A copy gives its gradient to what it is a copy of; what is overwritten has none."""
         if to is not None:
-            to.from_numpy(to.to_numpy() + gradient.to_numpy())
+            set_numbers(to, numbers_of(to) + gradient.to_numpy().reshape(shape_of(to)))
         clear(gradient, self.key, self.component)
 
 

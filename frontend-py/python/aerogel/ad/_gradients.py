@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -165,11 +166,28 @@ def expect_constant(target: Any, what: str) -> None:
 
 def gradient_of(target: Any, kind: str = "grad") -> Any:
     """The gradient of a field or an array; of a tensor, made if it is not there."""
-    if is_tensor(target) and target.grad is None:
+    if not is_tensor(target):
+        return getattr(target, kind)
+    found = grad_of_tensor(target)
+    if found is None:
         import torch
 
-        target.grad = torch.zeros_like(target)
-    return getattr(target, kind)
+        target.grad = found = torch.zeros_like(target, requires_grad=False)
+    return found
+
+
+def grad_of_tensor(tensor: Any) -> Any:
+    """The ``grad`` of a tensor, if it is set; without PyTorch's warning that those of computed tensors are rarely set."""
+    if tensor.is_leaf or tensor.retains_grad:
+        return tensor.grad
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tensor.grad
+
+
+def has_gradient(target: Any) -> bool:
+    """Whether what is computed from a field, an array or a tensor counts for a gradient."""
+    return bool(target.requires_grad) if is_tensor(target) else derivative_of(target, "grad") is not None
 
 
 def numbers_of(target: Any) -> Any:

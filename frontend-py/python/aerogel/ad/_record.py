@@ -11,7 +11,7 @@ from aerogel import _native
 from aerogel._config import ad_memory
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Emptied, Entries, Entry, Launch, Replaced, Write
-from aerogel.ad._gradients import fields_with_gradients
+from aerogel.ad._gradients import fields_with_gradients, has_gradient, is_tensor
 from aerogel.ad._retained import Retained
 from aerogel.ad._undo import Undo
 from aerogel.data.field import NumericField
@@ -42,6 +42,8 @@ class Record(_recorder.Recorder):
         #: The first kernel that failed, halfway.
         self.failed = ""
         self._sums: dict[int, tuple[Any, int]] = {}
+        # Tensors that launches have taken, each with its version, and the name of a kernel whose gradient needs it.
+        self._tensors: dict[Any, tuple[Any, int, str]] = {}
         # What launches of functions have asked for whose gradient is given.
         self._asked_within: list[Any] = []
         self._most_bytes = ad_memory()
@@ -59,6 +61,8 @@ class Record(_recorder.Recorder):
                 self.finish()
             if self.validation:
                 self.expect_same_arrays()
+            if self._tensors:
+                self.expect_same_tensors()
             drawn = self.seed()
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             if self.around is not None:
@@ -78,6 +82,8 @@ class Record(_recorder.Recorder):
             if self.validation:
                 self._note_arrays(kernel, args, kwargs)
             entry.kinks = self.kinks
+            if entry.tensors:
+                self._note_tensors(entry)
             self.entries.all.append(entry)
             if kept or asked is not None:
                 self._count(entry)
@@ -100,6 +106,8 @@ class Record(_recorder.Recorder):
                 self.around.write(target, key, component)
             kept = self.recording.before_write(target, key)
             source = None if self.constant or self.replaced_within else self.source
+            if source is not None and has_gradient(source) and not has_gradient(target):
+                self.recording.note_end(target, "`from_torch`" if is_tensor(source) else "`copy_from`")
             entry = Write(target, (key, component), kept, source)
             entry.written = self.retained.box_of(target, key)
             self.add(entry)
@@ -156,6 +164,23 @@ class Record(_recorder.Recorder):
             if is_array and not isinstance(arg, NumericField):
                 self._sums[id(arg)] = (arg, _checksum(arg))
 
+    def _note_tensors(self, entry: Launch) -> None:
+        for tensor in entry.tensors:
+            # What the launch itself has written is known, whichever object of Python's stands for the tensor.
+            key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+            known = self._tensors.get(key)
+            if known is not None or entry.derivative is not None:
+                self._tensors[key] = (tensor, tensor._version, known[2] if known else entry.kernel.__name__)
+
+    def expect_same_tensors(self) -> None:
+        """That nothing but kernels of the tape has changed the tensors that gradients need."""
+        for tensor, version, name in self._tensors.values():
+            if tensor._version != version:
+                raise AerogelRuntimeError(
+                    f"a tensor that kernel `{name}` was launched with has been changed since, in a way that cannot be "
+                    "undone: change a copy of it"
+                )
+
     def expect_whole(self) -> None:
         """That all that has been recorded is known to the end."""
         if self.failed:
@@ -164,6 +189,7 @@ class Record(_recorder.Recorder):
                 "are no gradients"
             )
         self.expect_same_arrays()
+        self.expect_same_tensors()
 
     def expect_same_arrays(self) -> None:
         """That NumPy arrays hold what the last launch left in them, as far as that is looked at."""

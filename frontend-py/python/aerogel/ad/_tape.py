@@ -7,10 +7,11 @@ from typing import Any
 
 from aerogel import _log, _native
 from aerogel.ad import _recorder
-from aerogel.ad._entries import Launch
+from aerogel.ad._entries import Launch, Write
 from aerogel.ad._gradients import (
     clear_all_gradients,
     expect_differentiable,
+    grad_of_tensor,
     gradient_of,
     gradients,
     is_tensor,
@@ -168,12 +169,16 @@ class Tape(Record):
         """All gradients, with what they hold if that is not zero."""
         fields = gradients()
         arrays: dict[int, Any] = {}
+        sources: list[Any] = []
         for entry in self.entries.all:
             if isinstance(entry, Launch):
-                for arg in entry.objects():
-                    gradient = getattr(arg, "grad", None)
-                    if gradient is not None and (isinstance(arg, Ndarray) or is_tensor(arg)):
-                        arrays[id(gradient)] = gradient
+                sources.extend(entry.objects())
+            elif isinstance(entry, Write) and entry.source is not None:
+                sources.append(entry.source)
+        for arg in sources:
+            gradient = grad_of_tensor(arg) if is_tensor(arg) else arg.grad if isinstance(arg, Ndarray) else None
+            if gradient is not None:
+                arrays[id(gradient)] = gradient
         held = [(gradient, numbers_of(gradient)) for gradient in arrays.values()]
         if self.clear_gradients:
             return [*((field, None) for field in fields), *held]

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aerogel.ad import _recorder
+from aerogel.ad._function import KernelFunction
+from aerogel.ad._gradients import is_tensor
+from aerogel.errors import AerogelRuntimeError
 
 
-def torch_function(kernel: Any, shape: Callable[..., Any] | None = None, dtype: Any = None) -> Callable[..., Any]:
-    """Makes a function of PyTorch tensors from a kernel whose last parameter is the array of its results.
+def torch_function(
+    kernel: Any, shape: Callable[..., Any] | None = None, dtype: Any = None, n_outputs: int = 1
+) -> Callable[..., Any]:
+    """Makes a function of PyTorch tensors from a kernel whose last parameters are the arrays of its results.
+
+    What the gradient needs of fields, and of arrays that are no tensors, is copied at each call, so that they may change
+    before the backward pass. Inputs that the kernel writes are changed in place, as PyTorch's own functions do it.
 
     Args:
-        kernel: Takes arrays and numbers, and last the array into which it writes.
-        shape: The shape of the results, from the arguments; that of the first tensor if it is not given.
-        dtype: The dtype of the results; that of the first tensor if it is not given.
+        kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
+        shape: The shape of the results, from the arguments; that of the first tensor if it is not given. Of several
+            results, a list of shapes.
+        dtype: The dtype of the results, or a list; that of the first tensor if it is not given.
+        n_outputs: How many of the last parameters are results.
 
     Returns:
-        A function of all arguments but the last one, with gradients by all tensors.
+        A function of all other arguments, with gradients by all tensors, also such as are given for numbers. It returns
+        a tensor, or a tuple of several.
 
     >>> import aerogel as ti
     >>> @ti.kernel
@@ -27,60 +37,34 @@ def torch_function(kernel: Any, shape: Callable[..., Any] | None = None, dtype: 
     >>> square_of = torch_function(square)
     >>> square_of(torch.tensor([3.0], requires_grad=True)).backward()  # doctest: +SKIP
     """
-    made: list[Any] = []
+    function = KernelFunction(kernel, n_outputs, "torch_function")
 
-    def call(*args: Any) -> Any:
-        import torch
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from aerogel.ad._torch_autograd import Call, KernelForward
 
-        if not made:
-            made.append(_function(torch, kernel, shape, dtype))
-        return made[0].apply(*args)
+        given = function.arguments(args, kwargs)
+        for (name, kind), arg in zip(function.inputs, given):
+            if kind != "array" and _hides_gradient(arg, kind):
+                raise AerogelRuntimeError(
+                    f"the argument `{name}` of kernel `{function.name}` holds a tensor that requires a gradient, which it "
+                    "would not get: make that a parameter of its own, an array or a number, or detach it"
+                )
+        made = Call(function, given, shape, dtype)
+        found = KernelForward.apply(made, *made.tensors(given))
+        return found[0] if n_outputs == 1 else tuple(found[:n_outputs])
 
-    call.__name__ = getattr(kernel, "__name__", "call")
+    call.__name__ = function.name
     call.__doc__ = getattr(kernel, "__doc__", None)
     return call
 
 
-def _function(torch: Any, kernel: Any, shape: Callable[..., Any] | None, dtype: Any) -> Any:
-    """The ``torch.autograd.Function`` of a kernel."""
-
-    class KernelFunction(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *args: Any) -> Any:
-            first = next((arg for arg in args if isinstance(arg, torch.Tensor)), None)
-            if first is None:
-                raise TypeError(f"`{kernel.__name__}` as a function of PyTorch takes a tensor, got {args!r}")
-            given = [arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args]
-            extents = shape(*given) if shape is not None else first.shape
-            result = torch.zeros(extents, dtype=dtype or first.dtype)
-            with _recorder.unrecorded():
-                kernel(*given, result)
-            ctx.rest = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
-            ctx.save_for_backward(*(arg for arg in args if isinstance(arg, torch.Tensor)), result)
-            return result
-
-        @staticmethod
-        def backward(ctx: Any, gradient: Any) -> Any:
-            *tensors, result = ctx.saved_tensors
-            saved = iter(tensors)
-            args, found = [], []
-            for rest, needed in zip(ctx.rest, ctx.needs_input_grad):
-                arg = rest
-                if rest is None:
-                    arg = next(saved).detach()
-                    if needed:
-                        arg.requires_grad_()
-                        arg.grad = torch.zeros_like(arg)
-                args.append(arg)
-                found.append(arg if needed else None)
-            # Its own memory: the kernel consumes the gradient of what it wrote.
-            result = result.detach().requires_grad_()
-            result.grad = gradient.detach().to(result.dtype).clone(memory_format=torch.contiguous_format)
-            with _recorder.unrecorded():
-                kernel.grad(*args, result)
-            return tuple(None if arg is None else arg.grad for arg in found)
-
-    return KernelFunction
+def _hides_gradient(arg: Any, kind: str) -> bool:
+    """Whether an argument holds tensors that require gradients inside of something else."""
+    if is_tensor(arg):
+        return kind != "value" and bool(arg.requires_grad)
+    if isinstance(arg, dict):
+        return any(_hides_gradient(part, "") for part in arg.values())
+    return isinstance(arg, (list, tuple)) and any(_hides_gradient(part, "") for part in arg)
 
 
 __all__ = ["torch_function"]

@@ -188,8 +188,9 @@ class NumericField(Field, _native.NativeField):
         return torch.from_numpy(self.to_numpy()).to(device or "cpu")
 
     def from_torch(self, arr: Any) -> None:
-        """Sets all elements from a PyTorch tensor."""
-        self.from_numpy(arr.detach().cpu().numpy())
+        """Sets all elements from a PyTorch tensor, which gets the gradient of this field under a tape if it requires one."""
+        with copying(arr):
+            self.from_numpy(arr.detach().cpu().numpy())
 
     def to_paddle(self, place: Any = None) -> Any:
         """The elements as a new Paddle tensor, where Paddle is installed."""
@@ -230,8 +231,7 @@ class NumericField(Field, _native.NativeField):
 
         array = other.to_numpy().astype(numpy_dtype(self.dtype), copy=False)
         array = np.ascontiguousarray(array).reshape(self._array_shape())
-        recorder = _native.recorder()
-        with contextlib.nullcontext() if recorder is None else recorder.copying(other):
+        with copying(other):
             self._assign(array)
 
     def __str__(self) -> str:
@@ -324,6 +324,12 @@ class MatrixField(NumericField):
 def alike(given: Sequence[int], wanted: Sequence[int]) -> bool:
     """Whether shapes are the same but for axes of one: then it is clear which element goes where."""
     return [n for n in given if n != 1] == [n for n in wanted if n != 1]
+
+
+def copying(source: Any) -> Any:
+    """What is written inside of ``with copying(source):`` is a copy of that; the recorder, if there is one, is told so."""
+    told = getattr(_native.recorder(), "copying", None)
+    return contextlib.nullcontext() if told is None else told(source)
 
 
 def numbers(array: Any, dtype: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel.data._field import outside_kernels
 from aerogel.data.axes import Layout
-from aerogel.data.field import _check, _shape, alike, converted, numbers
+from aerogel.data.field import _check, _shape, alike, converted, copying, numbers
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ class Ndarray(_native.NativeNdarray):
         """Sets all elements from another array of the same shape."""
         if not isinstance(other, Ndarray):
             raise TypeError(f"copy_from takes a ti.ndarray, not {type(other).__name__}; from_numpy takes others")
-        recorder = _native.recorder()
-        with contextlib.nullcontext() if recorder is None else recorder.copying(other):
+        with copying(other):
             if other.dtype is self.dtype and other._numpy_shape() == self._numpy_shape():
                 self._copy_array(other)
             else:
@@ -95,8 +93,9 @@ class Ndarray(_native.NativeNdarray):
         return torch.from_numpy(self.to_numpy())
 
     def from_torch(self, arr: Any) -> None:
-        """Sets all elements from a PyTorch tensor of the same shape."""
-        self.from_numpy(arr.detach().cpu().numpy())
+        """Sets all elements from a PyTorch tensor, which gets the gradient of this array under a tape if it requires one."""
+        with copying(arr):
+            self.from_numpy(arr.detach().cpu().numpy())
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``.

@@ -1,0 +1,144 @@
+"""A kernel as a function: what ``torch_function`` and ``jax_function`` have in common.
+
+The kernel's last parameters are the arrays of its results. It is launched now, and its gradient some time later: what the
+gradient needs of fields and arrays that may change until then is saved with the launch, as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aerogel import _native
+from aerogel.ad import _recorder
+from aerogel.errors import AerogelRuntimeError
+from aerogel.kernel import BoundKernel, Kernel
+
+_SEED = 8
+
+
+class KernelFunction:
+    """A kernel whose last ``n_outputs`` parameters are results."""
+
+    def __init__(self, kernel: Any, n_outputs: int, maker: str) -> None:
+        if not isinstance(kernel, (Kernel, BoundKernel)):
+            raise AerogelRuntimeError(f"{maker} takes a kernel, not {type(kernel).__name__}")
+        self.kernel: Any = kernel
+        self.bound: tuple[Any, ...] = ()
+        if isinstance(kernel, BoundKernel):
+            self.kernel, self.bound = kernel.__func__, (kernel.__self__,)
+        self.name: str = self.kernel.__name__
+        parameters = self.kernel._parameters()[len(self.bound) :]
+        if n_outputs < 1 or len(parameters) <= n_outputs:
+            raise AerogelRuntimeError(
+                f"{maker} takes a kernel whose last parameters are its results, at least one of all; `{self.name}` has "
+                f"{len(parameters)} parameters, and `n_outputs` is {n_outputs}"
+            )
+        self.inputs, self.outputs = parameters[:-n_outputs], parameters[-n_outputs:]
+        for name, kind in self.outputs:
+            if kind != "array":
+                raise AerogelRuntimeError(
+                    f"the parameter `{name}` of kernel `{self.name}` takes results, and must be an array: annotate it "
+                    "`ti.types.ndarray()`, or give another `n_outputs`"
+                )
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments in the order of the parameters, without those for results."""
+        names = [name for name, _ in self.inputs]
+        given = dict(zip(names, args))
+        wrong = [f"`{name}`" for name in kwargs if name not in names or name in given]
+        missing = [f"`{name}`" for name in names if name not in given and name not in kwargs]
+        if len(args) > len(names) or wrong or missing:
+            what = f"{', '.join(wrong)} cannot be given" if wrong else f"got {len(args)}"
+            what = f"{', '.join(missing)} is missing" if missing else what
+            raise TypeError(f"kernel `{self.name}` as a function takes {', '.join(names)}: {what}")
+        return [given[name] if name in given else kwargs[name] for name in names]
+
+    def each(self, given: Any, default: Any, what: str) -> list[Any]:
+        """What was given for all results, or for each, as a list."""
+        n = len(self.outputs)
+        if given is None:
+            return [default] * n
+        if n == 1:
+            return [given]
+        if not isinstance(given, (list, tuple)) or len(given) != n:
+            raise TypeError(f"`{what}` must be a list, one for each of the {n} results of kernel `{self.name}`")
+        return list(given)
+
+    def written(self, args: Sequence[Any]) -> set[str]:
+        """The names of the inputs that the kernel writes."""
+        names = {name for name, _ in self.inputs}
+        return names & set(self.kernel._written((*self.bound, *args)))
+
+    def forward(self, args: Sequence[Any], described: Sequence[Any] | None, apart: list[str], is_whole: bool) -> bytes:
+        """Launches the kernel.
+
+        Args:
+            args: All arguments.
+            described: The same with gradients, of which nothing but the types is looked at; None if there will be none.
+            apart: The array parameters whose arguments will be the same.
+            is_whole: Whether whole fields are saved, so that how many bytes there are depends on no number.
+
+        Returns:
+            What ``backward`` needs.
+        """
+        with _recorder.unrecorded():
+            seed = _native.next_seed()
+            if described is None:
+                self.kernel._launch((*self.bound, *args), None, None, seed)
+                return b""
+            saved = self._saved(described, apart, is_whole)
+            first = saved.before_launch()
+            self.kernel._launch((*self.bound, *args), None, None, seed)
+            return seed.to_bytes(_SEED, "little") + first + saved.after_launch()
+
+    def backward(
+        self, args: Sequence[Any], saved: tuple[bytes, Sequence[Any], list[str], bool], of_numbers: bool
+    ) -> list[Any]:
+        """Launches the gradient.
+
+        Args:
+            args: All arguments, arrays with gradients.
+            saved: What ``forward`` has returned, and what it has been given but for the first. Arrays that were not
+                ``apart`` are the same as in ``args``, or private ones in their place.
+            of_numbers: Whether gradients by numbers are wanted.
+
+        Returns:
+            For each input that consists of floats the gradients by them, if that is wanted, or nothing.
+        """
+        blob, described, apart, is_whole = saved
+        present = _native.NativePresent()
+        with _recorder.unrecorded():
+            try:
+                seed = int.from_bytes(blob[:_SEED], "little")
+                for snapshot in self._saved(described, apart, is_whole).snapshots(blob[_SEED:]):
+                    snapshot.back(present)
+                    if not snapshot.is_there():
+                        raise AerogelRuntimeError(
+                            f"cells have become inactive since kernel `{self.name}` read them, which its gradient needs: "
+                            "make cells inactive when the gradients are there"
+                        )
+                given = (*self.bound, *args)
+                if of_numbers:
+                    return self.kernel._pull_back(given, None, [], seed, True)[len(self.bound) :]
+                self.kernel._launch(given, None, "grad", seed, True)
+                return []
+            finally:
+                present.restore()
+
+    def n_saved(self, described: Sequence[Any]) -> int:
+        """How many bytes ``forward`` returns if whole fields are saved."""
+        return _SEED + self._saved(described, [], True).nbytes
+
+    def _saved(self, described: Sequence[Any], apart: list[str], is_whole: bool) -> Any:
+        return _native.NativeSaved(self.kernel, (*self.bound, *described), None, apart, is_whole)
+
+    def no_second(self) -> AerogelRuntimeError:
+        """The exception for second derivatives."""
+        return AerogelRuntimeError(
+            f"kernel `{self.name}` as a function has first derivatives only: compute second ones by ti.ad.hvp, or write "
+            "the gradient as a kernel of its own"
+        )
+
+
+__all__ = ["KernelFunction"]
