@@ -5,6 +5,7 @@ use std::ops::Range;
 use aerogel_ir::Derivative;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::argument::{KeyPart, Packed};
 use super::array_argument::Wanted;
@@ -79,6 +80,31 @@ impl NativeKernel {
         }
         *has_derivative = true;
         Ok(())
+    }
+
+    /// The exception for arguments that could not be read because a transformation of another package traces them.
+    pub(crate) fn traced(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> Option<PyErr> {
+        let values = self.bind(py, args, kwargs).ok()?;
+        let mut params = self.params.iter().zip(&values);
+        params.find_map(|(param, value)| {
+            let (what, remedy) = if is_transformed(value) {
+                ("inside of a transformation of torch.func", "torch_function")
+            } else if value.hasattr("aval").ok()? && value.hasattr("_trace").ok()? {
+                ("traced by JAX", "jax_function")
+            } else {
+                return None;
+            };
+            let text = format!(
+                "argument `{}` of kernel `{1}` is {what}, and has no numbers: call what `ti.ad.{remedy}({1})` makes",
+                param.name, self.name
+            );
+            Some(error::exception(py, "AerogelRuntimeTypeError", text))
+        })
     }
 
     /// That no gradient is set where it would not be looked at: PyTorch tensors that do not require one are constant.
@@ -236,6 +262,16 @@ fn derivative_of<'py>(
 /// Whether a value is a tensor of PyTorch.
 fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.hasattr(pyo3::intern!(value.py(), "detach"))
+}
+
+/// Whether a value is a tensor of PyTorch inside of `torch.func.grad`, `vmap` and others.
+fn is_transformed(value: &Bound<'_, PyAny>) -> bool {
+    let asked = || {
+        let torch = value.py().import("torch")?.getattr("_C")?;
+        let functorch = torch.getattr("_functorch")?;
+        functorch.call_method1("is_functorch_wrapped_tensor", (value,))?.is_truthy()
+    };
+    is_tensor(value).unwrap_or(false) && asked().unwrap_or(false)
 }
 
 fn requires_grad(value: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -362,8 +362,10 @@ impl NativeKernel {
             key.extend(mode.past.map(|_| KeyPart::Past));
             Ok((values, packed, key))
         });
-        let (values, packed, key) =
-            given.map_err(|e| error::noted(e, self.function(py), &self.signature()))?;
+        let (values, packed, key) = given.map_err(|e| {
+            let e = self.traced(py, args, kwargs).unwrap_or(e);
+            error::noted(e, self.function(py), &self.signature())
+        })?;
         let instance = self.instance(py, &settings, key, &values)?;
         if !mode.is_restored {
             instance.expect_nothing_overwritten(py)?;

@@ -126,9 +126,9 @@ class KernelFunction:
             finally:
                 present.restore()
 
-    def n_saved(self, described: Sequence[Any]) -> int:
+    def n_saved(self, described: Sequence[Any], apart: list[str]) -> int:
         """How many bytes ``forward`` returns if whole fields are saved."""
-        return _SEED + self._saved(described, [], True).nbytes
+        return _SEED + self._saved(described, apart, True).nbytes
 
     def _saved(self, described: Sequence[Any], apart: list[str], is_whole: bool) -> Any:
         return _native.NativeSaved(self.kernel, (*self.bound, *described), None, apart, is_whole)

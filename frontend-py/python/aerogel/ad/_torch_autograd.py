@@ -235,6 +235,11 @@ def _device(call: Call, tensors: Any) -> Any:
             )
         if not call.is_array(n):
             continue
+        if tensor.device.type not in ("cpu", "cuda"):
+            raise TypeError(
+                f"the tensor for argument `{name}` of kernel `{call.function.name}` lies on {tensor.device}: kernels take "
+                "tensors on the CPU, or on CUDA devices after ti.init(arch=ti.cuda)"
+            )
         found = tensor.device if found is None else found
         if tensor.device != found:
             raise ValueError(
@@ -265,7 +270,11 @@ def _one_by_one(function: Any, info: Any, in_dims: Any, args: Any) -> Any:
     call = args[0]
     found = []
     for k in range(info.batch_size):
-        found.append(function.apply(*(arg if dim is None else arg.select(dim, k) for arg, dim in zip(args, in_dims))))
+        of_one = (
+            arg.select(dim, k) if isinstance(arg, torch.Tensor) and dim is not None else arg
+            for arg, dim in zip(args, in_dims)
+        )
+        found.append(function.apply(*of_one))
         if call.written:
             raise AerogelRuntimeError(
                 f"kernel `{call.function.name}` writes to its inputs, which torch.vmap cannot map: make them results of the "
