@@ -269,7 +269,9 @@ fn is_transformed(value: &Bound<'_, PyAny>) -> bool {
     let asked = || {
         let torch = value.py().import("torch")?.getattr("_C")?;
         let functorch = torch.getattr("_functorch")?;
-        functorch.call_method1("is_functorch_wrapped_tensor", (value,))?.is_truthy()
+        functorch
+            .call_method1("is_functorch_wrapped_tensor", (value,))?
+            .is_truthy()
     };
     is_tensor(value).unwrap_or(false) && asked().unwrap_or(false)
 }

@@ -126,7 +126,11 @@ impl NativeSaved {
             numbers.write(0, own).map_err(error::memory)?;
             NativeSnapshot::of(boxed.held(py), numbers)
         };
-        let before: Vec<_> = self.before.iter().map(&mut taken).collect::<PyResult<_>>()?;
+        let before: Vec<_> = self
+            .before
+            .iter()
+            .map(&mut taken)
+            .collect::<PyResult<_>>()?;
         let after: PyResult<Vec<_>> = self.after.iter().map(taken).collect();
         Ok(after?.into_iter().chain(before).collect())
     }

@@ -37,7 +37,12 @@ impl Boxed {
 
     /// How many bytes its numbers take.
     pub(super) fn nbytes(&self) -> usize {
-        let extents = |ranges: &IndexBox| ranges.iter().map(|(lo, hi)| (hi - lo) as usize).product::<usize>();
+        let extents = |ranges: &IndexBox| {
+            ranges
+                .iter()
+                .map(|(lo, hi)| (hi - lo) as usize)
+                .product::<usize>()
+        };
         match self {
             // Elements that may be inactive are kept as a whole.
             Self::Field(store, places, ty, ranges) => {

@@ -1,7 +1,7 @@
 """A kernel as a function: what ``torch_function`` and ``jax_function`` have in common.
 
-The kernel's last parameters are the arrays of its results. It is launched now, and its gradient some time later: what the
-gradient needs of fields and arrays that may change until then is saved with the launch, as bytes.
+The kernel's last parameters are the arrays of its results. It is launched now, and its gradient some time later: what
+the gradient needs of fields and arrays that may change until then is saved with the launch, as bytes.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class KernelFunction:
                     snapshot.back(present)
                     if not snapshot.is_there():
                         raise AerogelRuntimeError(
-                            f"cells have become inactive since kernel `{self.name}` read them, which its gradient needs: "
-                            "make cells inactive when the gradients are there"
+                            f"cells have become inactive since kernel `{self.name}` read them, which its gradient "
+                            "needs: make cells inactive when the gradients are there"
                         )
                 given = (*self.bound, *args)
                 if of_numbers:
@@ -136,8 +136,8 @@ class KernelFunction:
     def no_second(self) -> AerogelRuntimeError:
         """The exception for second derivatives."""
         return AerogelRuntimeError(
-            f"kernel `{self.name}` as a function has first derivatives only: compute second ones by ti.ad.hvp, or write "
-            "the gradient as a kernel of its own"
+            f"kernel `{self.name}` as a function has first derivatives only: compute second ones by ti.ad.hvp, or "
+            "write the gradient as a kernel of its own"
         )
 
 

@@ -177,7 +177,7 @@ def gradient_of(target: Any, kind: str = "grad") -> Any:
 
 
 def grad_of_tensor(tensor: Any) -> Any:
-    """The ``grad`` of a tensor, if it is set; without PyTorch's warning that those of computed tensors are rarely set."""
+    """The ``grad`` of a tensor, if it is set; without PyTorch's warning that those of computed ones rarely are."""
     if tensor.is_leaf or tensor.retains_grad:
         return tensor.grad
     with warnings.catch_warnings():

@@ -16,7 +16,8 @@ def jax_function(
     """Makes a function of JAX arrays from a kernel whose last parameters are the arrays of its results.
 
     JAX calls back into Python for it, inside of ``jax.jit`` as well; ``jax.vmap`` calls once for each element. The
-    fields that the gradient needs are copied at each call, as a whole, so that they may change before the backward pass.
+    fields that the gradient needs are copied at each call, as a whole, so that they may change before the backward
+    pass.
 
     Args:
         kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
@@ -59,7 +60,10 @@ def jax_function(
 
 
 class _Static:
-    """The arguments that are no arrays of JAX, with holes for those; numbers are compared by value, others by identity."""
+    """The arguments that are no arrays of JAX, with holes for those.
+
+    Numbers are compared by value, others by identity.
+    """
 
     def __init__(self, at: tuple[int, ...], rest: list[Any]) -> None:
         self.at, self.rest = at, rest
@@ -163,8 +167,8 @@ class _Vjp:
         for name in sorted(function.written(args) & set(self._names)):
             code = function.kernel.__wrapped__.__code__
             raise AerogelRuntimeError(
-                f"kernel `{function.name}` ({code.co_filename}:{code.co_firstlineno}) writes to its argument `{name}`, and "
-                f"arrays of JAX do not change: make it a result (the last parameters, n_outputs=), or write to a copy"
+                f"kernel `{function.name}` ({code.co_filename}:{code.co_firstlineno}) writes to its argument `{name}`, "
+                "and arrays of JAX do not change: make it a result (n_outputs=), or write to a copy"
             )
 
     def _run(self, *arrays: Any) -> Any:

@@ -15,8 +15,9 @@ def torch_function(
 ) -> Callable[..., Any]:
     """Makes a function of PyTorch tensors from a kernel whose last parameters are the arrays of its results.
 
-    What the gradient needs of fields, and of arrays that are no tensors, is copied at each call, so that they may change
-    before the backward pass. Inputs that the kernel writes are changed in place, as PyTorch's own functions do it.
+    What the gradient needs of fields, and of arrays that are no tensors, is copied at each call, so that they may
+    change before the backward pass. Inputs that the kernel writes are changed in place, as by PyTorch's own
+    functions.
 
     Args:
         kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
@@ -40,17 +41,16 @@ def torch_function(
     function = KernelFunction(kernel, n_outputs, "torch_function")
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        from aerogel.ad._torch_autograd import Call, KernelForward
+        from aerogel.ad import _torch_autograd
 
         given = function.arguments(args, kwargs)
         for (name, kind), arg in zip(function.inputs, given):
             if kind != "array" and _hides_gradient(arg, kind):
                 raise AerogelRuntimeError(
-                    f"the argument `{name}` of kernel `{function.name}` holds a tensor that requires a gradient, which it "
-                    "would not get: make that a parameter of its own, an array or a number, or detach it"
+                    f"the argument `{name}` of kernel `{function.name}` holds a tensor that requires a gradient, which "
+                    "it would not get: make that a parameter of its own, an array or a number, or detach it"
                 )
-        made = Call(function, given, shape, dtype)
-        found = KernelForward.apply(made, *made.tensors(given))
+        found = _torch_autograd.call(function, given, shape, dtype)
         return found[0] if n_outputs == 1 else tuple(found[:n_outputs])
 
     call.__name__ = function.name

@@ -6,6 +6,7 @@ tensors for both alike, and hears that there are no second derivatives.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,26 @@ import torch
 from aerogel import _native
 from aerogel.ad._function import KernelFunction
 from aerogel.errors import AerogelRuntimeError
+
+
+def call(function: KernelFunction, given: list[Any], shape: Any, dtype: Any) -> Any:
+    """The results of a kernel, and what else ``KernelForward`` returns."""
+    global _uncompiled
+    # Its import takes seconds, and is under way where something is compiled.
+    if "torch._dynamo" in sys.modules:
+        if _uncompiled is None:
+            _uncompiled = torch.compiler.disable(_call, reason="kernels of Aerogel are compiled by themselves")
+        return _uncompiled(function, given, shape, dtype)
+    return _call(function, given, shape, dtype)
+
+
+def _call(function: KernelFunction, given: list[Any], shape: Any, dtype: Any) -> Any:
+    made = Call(function, given, shape, dtype)
+    return KernelForward.apply(made, *made.tensors(given))
+
+
+#: The same for ``torch.compile``, whose graphs end before it and begin again behind it.
+_uncompiled: Any = None
 
 
 class Call:
@@ -33,10 +54,14 @@ class Call:
         is_wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         #: Of each tensor, whether there may be a gradient by it.
         self.active = [
-            (is_transformed or (is_wanted and tensor.requires_grad)) and tensor.is_floating_point() for tensor in tensors
+            (is_transformed or (is_wanted and tensor.requires_grad)) and tensor.is_floating_point()
+            for tensor in tensors
         ]
-        #: The tensors that the kernel writes, the dtypes of all, and the shapes and dtypes of the results; known when it runs.
+        # Known when the kernel runs:
+        #: The tensors that it writes, the dtypes of all, and the shapes and dtypes of the results.
         self.written: list[int] = []
+        #: Whether it is one of a batch.
+        self.is_mapped = False
         self.dtypes: list[Any] = []
         self.results: list[tuple[Any, Any]] = []
 
@@ -96,6 +121,11 @@ class KernelForward(torch.autograd.Function):
         results = [torch.zeros(extents, dtype=dtype, device=device) for extents, dtype in call.results]
         written = function.written([*given, *results])
         call.written = [n for n, k in enumerate(call.at) if function.inputs[k][0] in written]
+        if call.written and call.is_mapped:
+            raise AerogelRuntimeError(
+                f"kernel `{function.name}` writes to its inputs, which torch.vmap cannot map: make them results of the "
+                "kernel (n_outputs=), or loop over the batch"
+            )
         needs_gradient = any(call.active)
         for n in call.written:
             _expect_changeable(function, function.inputs[call.at[n]][0], tensors[n], needs_gradient)
@@ -204,7 +234,7 @@ class KernelBackward(torch.autograd.Function):
 
 
 def _own(gradient: Any, like: Any) -> Any:
-    """A gradient in memory of its own, since the kernel consumes those of what it has written; zero if there is none."""
+    """A gradient in memory of its own, since the kernel consumes those of what it writes; zero if there is none."""
     if gradient is None:
         return torch.zeros_like(like)
     if gradient.layout != torch.strided:
@@ -237,13 +267,14 @@ def _device(call: Call, tensors: Any) -> Any:
             continue
         if tensor.device.type not in ("cpu", "cuda"):
             raise TypeError(
-                f"the tensor for argument `{name}` of kernel `{call.function.name}` lies on {tensor.device}: kernels take "
-                "tensors on the CPU, or on CUDA devices after ti.init(arch=ti.cuda)"
+                f"the tensor for argument `{name}` of kernel `{call.function.name}` lies on {tensor.device}: kernels "
+                "take tensors on the CPU, or on CUDA devices after ti.init(arch=ti.cuda)"
             )
         found = tensor.device if found is None else found
         if tensor.device != found:
             raise ValueError(
-                f"the tensors for kernel `{call.function.name}` lie on {found} and {tensor.device}: move them to one device"
+                f"the tensors for kernel `{call.function.name}` lie on {found} and {tensor.device}: move them to one "
+                "device"
             )
     return found
 
@@ -268,6 +299,7 @@ def _no_forward(call: Call) -> AerogelRuntimeError:
 def _one_by_one(function: Any, info: Any, in_dims: Any, args: Any) -> Any:
     """Runs a function for each element of a batch."""
     call = args[0]
+    call.is_mapped = True
     found = []
     for k in range(info.batch_size):
         of_one = (
@@ -275,14 +307,9 @@ def _one_by_one(function: Any, info: Any, in_dims: Any, args: Any) -> Any:
             for arg, dim in zip(args, in_dims)
         )
         found.append(function.apply(*of_one))
-        if call.written:
-            raise AerogelRuntimeError(
-                f"kernel `{call.function.name}` writes to its inputs, which torch.vmap cannot map: make them results of the "
-                "kernel (n_outputs=), or loop over the batch"
-            )
     if not found:
         raise ValueError(f"kernel `{call.function.name}` cannot be mapped over an empty batch")
     return tuple(torch.stack(parts) for parts in zip(*found)), (0,) * len(found[0])
 
 
-__all__ = ["Call", "KernelForward"]
+__all__ = ["Call", "KernelBackward", "KernelForward", "call"]

@@ -188,7 +188,7 @@ class NumericField(Field, _native.NativeField):
         return torch.from_numpy(self.to_numpy()).to(device or "cpu")
 
     def from_torch(self, arr: Any) -> None:
-        """Sets all elements from a PyTorch tensor, which gets the gradient of this field under a tape if it requires one."""
+        """Sets all elements from a PyTorch tensor; under a tape that gets their gradient, if it requires one."""
         with copying(arr):
             self.from_numpy(arr.detach().cpu().numpy())
 
@@ -327,7 +327,7 @@ def alike(given: Sequence[int], wanted: Sequence[int]) -> bool:
 
 
 def copying(source: Any) -> Any:
-    """What is written inside of ``with copying(source):`` is a copy of that; the recorder, if there is one, is told so."""
+    """What is written inside of ``with copying(source):`` is a copy of that, as the recorder is told."""
     told = getattr(_native.recorder(), "copying", None)
     return contextlib.nullcontext() if told is None else told(source)
 

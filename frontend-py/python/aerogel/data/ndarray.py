@@ -93,7 +93,7 @@ class Ndarray(_native.NativeNdarray):
         return torch.from_numpy(self.to_numpy())
 
     def from_torch(self, arr: Any) -> None:
-        """Sets all elements from a PyTorch tensor, which gets the gradient of this array under a tape if it requires one."""
+        """Sets all elements from a PyTorch tensor; under a tape that gets their gradient, if it requires one."""
         with copying(arr):
             self.from_numpy(arr.detach().cpu().numpy())
 
