@@ -155,6 +155,21 @@ def test_gradients_of_tensors_that_cannot_be_used(arch):
     assert y.grad.tolist() == [1, 1, 1]
 
 
+def test_gradients_that_compute_nothing(arch, capfd):
+    torch = pytest.importorskip("torch")
+    ti.init(arch=arch, log_level="warn")
+    x, y = torch.tensor([1.0, 2, 3], requires_grad=True), torch.zeros(3)
+    for _ in range(2):
+        squares.grad(x, 1, y)
+    assert x.grad.tolist() == [0, 0, 0]
+    told = "".join(capfd.readouterr())
+    assert told.count("`squares.grad` computes nothing") == 1
+    y.requires_grad_()
+    y.grad = torch.ones(3)
+    squares.grad(x, 1, y)
+    assert x.grad.tolist() == [2, 4, 6] and not "".join(capfd.readouterr())
+
+
 def test_one_leaf_for_two_arguments(arch):
     torch = pytest.importorskip("torch")
 

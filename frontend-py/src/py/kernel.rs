@@ -372,6 +372,9 @@ impl NativeKernel {
         }
         if mode.derivative == Some(Derived::Grad) {
             self.expect_required(&instance, &values)?;
+            if !mode.is_restored {
+                instance.warn_if_idle(py, &self.name)?;
+            }
         }
         let types = self.results.as_deref().unwrap_or(&[]);
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];

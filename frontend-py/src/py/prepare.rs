@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use aerogel_base::Diagnostic;
 use aerogel_compiler::{
     Arch, CompileError, CompiledKernel, Compiler, Differentiated, Room, Wanted, caught,
 };
-use aerogel_ir::analysis::boxes::Launched;
+use aerogel_ir::analysis::boxes::{Launched, written};
 use aerogel_ir::{Arg, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
@@ -74,6 +75,8 @@ pub(crate) struct Instance {
     told_apart: Vec<([(Arg, i64); 2], Diagnostic)>,
     /// What to say of a value whose derivative ends inside of it, if there is one.
     pub(crate) ends: Option<String>,
+    /// Whether it is a derivative that writes nothing, which users have not heard of.
+    is_idle: AtomicBool,
     /// What to say of the kinks whose counts it returns.
     pub(crate) kinks: Vec<String>,
     /// What it accesses.
@@ -129,6 +132,19 @@ impl Instance {
             Some(mistake) => Err(self.raised(py, mistake)),
             None => Ok(()),
         }
+    }
+
+    /// Says once that a gradient which is launched by hand computes nothing.
+    pub(crate) fn warn_if_idle(&self, py: Python<'_>, kernel: &str) -> PyResult<()> {
+        if !self.is_idle.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let text = format!(
+            "warning: `{kernel}.grad` computes nothing: it needs something with a gradient that the kernel reads, and something \
+             with a gradient that it writes (fields and arrays with needs_grad=True, tensors with requires_grad=True)"
+        );
+        py.import("aerogel._log")?.call_method1("warn", (text,))?;
+        Ok(())
     }
 
     /// That the arguments of a launch tell apart what the kernel reads and what it writes.
@@ -406,6 +422,10 @@ pub(crate) fn compile(
         None => (module, None),
     };
     let writes = written_arrays(&module);
+    // Functions that are called may write what the kernel does not.
+    let is_alone = module.funcs.len() == 1;
+    let kernel_of = module.kernel().filter(|_| is_alone);
+    let does_nothing = kernel_of.is_some_and(|kernel| written(&module.env, kernel).is_empty());
     let compiled = py
         .detach(|| compiler.compile(module))
         .map_err(|e| not_compiled(py, &kernel.name, e))?;
@@ -420,6 +440,7 @@ pub(crate) fn compile(
         of_start,
         told_apart,
         ends,
+        is_idle: AtomicBool::new(derivative == Some(Derived::Grad) && does_nothing),
         kinks,
         summary,
         captured,
