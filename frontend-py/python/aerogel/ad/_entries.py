@@ -62,7 +62,6 @@ class Launch(Entry):
         "kwargs",
         "n_own",
         "seed",
-        "tensors",
         "written",
     )
 
@@ -90,11 +89,6 @@ class Launch(Entry):
         self.asked: tuple[Any, Any] | None = None
         #: Where kinks that its gradient meets are counted, if they are.
         self.kinks: Counter[str] | None = None
-        # Most launches have no arguments, or numbers; this is what a tape costs.
-        self.tensors = _NOTHING
-        for arg in args if not kwargs else (*args, *kwargs.values()):
-            if type(arg) not in _NUMBERS and is_tensor(arg):
-                self.tensors = [*self.tensors, arg]
 
     def objects(self) -> list[Any]:
         """The arguments that are no numbers."""
@@ -128,6 +122,16 @@ class Launch(Entry):
 
 _NUMBERS = frozenset((int, float, bool))
 _NOTHING: list[Any] = []
+
+
+def tensors_of(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> list[Any]:
+    """The tensors of PyTorch among the arguments."""
+    # Most launches have no arguments, or numbers; this is what a tape costs.
+    found = _NOTHING
+    for arg in args if not kwargs else (*args, *kwargs.values()):
+        if type(arg) not in _NUMBERS and is_tensor(arg):
+            found = [*found, arg]
+    return found
 
 
 def _as_now(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -263,4 +267,4 @@ class Entries:
                 entry.back(present)
 
 
-__all__ = ["Emptied", "Entries", "Entry", "Launch", "Replaced", "Write"]
+__all__ = ["Emptied", "Entries", "Entry", "Launch", "Replaced", "Write", "tensors_of"]

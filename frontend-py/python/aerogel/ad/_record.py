@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from aerogel import _native
 from aerogel._config import ad_memory
 from aerogel.ad import _recorder
-from aerogel.ad._entries import Emptied, Entries, Entry, Launch, Replaced, Write
+from aerogel.ad._entries import Emptied, Entries, Entry, Launch, Replaced, Write, tensors_of
 from aerogel.ad._gradients import fields_with_gradients, has_gradient, is_tensor
 from aerogel.ad._retained import Retained
 from aerogel.ad._undo import Undo
@@ -61,8 +61,9 @@ class Record(_recorder.Recorder):
                 self.finish()
             if self.validation:
                 self.expect_same_arrays()
-            if self._tensors:
-                self.expect_same_tensors()
+            tensors = tensors_of(args, kwargs)
+            if tensors:
+                self._expect_same(self._tensors.get(_key(tensor)) for tensor in tensors)
             drawn = self.seed()
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             if self.around is not None:
@@ -82,8 +83,8 @@ class Record(_recorder.Recorder):
             if self.validation:
                 self._note_arrays(kernel, args, kwargs)
             entry.kinks = self.kinks
-            if entry.tensors:
-                self._note_tensors(entry)
+            if tensors:
+                self._note_tensors(tensors, entry)
             self.entries.all.append(entry)
             if kept or asked is not None:
                 self._count(entry)
@@ -164,17 +165,20 @@ class Record(_recorder.Recorder):
             if is_array and not isinstance(arg, NumericField):
                 self._sums[id(arg)] = (arg, _checksum(arg))
 
-    def _note_tensors(self, entry: Launch) -> None:
-        for tensor in entry.tensors:
-            # What the launch itself has written is known, whichever object of Python's stands for the tensor.
-            key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+    def _note_tensors(self, tensors: list[Any], entry: Launch) -> None:
+        for tensor in tensors:
+            # What the launch itself has written is known.
+            key = _key(tensor)
             known = self._tensors.get(key)
             if known is not None or entry.derivative is not None:
                 self._tensors[key] = (tensor, tensor._version, known[2] if known else entry.kernel.__name__)
 
     def expect_same_tensors(self) -> None:
         """That nothing but kernels of the tape has changed the tensors that gradients need."""
-        for tensor, version, name in self._tensors.values():
+        self._expect_same(self._tensors.values())
+
+    def _expect_same(self, known: Iterable[tuple[Any, int, str] | None]) -> None:
+        for tensor, version, name in filter(None, known):
             if tensor._version != version:
                 raise AerogelRuntimeError(
                     f"a tensor that kernel `{name}` was launched with has been changed since, in a way that cannot be "
@@ -199,6 +203,11 @@ class Record(_recorder.Recorder):
                     "an array that kernels of the tape were launched with has been changed outside of kernels: change "
                     "a copy of it"
                 )
+
+
+def _key(tensor: Any) -> Any:
+    """What stands for a tensor, whichever object of Python's it is."""
+    return (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
 
 
 def _checksum(array: Any) -> int:
