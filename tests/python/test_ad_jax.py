@@ -103,8 +103,9 @@ def test_transformations():
     gradient = jax.grad(lambda x: f(x).sum())
     assert jnp.array_equal(jax.jit(jax.vmap(gradient))(rows), 2 * rows)
     assert jnp.array_equal(jax.jacrev(f)(x), jnp.diag(2 * x))
-    with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jvp(f, (x,), (x,))
+    for forward in (lambda: jax.jvp(f, (x,), (x,)), lambda: jax.jacfwd(f)(x)):
+        with pytest.raises(RuntimeError, match="has gradients and no tangents: use jax.vjp or jacrev"):
+            forward()
     with pytest.raises(RuntimeError, match="kernel `square` as a function has first derivatives only"):
         jax.grad(lambda x: gradient(x).sum())(x)
 

@@ -241,6 +241,10 @@ def test_copies_of_tensors_under_a_tape(arch):
     x = leaf(n)
     assert (gradient(x, lambda: own.from_torch(x), lambda: total_of_array(own)) == 6).all()
     x = leaf(n)
+    assert (gradient(x, lambda: own.from_numpy(x), lambda: total_of_array(own)) == 6).all()
+    x = leaf(n)
+    assert (gradient(x, lambda: f.from_numpy(x), lambda: total(f)) == 6).all()
+    x = leaf(n)
     copies = [lambda: f.from_torch(x), lambda: h.copy_from(f), lambda: f.fill(0)]
     assert gradient(x, *copies, lambda: total(h), validation=True).tolist() == [6, 6]
     x = leaf(n)

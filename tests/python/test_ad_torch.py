@@ -97,6 +97,8 @@ def test_several_results():
     )
     y, n = f(x)
     assert y.tolist() == [2, 6] and n.tolist() == [3] and n.dtype == torch.int32 and not n.requires_grad
+    first = ti.ad.torch_function(square, shape=lambda x: 3)
+    assert first(x).shape == (3,)
     with pytest.raises(TypeError, match="`shape` must be a list, one for each of the 2 results"):
         ti.ad.torch_function(parts, n_outputs=2, shape=lambda x: x.shape[0])(x)
 

@@ -65,6 +65,11 @@ class KernelFunction:
             raise TypeError(f"`{what}` must be a list, one for each of the {n} results of kernel `{self.name}`")
         return list(given)
 
+    def shapes(self, shape: Any, given: list[Any], default: Any) -> list[tuple[int, ...]]:
+        """The shapes of the results: what the function ``shape`` returns, if there is one."""
+        found = self.each(None if shape is None else shape(*given), default, "shape")
+        return [(one,) if hasattr(one, "__index__") else tuple(one) for one in found]
+
     def written(self, args: Sequence[Any]) -> set[str]:
         """The names of the inputs that the kernel writes."""
         names = {name for name, _ in self.inputs}

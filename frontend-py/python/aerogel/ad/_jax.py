@@ -94,7 +94,15 @@ class _Vjp:
         if key not in self._checked:
             self._expect_unwritten(arrays)
             self._checked.add(key)
-        return _there(self._call(*arrays))
+        try:
+            return _there(self._call(*arrays))
+        except TypeError as error:
+            if "jvp" not in str(error) or "custom_vjp" not in str(error):
+                raise
+            raise AerogelRuntimeError(
+                f"kernel `{self._function.name}` as a function of JAX has gradients and no tangents: use jax.vjp or "
+                "jacrev in place of jvp or jacfwd, or ti.ad.jvp with fields"
+            ) from error
 
     def _is_array(self, n: int) -> bool:
         return self._function.inputs[self._static.at[n]][1] == "array"
@@ -149,9 +157,9 @@ class _Vjp:
         for k, array in zip(self._static.at, arrays):
             given[k] = array
         first = next(array for n, array in enumerate(arrays) if self._is_array(n))
-        shapes = function.each(self._shape and self._shape(*given), first.shape, "shape")
+        shapes = function.shapes(self._shape, given, first.shape)
         dtypes = function.each(self._dtype, first.dtype, "dtype")
-        return tuple(jax.ShapeDtypeStruct(tuple(extents), dtype) for extents, dtype in zip(shapes, dtypes))
+        return tuple(jax.ShapeDtypeStruct(extents, dtype) for extents, dtype in zip(shapes, dtypes))
 
     def _filled(self, arrays: Any, results: Any) -> tuple[list[Any], list[Any]]:
         """All arguments, arrays of floats with gradients; and the results among them."""

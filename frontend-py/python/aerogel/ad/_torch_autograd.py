@@ -11,11 +11,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import torch
 
 from aerogel import _native
 from aerogel.ad._function import KernelFunction
 from aerogel.errors import AerogelRuntimeError
+
+torch: Any
+try:
+    import torch
+except ImportError:
+    # Tests import all modules, also where PyTorch is not.
+    torch = None
+_Function: Any = object if torch is None else torch.autograd.Function
 
 
 def call(function: KernelFunction, given: list[Any], shape: Any, dtype: Any) -> Any:
@@ -104,7 +111,7 @@ def _with_grad(tensor: Any, grad: Any) -> Any:
     return out
 
 
-class KernelForward(torch.autograd.Function):
+class KernelForward(_Function):
     """A kernel: takes a call and its tensors, and returns the results, the tensors that it has written, and bytes."""
 
     @staticmethod
@@ -114,10 +121,10 @@ class KernelForward(torch.autograd.Function):
         plain = [tensor.detach() for tensor in tensors]
         given = call.filled(plain)
         first = next(tensor for n, tensor in enumerate(plain) if call.is_array(n))
-        shapes = function.each(call.shape and call.shape(*given), first.shape, "shape")
+        shapes = function.shapes(call.shape, given, first.shape)
         dtypes = function.each(call.dtype, first.dtype, "dtype")
         call.dtypes = [tensor.dtype for tensor in tensors]
-        call.results = [(tuple(extents), dtype) for extents, dtype in zip(shapes, dtypes)]
+        call.results = list(zip(shapes, dtypes))
         results = [torch.zeros(extents, dtype=dtype, device=device) for extents, dtype in call.results]
         written = function.written([*given, *results])
         call.written = [n for n, k in enumerate(call.at) if function.inputs[k][0] in written]
@@ -169,7 +176,7 @@ class KernelForward(torch.autograd.Function):
         raise _no_forward(ctx.call)
 
 
-class KernelBackward(torch.autograd.Function):
+class KernelBackward(_Function):
     """The gradient of a kernel: takes what ``forward`` has saved and the gradients of its results, and returns those by
     the tensors that are wanted."""
 

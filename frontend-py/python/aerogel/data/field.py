@@ -135,6 +135,8 @@ class NumericField(Field, _native.NativeField):
         All elements of a dense field are active. Under sparse nodes the others stay as they are. Axes of one may
         be more or fewer.
         """
+        if getattr(arr, "requires_grad", False):
+            return self.from_torch(arr)
         arr = numbers(arr, self.dtype)
         shape = self._array_shape()
         if not alike(arr.shape, shape):

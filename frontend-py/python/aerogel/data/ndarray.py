@@ -65,6 +65,8 @@ class Ndarray(_native.NativeNdarray):
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array of the same shape."""
+        if getattr(arr, "requires_grad", False):
+            return self.from_torch(arr)
         arr = numbers(arr, self.dtype)
         shape = self._numpy_shape()
         if not alike(arr.shape, shape):
