@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -77,12 +78,60 @@ def _examples_of(program: str) -> str | None:
     return None
 
 
+class _SearchPath(list[str]):
+    """``sys.path`` for a child process. Where it is read, `import taichi` gives Aerogel from then on.
+
+    A child unpickles it before it imports the main program; a fork server, which preloads modules, evaluates its text.
+    Both use functions of Python's only, since this module may be missing from the search path until then.
+    """
+
+    def __init__(self, entries: list[str], program: str) -> None:
+        super().__init__(entries)
+        self._program = program
+
+    def __repr__(self) -> str:
+        code = "import sys; sys.path[:] = entries; from aerogel.run import install_once; install_once(program)"
+        return f"exec({code!r}, {dict(entries=list(self), program=self._program)!r}) or {super().__repr__()}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (repr(self),)
+
+
+#: The program of the latest `install`, for child processes.
+_installed: dict[str, str] = {}
+
+
+def _install_in_children(program: str) -> None:
+    """Makes ``import taichi`` give Aerogel in processes that `multiprocessing` starts by `spawn` and `forkserver`."""
+    from multiprocessing import spawn
+
+    is_first = not _installed
+    _installed["program"] = os.path.abspath(program) if program else ""
+    if not is_first:
+        return
+    prepare: Any = spawn.get_preparation_data
+
+    @functools.wraps(prepare)
+    def get_preparation_data(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        data = prepare(*args, **kwargs)
+        return {**data, "sys_path": _SearchPath(data["sys_path"], _installed["program"])}
+
+    spawn.get_preparation_data = get_preparation_data
+
+
 def install(program: str = "") -> None:
-    """Makes ``import taichi`` give Aerogel from now on."""
+    """Makes ``import taichi`` give Aerogel from now on, here and in child processes."""
+    _install_in_children(program)
     for name in [n for n in sys.modules if n == "taichi" or n.startswith("taichi.")]:
         del sys.modules[name]
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     sys.meta_path.insert(0, _Finder(_examples_of(program)))
+
+
+def install_once(program: str = "") -> None:
+    """As ``install``, unless ``import taichi`` gives Aerogel already."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        install(program)
 
 
 def as_taichi() -> None:
@@ -94,8 +143,7 @@ def as_taichi() -> None:
     >>> taichi is aerogel
     True
     """
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        install()
+    install_once()
 
 
 def run(program: str, arguments: list[str]) -> None:
