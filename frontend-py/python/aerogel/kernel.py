@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -46,6 +48,7 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
 
     __wrapped__: Callable[P, R]
     __name__: str
+    __qualname__: str
 
     if TYPE_CHECKING:
 
@@ -69,6 +72,16 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
         """The kernel that computes gradients: it takes the same arguments, and adds to the gradients of what this one
         reads, from those of what it writes."""
         return KernelGradient(self)
+
+    def __reduce__(self) -> str:
+        # Pickle looks for the kernel under this name, as it does for functions.
+        return _global_name(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """What the compiler made of this kernel.
@@ -109,8 +122,28 @@ class BoundKernel:
     def __hash__(self) -> int:
         return hash((id(self.__func__), id(self.__self__)))
 
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return BoundKernel, (self.__func__, self.__self__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BoundKernel:
+        return BoundKernel(self.__func__, copy.deepcopy(self.__self__, memo))
+
     def __repr__(self) -> str:
         return f"<bound {self.__func__!r} of {self.__self__!r}>"
+
+
+def _global_name(kernel: Kernel[Any, Any]) -> str:
+    """The name of a kernel in its module, by which other processes find it."""
+    outer, _, name = kernel.__qualname__.rpartition(".")
+    if "<locals>" in outer:
+        raise pickle.PicklingError(
+            f"kernel `{kernel.__name__}` ({_where(kernel.__wrapped__)}) cannot be pickled: kernels are pickled by name, "
+            "and this one is defined inside a function; define it, or its class, at the top level of a module"
+        )
+    if outer and name.startswith("__") and not name.endswith("__"):
+        # A private name of a class, as Python stores it.
+        name = f"_{outer.rpartition('.')[2].lstrip('_')}{name}"
+    return f"{outer}.{name}" if outer else name
 
 
 class KernelGradient:
