@@ -6,9 +6,10 @@ import enum
 import operator
 import os
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
-from aerogel import _dtypes, _log, _native
+from aerogel import _dtypes, _log, _native, _processes
 from aerogel._dtypes import dtype_of
 
 if TYPE_CHECKING:
@@ -268,6 +269,11 @@ def n_bytes(given: Any, what: str) -> int:
 
 def ad_memory() -> int:
     """The most bytes that gradients take for what is kept until they are computed."""
+    begin_as_parent()
+    return _ad_memory()
+
+
+def _ad_memory() -> int:
     given = current["ad_memory"]
     if given is not None:
         return given
@@ -447,6 +453,7 @@ def _native_arch() -> str:
 
 def _apply() -> None:
     """Lets what is compiled from now on follow the settings."""
+    global _begun
     fp, ip = current["default_fp"]._aerogel_dtype, current["default_ip"]._aerogel_dtype
     _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp, ip
     current["default_up"] = dtype_of("u" + ip[1:])
@@ -468,9 +475,35 @@ def _apply() -> None:
         short_circuit=bool(current["short_circuit_operators"]),
         profile=bool(current["kernel_profiler"]),
         cache=_cache(current),
-        ad_memory=ad_memory(),
+        ad_memory=_ad_memory(),
         device_memory=_limits["device_memory"],
     )
+    names = {"arch": current["arch"].name, "default_fp": fp, "default_ip": ip}
+    _processes.publish({**current, **_limits, **names})
+    _begun = True
+
+
+#: Whether this process has had a program, or has it from its parent by a fork.
+_begun = False
+_beginning = threading.Lock()
+
+
+def begin_as_parent() -> None:
+    """Starts a program with the settings of the parent process, in a child that has not called ``ti.init`` itself."""
+    if _begun:
+        return
+    with _beginning:
+        settings = _processes.inherited()
+        if settings is None or _begun:
+            return
+        current.update({key: value for key, value in settings.items() if key in _DEFAULTS})
+        for key in ("default_fp", "default_ip"):
+            current[key] = dtype_of(settings[key])
+        current["arch"] = _ARCHS[settings["arch"]]
+        _limits["device_memory"] = settings.get("device_memory")
+        if current["log_level"] is not None:
+            _log.set_logging_level(current["log_level"])
+        _apply()
 
 
 def change(key: str, value: Any) -> None:
@@ -569,9 +602,12 @@ def reset() -> None:
     """Ends the program: all fields are gone, and using one of them raises an error."""
     from aerogel.data import snode
 
+    global _begun
+    _begun = True
+    _processes.withdraw()
     snode._forget()
     _native.reset()
-    _dtypes.defaults["fp"], _dtypes.defaults["ip"] = "f32", "i32"
+    _dtypes.defaults.clear()
 
 
 def sync() -> None:
@@ -588,6 +624,7 @@ class _Cfg:
     """The settings in force, as attributes; setting one changes it for what is compiled afterwards."""
 
     def __getattr__(self, name: str) -> Any:
+        begin_as_parent()
         try:
             return current[name]
         except KeyError:

@@ -26,8 +26,19 @@ _NUMPY = {
 #: The types of floats.
 FLOATS = ("f16", "bf16", "f32", "f64")
 
-#: What ``float`` and ``int`` mean in annotations and literals; ``ti.init`` sets them.
-defaults = {"fp": "f32", "ip": "i32"}
+
+class _Defaults(dict[str, str]):
+    """What ``float`` and ``int`` mean in annotations and literals: ``fp`` and ``ip``, which ``ti.init`` sets."""
+
+    def __missing__(self, key: str) -> str:
+        from aerogel import _config
+
+        # A child process may be at its first use of its parent's settings.
+        _config.begin_as_parent()
+        return self.get(key, {"fp": "f32", "ip": "i32"}[key])
+
+
+defaults = _Defaults()
 
 
 class DataType:

@@ -60,8 +60,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The settings, or the error that `ti.init` has not been called.
+/// The settings, or the error that `ti.init` has not been called. A child process begins with those of its parent.
 pub(crate) fn settings(py: Python<'_>) -> PyResult<Settings> {
+    if let Some(settings) = *lock(&SETTINGS) {
+        return Ok(settings);
+    }
+    py.import("aerogel._config")?
+        .call_method0("begin_as_parent")?;
     lock(&SETTINGS).ok_or_else(|| error::runtime(py, "call ti.init() first: there is no program"))
 }
 

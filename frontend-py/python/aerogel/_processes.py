@@ -1,0 +1,54 @@
+"""The settings of ``ti.init`` in child processes of ``multiprocessing``.
+
+Every start method copies the dictionary ``_config`` of the parent's process object to the child. ``ti.init`` stores its
+settings there as numbers and strings, so that a child needs no import of Aerogel to unpickle them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_KEY = "aerogel"
+
+
+def publish(settings: Mapping[str, Any]) -> None:
+    """Lets processes that are started from now on inherit settings, except those that are neither numbers nor text."""
+    from multiprocessing import process
+
+    plain = {key: _plain(value) for key, value in settings.items()}
+    _config_of(process)[_KEY] = {key: value for key, value in plain.items() if value is not None}
+
+
+def withdraw() -> None:
+    """Lets processes that are started from now on inherit nothing."""
+    _config_of(sys.modules.get("multiprocessing.process")).pop(_KEY, None)
+
+
+def inherited() -> dict[str, Any] | None:
+    """The settings that the parent of this process had when it started this process."""
+    return _config_of(sys.modules.get("multiprocessing.process")).get(_KEY)
+
+
+def _config_of(process: Any) -> dict[str, Any]:
+    """The dictionary that children of this process inherit; without ``multiprocessing`` there are no children."""
+    return getattr(process.current_process(), "_config", {}) if process is not None else {}
+
+
+def _plain(value: Any) -> bool | int | float | str | None:
+    """A setting as one of Python's own types."""
+    with contextlib.suppress(Exception):
+        if hasattr(value, "item"):
+            # A scalar of NumPy.
+            value = value.item()
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        for kind in (bool, int, float, str):
+            if isinstance(value, kind):
+                return kind(value)
+        return operator.index(value)
+    return None
