@@ -6,7 +6,6 @@ import enum
 import operator
 import os
 import re
-import threading
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _dtypes, _log, _native, _processes
@@ -453,7 +452,6 @@ def _native_arch() -> str:
 
 def _apply() -> None:
     """Lets what is compiled from now on follow the settings."""
-    global _begun
     fp, ip = current["default_fp"]._aerogel_dtype, current["default_ip"]._aerogel_dtype
     _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp, ip
     current["default_up"] = dtype_of("u" + ip[1:])
@@ -480,30 +478,23 @@ def _apply() -> None:
     )
     names = {"arch": current["arch"].name, "default_fp": fp, "default_ip": ip}
     _processes.publish({**current, **_limits, **names})
-    _begun = True
 
 
-#: Whether this process has had a program, or has it from its parent by a fork.
-_begun = False
-_beginning = threading.Lock()
+def _begin(settings: dict[str, Any]) -> None:
+    """Starts a program with the settings of another process."""
+    current.update({key: value for key, value in settings.items() if key in _DEFAULTS})
+    for key in ("default_fp", "default_ip"):
+        current[key] = dtype_of(settings[key])
+    current["arch"] = _ARCHS[settings["arch"]]
+    _limits["device_memory"] = settings.get("device_memory")
+    if current["log_level"] is not None:
+        _log.set_logging_level(current["log_level"])
+    _apply()
 
 
 def begin_as_parent() -> None:
     """Starts a program with the settings of the parent process, in a child that has not called ``ti.init`` itself."""
-    if _begun:
-        return
-    with _beginning:
-        settings = _processes.inherited()
-        if settings is None or _begun:
-            return
-        current.update({key: value for key, value in settings.items() if key in _DEFAULTS})
-        for key in ("default_fp", "default_ip"):
-            current[key] = dtype_of(settings[key])
-        current["arch"] = _ARCHS[settings["arch"]]
-        _limits["device_memory"] = settings.get("device_memory")
-        if current["log_level"] is not None:
-            _log.set_logging_level(current["log_level"])
-        _apply()
+    _processes.begin(_begin)
 
 
 def change(key: str, value: Any) -> None:
@@ -602,8 +593,6 @@ def reset() -> None:
     """Ends the program: all fields are gone, and using one of them raises an error."""
     from aerogel.data import snode
 
-    global _begun
-    _begun = True
     _processes.withdraw()
     snode._forget()
     _native.reset()

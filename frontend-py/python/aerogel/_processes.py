@@ -10,14 +10,21 @@ import contextlib
 import operator
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _KEY = "aerogel"
 
+#: Whether this process has had a program, or has its parent's by a fork.
+_begun = False
+_beginning = threading.Lock()
+
 
 def publish(settings: Mapping[str, Any]) -> None:
     """Lets processes that are started from now on inherit settings, except those that are neither numbers nor text."""
+    global _begun
+    _begun = True
     from multiprocessing import process
 
     plain = {key: _plain(value) for key, value in settings.items()}
@@ -26,12 +33,19 @@ def publish(settings: Mapping[str, Any]) -> None:
 
 def withdraw() -> None:
     """Lets processes that are started from now on inherit nothing."""
+    global _begun
+    _begun = True
     _config_of(sys.modules.get("multiprocessing.process")).pop(_KEY, None)
 
 
-def inherited() -> dict[str, Any] | None:
-    """The settings that the parent of this process had when it started this process."""
-    return _config_of(sys.modules.get("multiprocessing.process")).get(_KEY)
+def begin(start: Callable[[dict[str, Any]], None]) -> None:
+    """Starts a program with the settings that the parent had when it started this process, if this is the first use."""
+    if _begun:
+        return
+    with _beginning:
+        settings = _config_of(sys.modules.get("multiprocessing.process")).get(_KEY)
+        if settings is not None and not _begun:
+            start(settings)
 
 
 def _config_of(process: Any) -> dict[str, Any]:

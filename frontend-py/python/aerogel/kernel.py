@@ -137,7 +137,7 @@ def _global_name(kernel: Kernel[Any, Any]) -> str:
     outer, _, name = kernel.__qualname__.rpartition(".")
     if "<locals>" in outer:
         raise pickle.PicklingError(
-            f"kernel `{kernel.__name__}` ({_where(kernel.__wrapped__)}) cannot be pickled: kernels are pickled by name, "
+            f"kernel `{kernel.__name__}` ({_where(kernel.__wrapped__)}) cannot be pickled: pickle goes by name, "
             "and this one is defined inside a function; define it, or its class, at the top level of a module"
         )
     if outer and name.startswith("__") and not name.endswith("__"):
