@@ -11,6 +11,7 @@ import test_processes as this_module
 from test_pages import PART, ROOT
 
 import aerogel as ti
+from aerogel import _config
 
 PAGE = ROOT / "docs" / "processes.md"
 METHODS = ["fork", "spawn", "forkserver"]
@@ -408,6 +409,13 @@ def test_kernels_as_targets(tmp_path, method):
         "        print(pool.map(Scaled(7).times, [1, 2]))\n"
     )
     assert output_of(program) == ["0 1", "[7, 14]"]
+
+
+def test_archs_are_sent(arch):
+    """As arguments of `ti.init` in the initializer of a pool."""
+    here = ti.interp if arch == "interp" else ti.cpu
+    ti.init(**pickle.loads(pickle.dumps({"arch": here, "default_fp": ti.f64})), log_level="error")
+    assert _config._native_arch() == arch and ti.cfg.default_fp == ti.f64
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the documents are not here")

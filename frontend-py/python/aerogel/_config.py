@@ -447,7 +447,7 @@ def _device_memory(given: dict[str, Any]) -> float | None:
 def _native_arch() -> str:
     if current["arch"] == cuda:
         return f"cuda:{_device_number(current['device'] or 'cuda')}"
-    return "interp" if current["arch"] is interp else "cpu"
+    return "interp" if current["arch"] == interp else "cpu"
 
 
 def _apply() -> None:
