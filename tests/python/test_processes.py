@@ -70,6 +70,7 @@ def child(queue):
     process = context.Process(target=grandchild, args=(queue,))
     process.start()
     process.join()
+    assert process.exitcode == 0, process.exitcode
 
 
 context = mp.get_context(sys.argv[1])
@@ -89,8 +90,9 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=child, args=(queue,))
     process.start()
-    found, value = queue.get(timeout=20)
-    process.join()
+    process.join(20)
+    assert process.exitcode == 0, process.exitcode
+    found, value = queue.get()
     assert found[:-1] == expected and value == 1 / 3
     ti.cfg.default_fp = ti.f32
     with context.Pool(1) as pool:
@@ -183,6 +185,7 @@ def work(queue):
     process = context.Process(target=grandchild, args=(queue,))
     process.start()
     process.join()
+    assert process.exitcode == 0, process.exitcode
 
 
 context = mp.get_context(sys.argv[1])
@@ -192,9 +195,10 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=work, args=(queue,))
     process.start()
-    print(queue.get(timeout=20))
-    print(queue.get(timeout=20))
-    process.join()
+    process.join(20)
+    assert process.exitcode == 0, process.exitcode
+    print(queue.get())
+    print(queue.get())
 """
 
 

@@ -22,27 +22,30 @@ def seen(array: Any) -> np.ndarray:
     return np.array(array)
 
 
+@ti.kernel
+def weighed(x: ti.types.ndarray(), w: ti.types.ndarray(), y: ti.types.ndarray()):
+    for I in ti.grouped(y):
+        y[I] = w[I] * x[I] ** 2
+
+
+CALL = ti.ad.jax_function(weighed)
+GRADIENT = jax.grad(lambda x, w: CALL(x, w).sum())
+COMPILED = jax.jit(GRADIENT)
+
+
 def of(array: Any) -> Case:
     """An array of numbers."""
     case = Case(array, seen(array), lambda: seen(array), is_read_only=True)
     if jnp.issubdtype(array.dtype, jnp.floating):
 
         def function(w: np.ndarray) -> Any:
-            call = ti.ad.jax_function(weighed)
             weights = jnp.asarray(w, array.dtype)
-            plain = jax.grad(lambda x: call(x, weights).sum())
-            compiled, mapped = jax.jit(plain)(array), plain(array)
-            assert (compiled == mapped).all(), "jit changes the gradient"
-            return seen(mapped)
+            found = GRADIENT(array, weights)
+            assert (COMPILED(array, weights) == found).all(), "jit changes the gradient"
+            return seen(found)
 
         case.function = function
     return case
-
-
-@ti.kernel
-def weighed(x: ti.types.ndarray(), w: ti.types.ndarray(), y: ti.types.ndarray()):
-    for I in ti.grouped(y):
-        y[I] = w[I] * x[I] ** 2
 
 
 for _name in TYPES:
