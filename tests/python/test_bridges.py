@@ -2,7 +2,7 @@
 
 import pytest
 from bridges import run
-from bridges.case import KINDS, register
+from bridges.case import KINDS, TYPES, register
 
 LIBRARIES = ["numpy", "python", "aerogel"]
 register(LIBRARIES)
@@ -16,7 +16,6 @@ SILENT = {
     for action in ("write", "accumulate", "dlpack")
 } | {("numpy scalar", "write"), ("numpy scalar", "accumulate"), ("numpy bool scalar", "write")}
 
-TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 VIEWS = [
     "plain view",
     "strided",

@@ -33,6 +33,9 @@ class Case:
 #: A kind hands its case to a function, since some arrays exist only inside of a transformation.
 Kind = Callable[[Callable[[Case], None]], None]
 
+#: The types that NumPy and kernels both have.
+TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+
 KINDS: dict[str, Kind] = {}
 #: Kinds of which making one is slow or takes memory for ever, whatever kernels do with it.
 NOT_REPEATED: set[str] = set()

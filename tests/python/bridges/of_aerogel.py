@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from bridges.case import KINDS, Case, kind, numbers
-from bridges.of_numpy import TYPES
+from bridges.case import KINDS, TYPES, Case, kind, numbers
 
 import aerogel as ti
 

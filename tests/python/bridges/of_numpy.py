@@ -8,9 +8,8 @@ import tempfile
 from collections.abc import Callable
 
 import numpy as np
-from bridges.case import KINDS, Case, kind, numbers
+from bridges.case import KINDS, TYPES, Case, kind, numbers
 
-TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 #: Types that kernels do not have.
 OTHERS = {
     "longdouble": lambda: numbers(np.longdouble),
