@@ -10,6 +10,7 @@ use aerogel_base::Diagnostic;
 use aerogel_compiler::{
     Arch, CompileError, CompiledKernel, Compiler, Differentiated, Room, Wanted, caught,
 };
+use aerogel_ir::analysis::access;
 use aerogel_ir::analysis::boxes::{Launched, written};
 use aerogel_ir::{Arg, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
@@ -421,7 +422,11 @@ pub(crate) fn compile(
         }
         None => (module, None),
     };
-    let writes = written_arrays(&module);
+    // A derivative reads most arrays to which the kernel writes.
+    let writes = match (derivative, module.kernel()) {
+        (Some(_), Some(kernel)) => access::written_arrays(kernel, &module.env),
+        _ => primal_writes.clone(),
+    };
     // Functions that are called may write what the kernel does not.
     let is_alone = module.funcs.len() == 1;
     let kernel_of = module.kernel().filter(|_| is_alone);

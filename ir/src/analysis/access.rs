@@ -3,8 +3,8 @@
 //! where written arrays are known to be apart, each of them by itself.
 
 use crate::{
-    Arg, CellOp, Effect, Env, FieldId, Function, NodeOp, NodeRef, Op, ParamType, Region, Value,
-    walk,
+    Arg, CellOp, Effect, Env, FieldId, Function, NodeOp, NodeRef, Op, ParamData, ParamType, Region,
+    Value, walk,
 };
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
@@ -256,6 +256,36 @@ pub fn writes(func: &Function, env: &Env, region: Region) -> Writes {
         Change::Anything => all.anything = true,
     });
     all
+}
+
+/// Whether a function may write to each of its array arguments. Those that it says to be read only it does not.
+pub fn written_arrays(func: &Function, env: &Env) -> Vec<bool> {
+    let (mut stored, mut anything) = (Vec::new(), false);
+    walk(
+        func,
+        func.body,
+        &mut |func, inst| match change(&func[inst]) {
+            Change::Storages(places) => {
+                for &place in places {
+                    match has_classes(func, place) {
+                        true => stored.extend(classes(func, env, place)),
+                        false => anything = true,
+                    }
+                }
+            }
+            Change::Anything => anything = true,
+            Change::Nothing | Change::Below(_) => {}
+        },
+    );
+    anything = anything || stored.contains(&Class::Arrays);
+    let written = |(at, param): (usize, &ParamData)| match param.ty {
+        ParamType::Array { read_only, .. } => {
+            let class = Class::Array(Arg::from_u32(at as u32));
+            Some(!read_only && (anything || stored.contains(&class)))
+        }
+        ParamType::Value(_) => None,
+    };
+    func.params.iter().enumerate().filter_map(written).collect()
 }
 
 /// The classes of what lies below a node: they become zero when it is deactivated.
