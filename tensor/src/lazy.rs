@@ -155,6 +155,8 @@ pub struct Session {
     waiting: Waiting,
     /// Buffers whose memory somebody outside looks at.
     exposed: SecondaryMap<Buffer, bool>,
+    /// Buffers whose memory is one tensor's alone, and that of somebody outside.
+    handed_out: SecondaryMap<Buffer, bool>,
     /// Buffers that stand for one of many.
     ones: SecondaryMap<Buffer, bool>,
     /// How many of these are held.
@@ -268,6 +270,16 @@ impl Session {
             return;
         };
         self.free.push(slot);
+        self.let_go(buffer);
+        if self.recording.program.buffers.len() > self.limit.max(SLACK)
+            || self.dropped > SLACK_BYTES
+        {
+            self.tidy();
+        }
+    }
+
+    /// Notes that one slot fewer holds a buffer.
+    fn let_go(&mut self, buffer: Buffer) {
         self.holds[buffer] -= 1;
         if self.ones[buffer] && self.holds[buffer] == 0 {
             self.n_ones -= 1;
@@ -276,11 +288,6 @@ impl Session {
             && let Some(value) = &self.values[buffer]
         {
             self.dropped += bytes_of(value.ty, &value.shape);
-        }
-        if self.recording.program.buffers.len() > self.limit.max(SLACK)
-            || self.dropped > SLACK_BYTES
-        {
-            self.tidy();
         }
     }
 
@@ -398,6 +405,7 @@ impl Session {
             };
             next.stores[new] = self.stores[old];
             next.exposed[new] = self.exposed[old];
+            next.handed_out[new] = self.handed_out[old];
             next.slots[slot as usize] = Some(new);
             next.holds[new] += 1;
         }

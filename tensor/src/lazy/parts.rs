@@ -147,6 +147,48 @@ impl Session {
         self.exposed[buffer] = true;
     }
 
+    /// A tensor's values for somebody outside who may write to them, whatever was agreed: in memory that no other tensor
+    /// has, also none that the same statement makes. They must be there.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn hand_out(&mut self, slot: Slot) -> Result<Option<Operand>, MemoryError> {
+        let buffer = self.buffer(slot);
+        let Some(value) = self.values[buffer].clone() else {
+            return Ok(None);
+        };
+        let is_own = self.holds[buffer] == 1;
+        if is_own && self.handed_out[buffer] {
+            return Ok(Some(value));
+        }
+        let is_leaf = self.recording.program.buffers[buffer].role != Role::Temporary;
+        self.makers.update(&self.recording.program);
+        // The session's reference and this one.
+        let is_alone = is_own
+            && std::sync::Arc::strong_count(&value.buffer) <= 2
+            && (is_leaf || !self.makers.is_read(buffer));
+        let own = match (is_alone, is_leaf) {
+            (true, true) => {
+                (self.exposed[buffer], self.handed_out[buffer]) = (true, true);
+                return Ok(Some(value));
+            }
+            (true, false) => {
+                self.values[buffer] = None;
+                value
+            }
+            (false, _) => value.copied()?,
+        };
+        let new = self.input(&own);
+        self.recording.lines.set(new, self.place(buffer));
+        self.values[new] = Some(own.clone());
+        self.stores[new] = self.stores[buffer];
+        (self.exposed[new], self.handed_out[new]) = (true, true);
+        self.holds[new] += 1;
+        self.slots[slot as usize] = Some(new);
+        self.let_go(buffer);
+        Ok(Some(own))
+    }
+
     /// A part of a tensor as a tensor of its own, if its numbers are there, nobody else's, and few.
     ///
     /// # Errors

@@ -218,7 +218,9 @@ class ComplexTensor:
         return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+        if copy is False:
+            raise ValueError("real and imaginary parts lie apart and are copied for NumPy; leave out copy=False")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         return self._real.__array_namespace__(api_version=api_version)

@@ -276,4 +276,5 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise BufferError("a tensor has memory of its own; a ti.ndarray shares it")
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"`from_dlpack` takes what speaks DLPack, not {type(x).__name__}: use `asarray`")
-    return asarray(np.from_dlpack(x))
+    is_known = isinstance(x, np.ndarray) or _native.is_torch_tensor(x)
+    return asarray(x if is_known else np.from_dlpack(x), copy=True)

@@ -439,7 +439,7 @@ def _is_outside(x: Tensor, computed: dict[int, Any]) -> bool:
     """Whether an index whose numbers are there is outside; others are looked at when they have been computed."""
     for axis, i in computed.items():
         if i._native.is_realised() and i.size:
-            numbers, n = i._view(), x.shape[axis]
+            numbers, n = i.numpy(), x.shape[axis]
             if not -n <= numbers.min() <= numbers.max() < n:
                 return True
     return False

@@ -138,7 +138,12 @@ class Tensor(Methods):
     def numpy(self) -> Any:
         """The numbers as a NumPy array of its own; those of ``bf16`` want the package ``ml_dtypes``."""
         self._has_numbers("`numpy` takes")
-        return self._view().copy()
+        import numpy as np
+
+        self._native.realise()
+        out = np.empty(self.shape, numpy_dtype(self.dtype))
+        self._native.copy_to(out)
+        return out
 
     to_numpy = numpy
 
@@ -151,10 +156,10 @@ class Tensor(Methods):
             )
 
     def _view(self) -> Any:
-        """NumPy's view of the numbers, which may not be changed."""
+        """A NumPy array over the tensor's own memory, which may not be written."""
         import numpy as np
 
-        view = np.asarray(self._native)
+        view = np.asarray(self._native.memory())
         return view.view(numpy_dtype(self.dtype)) if self.dtype is bf16 else view
 
     def item(self) -> Any:
@@ -163,7 +168,7 @@ class Tensor(Methods):
 
     def tolist(self) -> Any:
         """The numbers in lists."""
-        return self._as_numpy_has_them()._view().tolist()
+        return self._as_numpy_has_them().numpy().tolist()
 
     def _as_numpy_has_them(self) -> Tensor:
         """The same numbers, in a type that NumPy has by itself."""
@@ -177,19 +182,27 @@ class Tensor(Methods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self._has_numbers("NumPy takes")
-        out = self._view()
-        if dtype is not None and out.dtype != dtype:
-            return out.astype(dtype)
-        return out.copy() if copy else out
+        if dtype is not None and numpy_dtype(self.dtype) != dtype:
+            if copy is False:
+                raise ValueError(
+                    f"a tensor of {self.dtype} is copied to become an array of {dtype}; leave out copy=False"
+                )
+            return self.numpy().astype(dtype)
+        return self.numpy() if copy else self._view()
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         import numpy as np
 
-        # NumPy gives nothing away that may not be changed, unless the other side knows of that.
-        if kwargs.get("max_version") is None or kwargs.get("copy"):
-            kwargs.pop("copy", None)
-            return self.numpy().__dlpack__(**kwargs)
-        return np.asarray(self._native).__dlpack__(**kwargs)
+        self._has_numbers("DLPack takes")
+        copy = kwargs.pop("copy", None)
+        if kwargs.get("max_version") is not None and not copy:
+            return np.asarray(self._native.memory()).__dlpack__(**kwargs)
+        # What may not be written is shared with those only who know the flag that says so.
+        if copy is False:
+            raise BufferError(
+                "a tensor's memory may not be written, which DLPack says from version 1.0 on: leave out copy=False"
+            )
+        return self.numpy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -206,7 +219,7 @@ class Tensor(Methods):
             return f"<tensor of shape {self._native.shape_text()}, dtype={self.dtype}>"
         import numpy as np
 
-        text = np.array2string(self._as_numpy_has_them()._view(), separator=", ", prefix="tensor(")
+        text = np.array2string(self._as_numpy_has_them().numpy(), separator=", ", prefix="tensor(")
         return f"tensor({text}, dtype={self.dtype})"
 
     @property
@@ -446,13 +459,16 @@ def _own(x: Tensor) -> Tensor:
 def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     import numpy as np
 
+    if _native.is_torch_tensor(obj):
+        from aerogel.data import _torch
+
+        obj = _torch.on_cpu(obj)
+        if not obj.is_complex():
+            out = Tensor(_native.NativeTensor.of_numpy(obj))
+            return out if dtype is None else out.astype(dtype)
+        obj = obj.detach().clone().resolve_conj().numpy()
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__") and not hasattr(obj, "__array__"):
         obj = np.from_dlpack(obj)
-    if str(getattr(obj, "dtype", None)) == "torch.bfloat16":
-        # PyTorch shows NumPy the words of these only.
-        import torch
-
-        obj = obj.detach().cpu().view(torch.int16).numpy().view(numpy_dtype(bf16))
     if isinstance(obj, range) or hasattr(obj, "to_list") and not hasattr(obj, "__array_interface__"):
         # Python's numbers in a row, whatever holds them.
         obj = list(obj) if isinstance(obj, range) else obj.to_list()

@@ -27,7 +27,7 @@ use super::snode::TreeStore;
 
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use parts::NativePart;
-pub(crate) use values::{realise_tensors, tensor_counts};
+pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};
 
 /// The class of tensors.
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();

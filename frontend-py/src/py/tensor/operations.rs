@@ -5,13 +5,14 @@ use aerogel_tensor::record::{Affine, Margin, RecordError, Recorded, Recording};
 use aerogel_tensor::{Accum, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
 use super::values::leaf;
-use super::{Home, SESSION, lock};
+use super::{Home, NativeMemory, SESSION, lock};
+use crate::py::buffer::{Dim, copy};
 use crate::py::error;
-use crate::py::ndarray::{NativeNdarray, interface};
-use crate::py::numpy_arrays::ForeignArray;
+use crate::py::foreign;
+use crate::py::ndarray::NativeNdarray;
 use crate::py::program;
 
 use super::{Extent, NativeTensor, NativeTrace, dims, number, of_nothing, outside, scalar_type};
@@ -80,12 +81,12 @@ impl NativeTensor {
     /// The numbers of a NumPy array, copied.
     #[staticmethod]
     fn of_numpy(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let foreign = ForeignArray::new(array)?;
+        let foreign = foreign::on_host(array)?;
         let ty = foreign
             .ty
             .ok_or_else(|| PyValueError::new_err("no tensor has elements of this type"))?;
-        let from = foreign.buffer()?;
-        let copy = Operand::of_bytes(from, ty, &foreign.shape);
+        let from = foreign.contents()?;
+        let copy = Operand::of_bytes(&from, ty, &foreign.shape);
         Ok(leaf(copy.map_err(error::memory)?))
     }
 
@@ -170,13 +171,30 @@ impl NativeTensor {
         crate::py::buffer::to_python(py, number)
     }
 
-    /// NumPy's view of the numbers, which may not be changed.
-    #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let value = self.operand(py)?;
-        // Nobody changes it, so that a device may have it too.
-        let address = value.buffer.address_to_read().map_err(error::memory)? as usize;
-        interface(py, value.ty, &value.shape, address, false)
+    /// The memory of the values, for other packages.
+    fn memory(&self, py: Python<'_>) -> PyResult<NativeMemory> {
+        self.handed_out(py).map(NativeMemory::of)
+    }
+
+    /// Copies the values to an array.
+    fn copy_to(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = self.computed(py)?;
+        let array = foreign::on_host(array)?;
+        array.expect_writeable()?;
+        let there = array.buffer()?;
+        if array.ty != Some(value.ty) || there.len() != value.buffer.len() {
+            return Err(PyValueError::new_err(
+                "the array is another than the tensor",
+            ));
+        }
+        let item = value.ty.bytes() as usize;
+        let dim = Dim {
+            extent: there.len() / item,
+            dst: item,
+            src: item,
+        };
+        let copied = py.detach(|| copy((there, 0), (&value.buffer, 0), vec![dim], item));
+        copied.map_err(error::memory)
     }
 
     #[getter]

@@ -5,9 +5,11 @@ use aerogel_tensor::lazy::{Ended, LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError};
 use pyo3::exceptions::{PyException, PyIndexError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::ended::Traced;
 use super::{Home, NativeTensor, SESSION, lock, made_for, note};
+use crate::py::ndarray::interface;
 use crate::py::{error, program, recorder, signals};
 
 fn failed(py: Python<'_>, e: LazyError) -> PyErr {
@@ -104,6 +106,17 @@ impl NativeTensor {
         Ok(value)
     }
 
+    /// The memory of its values for another package: no other tensor has it.
+    pub(crate) fn handed_out(&self, py: Python<'_>) -> PyResult<Operand> {
+        let value = self.computed(py)?;
+        let Home::Lazy(slot) = self.home else {
+            return Ok(value);
+        };
+        drop(value);
+        let value = lock(&SESSION).hand_out(slot).map_err(error::memory)?;
+        value.ok_or_else(|| error::runtime(py, "the tensor was not computed"))
+    }
+
     /// Memory that a kernel writes to, the tensor with what it writes, and whether that is a copy: if not, the numbers of
     /// this one are gone. The caller holds so many references to them.
     pub(super) fn written_outside(&self, n_held: usize) -> PyResult<(Operand, Self, bool)> {
@@ -187,6 +200,30 @@ impl NativeTensor {
         Self {
             home: Home::Lazy(slot),
         }
+    }
+}
+
+/// The memory of a tensor's values, for NumPy: it lives as long as this.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeMemory {
+    operand: Operand,
+}
+
+impl NativeMemory {
+    pub(super) fn of(operand: Operand) -> Self {
+        Self { operand }
+    }
+}
+
+#[pymethods]
+impl NativeMemory {
+    /// A view that may not be written.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let value = &self.operand;
+        // Nobody changes it, so that a device may have it too.
+        let address = value.buffer.address_to_read().map_err(error::memory)? as usize;
+        interface(py, value.ty, &value.shape, address, false)
     }
 }
 
