@@ -119,7 +119,9 @@ const UNSAFE: &[&str] = &[
     "gpu/src/nvidia/kept.rs",
     "gui/src/x11.rs",
     "tests/src/bin/elsewhere.rs",
-    "frontend-py/src/py/numpy_arrays.rs",
+    "frontend-py/src/py/foreign/array.rs",
+    "frontend-py/src/py/foreign/dlpack.rs",
+    "frontend-py/src/py/foreign/numpy.rs",
 ];
 
 fn root() -> PathBuf {

@@ -12,9 +12,10 @@ use super::array_argument::Wanted;
 use super::buffer;
 use super::error;
 use super::field::NativeField;
+use super::foreign::array::ReadOnly;
+use super::foreign::copies::Copied;
+use super::foreign::{ForeignArray, Giver};
 use super::kernel::NativeKernel;
-use super::numpy_arrays::ForeignArray;
-use super::numpy_copies::Copied;
 use super::program::Settings;
 use super::signature::{Param, ParamKind, ValueSpec, ValueType};
 use crate::derived::Derived;
@@ -76,7 +77,7 @@ impl KeyPart {
 
 /// One array argument.
 pub(crate) enum ArrayArg {
-    Foreign(ForeignArray),
+    Foreign(Box<ForeignArray>),
     Own(Arc<Buffer>),
 }
 
@@ -91,16 +92,8 @@ impl ArrayArg {
     /// The same array, held once more.
     pub(crate) fn held(&self, py: Python<'_>) -> Self {
         match self {
-            Self::Foreign(array) => Self::Foreign(array.held(py)),
+            Self::Foreign(array) => Self::Foreign(Box::new(array.held(py))),
             Self::Own(buffer) => Self::Own(buffer.clone()),
-        }
-    }
-
-    /// The array of another package.
-    pub(crate) fn object(&self) -> Option<&Py<PyAny>> {
-        match self {
-            Self::Foreign(array) => Some(array.object()),
-            Self::Own(_) => None,
         }
     }
 }
@@ -111,11 +104,14 @@ pub(crate) enum Packed {
     Array {
         /// The user's name for it.
         name: String,
-        array: Box<ArrayArg>,
+        array: ArrayArg,
         /// Extents of the index space.
         shape: Vec<usize>,
         cell_bytes: usize,
-        writeable: bool,
+        /// Why a kernel must not write to it.
+        read_only: ReadOnly,
+        /// Who is asked before a kernel writes to it, and told afterwards.
+        giver: Option<Giver>,
         /// The `ti.tensor` whose numbers they are: what is written becomes those of another one.
         tensor: Option<Py<PyAny>>,
         /// The user's array, if its elements lie in another way and `array` is a copy of it.

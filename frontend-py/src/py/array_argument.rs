@@ -6,11 +6,10 @@ use pyo3::prelude::*;
 
 use super::argument::{ArrayArg, KeyPart, Packed};
 use super::error;
-use super::exchange::DeviceArray;
+use super::foreign::copies::Copied;
+use super::foreign::{self, Foreign, Giver};
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
-use super::numpy_arrays::ForeignArray;
-use super::numpy_copies::Copied;
 use super::tensor;
 use crate::derived::Derived;
 use crate::host::TensorShape;
@@ -32,6 +31,28 @@ impl NativeKernel {
             "the array for argument `{name}` of kernel `{}` has the dtype {shown}, which kernels do not have{remedy}",
             self.name
         ))
+    }
+
+    /// The exception for what is no array.
+    fn no_array(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyErr {
+        let provided = value.get_type().name();
+        let provided = provided.map_or_else(|_| "?".into(), |n| n.to_string());
+        let has = |name: &str| value.hasattr(name).unwrap_or(false);
+        let remedy = match () {
+            () if has("_aerogel_field") => {
+                "; annotate the parameter `ti.template()` to pass a field"
+            }
+            () if has("__array__") => "; pass `numpy.asarray(x)`, which may be a copy",
+            () => "",
+        };
+        error::exception(
+            py,
+            "AerogelRuntimeTypeError",
+            format!(
+                "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}{remedy}",
+                self.name
+            ),
+        )
     }
 
     pub(crate) fn check_grad(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -80,59 +101,52 @@ impl NativeKernel {
         let invalid = |what: String| self.invalid(name, what);
         let mut copied = None;
         let tensor = tensor::native_of(value)?;
-        let (array, ty, whole, own_element, mut writeable) = if let Ok(own) =
-            value.cast::<NativeNdarray>()
-        {
-            let own = own.get();
-            (
-                ArrayArg::Own(own.buffer.clone()),
-                own.ty,
-                own.shape.clone(),
-                Some(own.element.extents()),
-                own.writeable,
-            )
-        } else if let Some(tensor) = &tensor {
-            let operand = tensor.get().computed(py)?;
-            let buffer = ArrayArg::Own(operand.buffer);
-            (buffer, operand.ty, operand.shape, None, true)
-        } else if let Some(there) = DeviceArray::of(value)? {
-            (
-                ArrayArg::Own(there.buffer),
-                there.ty,
-                there.shape,
-                None,
-                there.writeable,
-            )
-        } else {
-            let mut value = as_numpy(value)?;
-            if let Ok(array) = ForeignArray::new(&value)
-                && !array.plain
-                && array.ty.is_some()
-            {
-                let (copy, original) = Copied::new(py, array)?;
-                copied = Some(Box::new(original));
-                value = copy;
-            }
-            let value = &value;
-            let array = ForeignArray::new(value).map_err(|_| {
-                let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
-                let remedy = match value.hasattr("_aerogel_field") {
-                    Ok(true) => "; annotate the parameter `ti.template()` to pass a field",
-                    _ => "",
-                };
-                error::exception(
-                    py,
-                    "AerogelRuntimeTypeError",
-                    format!(
-                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}{remedy}",
-                        self.name
-                    ),
+        let mut giver = None;
+        let (array, ty, whole, own_element, read_only) =
+            if let Ok(own) = value.cast::<NativeNdarray>() {
+                let own = own.get();
+                giver = own.giver(py);
+                (
+                    ArrayArg::Own(own.buffer.clone()),
+                    own.ty,
+                    own.shape.clone(),
+                    Some(own.element.extents()),
+                    own.read_only,
                 )
-            })?;
-            let ty = array.ty.ok_or_else(|| self.no_such_dtype(name, value))?;
-            let (shape, writeable) = (array.shape.clone(), array.writeable);
-            (ArrayArg::Foreign(array), ty, shape, None, writeable)
-        };
+            } else if let Some(tensor) = &tensor {
+                let operand = tensor.get().computed(py)?;
+                let buffer = ArrayArg::Own(operand.buffer);
+                (buffer, operand.ty, operand.shape, None, None)
+            } else {
+                let whom = || {
+                    format!(
+                        "invalid value for argument `{name}` of kernel `{}`: ",
+                        self.name
+                    )
+                };
+                match foreign::of(value).map_err(|refused| refused.of(py, &whom()))? {
+                    None => return Err(self.no_array(py, name, value)),
+                    Some(Foreign::Device(there)) => {
+                        giver = Some(Giver::of_device(value, &there)?);
+                        let buffer = ArrayArg::Own(there.buffer);
+                        (buffer, there.ty, there.shape, None, there.read_only)
+                    }
+                    Some(Foreign::Host(array)) => {
+                        let ty = array.ty.ok_or_else(|| self.no_such_dtype(name, value))?;
+                        let (shape, read_only) = (array.shape.clone(), array.read_only);
+                        giver = Giver::of_host(py, &array);
+                        let array = match array.plain {
+                            true => ArrayArg::Foreign(Box::new(array)),
+                            false => {
+                                let (copy, original) = Copied::new(array)?;
+                                copied = Some(Box::new(original));
+                                ArrayArg::Own(copy)
+                            }
+                        };
+                        (array, ty, shape, None, read_only)
+                    }
+                }
+            };
         if let Some(wanted) = elem.filter(|&e| e != ty) {
             let what = format!(
                 "an array of {wanted} is required, this one has {ty}: pass `{name}.astype(\"{}\")`, or annotate the parameter \
@@ -141,6 +155,7 @@ impl NativeKernel {
             );
             // As Taichi has it: one error for the arrays of others, another for its own.
             return Err(match array {
+                _ if copied.is_some() => invalid(what),
                 ArrayArg::Foreign(_) => invalid(what),
                 ArrayArg::Own(..) => PyTypeError::new_err(format!(
                     "invalid value for argument `{name}` of kernel `{}`: {what}",
@@ -191,9 +206,6 @@ impl NativeKernel {
                 "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
             )));
         }
-        if let Some(copied) = &copied {
-            writeable = copied.writeable();
-        }
         let element = TensorShape::from_extents(&element)
             .ok_or_else(|| invalid("an element has two axes at most".into()))?;
         let part = KeyPart::Array {
@@ -205,10 +217,11 @@ impl NativeKernel {
         let cell_bytes = ty.bytes() as usize * element.len() as usize;
         let packed = Packed::Array {
             name: name.to_owned(),
-            array: Box::new(array),
+            array,
             shape,
             cell_bytes,
-            writeable,
+            read_only,
+            giver,
             tensor: tensor.map(|_| value.clone().unbind()),
             copied,
             derivatives: Vec::new(),
@@ -223,42 +236,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) ndim: Option<usize>,
     pub(crate) element: Option<&'a [usize]>,
     pub(crate) element_dim: Option<usize>,
-}
-
-/// A PyTorch tensor on the CPU, or an array of another package that speaks DLPack, as a NumPy array over the
-/// same memory; anything else as it is.
-fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = value.py();
-    if value.hasattr(pyo3::intern!(py, "__array_struct__"))? {
-        return Ok(value.clone());
-    }
-    if value.hasattr(pyo3::intern!(py, "detach"))? {
-        return tensor_as_numpy(&value.call_method0("detach")?);
-    }
-    // What a field gives by DLPack is a copy.
-    if value.hasattr(pyo3::intern!(py, "_aerogel_field"))? {
-        return Ok(value.clone());
-    }
-    if value.hasattr(pyo3::intern!(py, "__dlpack__"))? {
-        return py.import("numpy")?.call_method1("from_dlpack", (value,));
-    }
-    Ok(value.clone())
-}
-
-/// NumPy's view of a PyTorch tensor on the CPU. PyTorch gives none of a type that NumPy has not by itself, but for its bytes.
-fn tensor_as_numpy<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = tensor.py();
-    let is_bfloat =
-        |dtype: Bound<'_, PyAny>| dtype.str().is_ok_and(|name| name == "torch.bfloat16");
-    if !tensor.getattr_opt("dtype")?.is_some_and(is_bfloat) {
-        return tensor.call_method0("numpy");
-    }
-    let words = py.import("torch")?.getattr("int16")?;
-    let words = tensor
-        .call_method1("view", (words,))?
-        .call_method0("numpy")?;
-    let bfloat = py.import("ml_dtypes")?.getattr("bfloat16")?;
-    words.call_method1("view", (bfloat,))
 }
 
 /// What NumPy calls a scalar type.

@@ -10,9 +10,9 @@ use pyo3::types::{PyDict, PyTuple};
 use super::argument::{KeyPart, Packed};
 use super::array_argument::Wanted;
 use super::error;
+use super::foreign::array::addresses;
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
-use super::numpy_arrays;
 use super::prepare::Instance;
 use super::signature::ParamKind;
 use crate::derived::Derived;
@@ -177,7 +177,7 @@ impl NativeKernel {
 struct Seen<'p> {
     name: &'p str,
     range: Range<usize>,
-    /// Whether the kernel gets a copy: `numpy_copies` tells those apart from all others but the same array.
+    /// Whether the kernel gets a copy: `foreign::copies` tells those apart from all others but the same array.
     is_copy: bool,
     /// Of a derivative, where the array lies whose derivative it is.
     of: Option<Range<usize>>,
@@ -196,8 +196,8 @@ impl<'p> Seen<'p> {
             unreachable!("derivatives of arrays are arrays")
         };
         let range = match copied {
-            Some(copied) => copied.original().addresses(),
-            None => numpy_arrays::addresses(array.buffer()?),
+            Some(copied) => copied.array.footprint().range(),
+            None => addresses(array.buffer()?),
         };
         Ok(Self {
             name,

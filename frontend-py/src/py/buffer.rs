@@ -336,7 +336,8 @@ fn collapse(mut dims: Vec<Dim>) -> Vec<Dim> {
     for dim in dims.into_iter().rev() {
         match out.last_mut() {
             Some(inner)
-                if dim.dst == inner.dst * inner.extent && dim.src == inner.src * inner.extent =>
+                if dim.dst == inner.dst.wrapping_mul(inner.extent)
+                    && dim.src == inner.src.wrapping_mul(inner.extent) =>
             {
                 inner.extent *= dim.extent;
             }
@@ -478,6 +479,17 @@ impl Side {
     }
 }
 
+/// Copies elements of 1, 2, 4 or 8 bytes between two places; a stride backwards is a number that wraps around.
+///
+/// # Safety
+/// As for `copy_shared`.
+pub(crate) unsafe fn copy_strided(to: *mut u8, from: *const u8, dims: Vec<Dim>, item: usize) {
+    if dims.iter().all(|d| d.extent != 0) {
+        // SAFETY: the caller's promise.
+        unsafe { copy_shared(to, from, &collapse(dims), item) };
+    }
+}
+
 /// `copy_dims` on the threads of the program, where there is much to copy.
 ///
 /// # Safety
@@ -497,7 +509,10 @@ unsafe fn copy_shared(to: *mut u8, from: *const u8, dims: &[Dim], item: usize) {
         let first = k * turns;
         let mut part = dims.to_vec();
         part[split].extent = turns.min(whole.extent - first);
-        let (to, from) = (to.at(first * whole.dst), from.at(first * whole.src));
+        let (to, from) = (
+            to.at(first.wrapping_mul(whole.dst)),
+            from.at(first.wrapping_mul(whole.src)),
+        );
         // SAFETY: the caller's promise, for some of the indices along one dimension.
         unsafe { copy_dims(to, from, &part, item) };
     };
@@ -531,8 +546,8 @@ unsafe fn copy_dims(to: *mut u8, from: *const u8, dims: &[Dim], item: usize) {
         // SAFETY: the caller's promise.
         unsafe {
             copy_dims(
-                to.wrapping_add(k * dim.dst),
-                from.wrapping_add(k * dim.src),
+                to.wrapping_add(k.wrapping_mul(dim.dst)),
+                from.wrapping_add(k.wrapping_mul(dim.src)),
                 inner,
                 item,
             )
@@ -544,8 +559,12 @@ unsafe fn copy_dims(to: *mut u8, from: *const u8, dims: &[Dim], item: usize) {
 /// As for `copy_dims`.
 unsafe fn copy_row<const ITEM: usize>(to: *mut u8, from: *const u8, dim: Dim) {
     for k in 0..dim.extent {
-        let src = from.wrapping_add(k * dim.src).cast::<[u8; ITEM]>();
-        let dst = to.wrapping_add(k * dim.dst).cast::<[u8; ITEM]>();
+        let src = from
+            .wrapping_add(k.wrapping_mul(dim.src))
+            .cast::<[u8; ITEM]>();
+        let dst = to
+            .wrapping_add(k.wrapping_mul(dim.dst))
+            .cast::<[u8; ITEM]>();
         // SAFETY: the caller's promise.
         unsafe { dst.write(src.read()) };
     }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyTuple, PyType};
 
 use super::buffer::{self, Dim};
-use super::numpy_arrays::ForeignArray;
+use super::foreign;
+use super::foreign::array::Contents;
 use super::placement::Placement;
 use super::snode::NativeSNode;
 use super::{error, later, program, recorder};
@@ -152,17 +153,21 @@ impl NativeField {
             later::settle(py)?;
         }
         let (placement, memory) = self.memory(py)?;
-        let array = ForeignArray::new(array)?;
+        let array = foreign::on_host(array)?;
         if array.ty != Some(self.ty) {
             return Err(PyTypeError::new_err(format!(
                 "the array's type is not {}",
                 self.ty
             )));
         }
-        if out && !array.writeable {
-            return Err(PyValueError::new_err("the array is read-only"));
+        if out {
+            array.expect_writeable()?;
         }
-        let there = array.buffer()?;
+        let there = match out {
+            true => Contents::Own(array.buffer()?),
+            false => array.contents()?,
+        };
+        let there = &*there;
         let (item, per_element) = (u64::from(self.ty.bytes()), self.n_components() as u64);
         let mut extents = placement.shape.iter();
         let bytes = extents.try_fold(per_element * item, |n, &e| n.checked_mul(e));
@@ -424,8 +429,8 @@ impl NativeField {
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let (placement, memory) = this.memory(py)?;
-        let coordinates = ForeignArray::new(coordinates)?;
-        let values = ForeignArray::new(values)?;
+        let coordinates = foreign::on_host(coordinates)?;
+        let values = foreign::on_host(values)?;
         if values.ty != Some(this.ty) {
             return Err(PyTypeError::new_err(format!(
                 "the array's type is not {}",

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::numpy_arrays::ForeignArray;
+use super::foreign::{self, ForeignArray};
 
 /// A picture under construction, the origin at the upper left.
 #[pyclass(module = "aerogel._native", frozen)]
@@ -33,7 +33,7 @@ fn bytes(array: &ForeignArray, ty: ScalarType) -> PyResult<Vec<u8>> {
     if array.ty != Some(ty) {
         return Err(PyTypeError::new_err(format!("an array of {ty} is needed")));
     }
-    let buffer = array.buffer()?;
+    let buffer = array.contents()?;
     // This copy, one of other types, and what is made of it.
     super::error::room(buffer.len().saturating_mul(4))?;
     let mut out = vec![0; buffer.len()];
@@ -42,7 +42,7 @@ fn bytes(array: &ForeignArray, ty: ScalarType) -> PyResult<Vec<u8>> {
 }
 
 fn floats(array: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
-    let raw = bytes(&ForeignArray::new(array)?, ScalarType::F32)?;
+    let raw = bytes(&foreign::on_host(array)?, ScalarType::F32)?;
     Ok(raw
         .chunks_exact(4)
         .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
@@ -50,7 +50,7 @@ fn floats(array: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
 }
 
 fn colors(array: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    let raw = bytes(&ForeignArray::new(array)?, ScalarType::U32)?;
+    let raw = bytes(&foreign::on_host(array)?, ScalarType::U32)?;
     Ok(raw
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
@@ -91,7 +91,7 @@ impl Canvas {
 
     /// Draws bytes of shape (width, height, channels), the second axis upwards.
     fn set_image(&self, image: &Bound<'_, PyAny>) -> PyResult<()> {
-        let array = ForeignArray::new(image)?;
+        let array = foreign::on_host(image)?;
         let source = bytes(&array, ScalarType::U8)?;
         let &[w, h, channels] = array.shape.as_slice() else {
             return Err(PyValueError::new_err("an image has three axes"));
@@ -103,13 +103,13 @@ impl Canvas {
 
     /// Covers everything by words of RGBA bytes of shape (height, width), row by row from the top, opaque.
     fn set_rows(&self, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        let array = ForeignArray::new(rows)?;
+        let array = foreign::on_host(rows)?;
         let mut picture = self.picture();
         let (width, height) = picture.size();
         if array.ty != Some(ScalarType::U32) || array.shape != [height as usize, width as usize] {
             return Err(refused(Refusal::OtherSize));
         }
-        let buffer = array.buffer()?;
+        let buffer = array.contents()?;
         buffer
             .read(0, picture.rows_mut())
             .map_err(super::error::memory)

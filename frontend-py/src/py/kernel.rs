@@ -18,12 +18,13 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use super::activity::NativePast;
 use super::argument::{KeyPart, Packed};
+use super::foreign::copies;
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
-use super::{error, later, numpy_copies, recorder, signals};
+use super::{error, later, recorder, signals};
 use crate::derived::Derived;
 
 #[derive(Default)]
@@ -565,22 +566,18 @@ impl NativeKernel {
         let mut copied_back = Vec::new();
         let is_written = |k: usize| instance.writes.get(k).copied().unwrap_or(true);
         let captured = self.captured_arrays(py, instance)?;
-        // The arrays of derivatives come behind all others, in the order of those they belong to.
         let own = || packed.iter().chain(&captured);
+        // The arrays of derivatives come behind all others, in the order of those they belong to.
         let all = || own().chain(own().flat_map(Packed::derivatives));
-        let sources = numpy_copies::sources(py, all(), is_written)?.map_err(|[x, y]| {
-            PyValueError::new_err(format!(
-                "the arrays for arguments `{x}` and `{y}` of kernel `{}` share memory, and one is not \
-                 C-contiguous, so that the kernel gets a copy of it; pass a copy of your own",
-                self.name
-            ))
-        })?;
+        let sources = copies::sources(all(), is_written)?
+            .map_err(|pair| copies::share_memory(&self.name, all(), packed.len(), pair))?;
         if mode.derivative.is_some() {
             self.expect_apart(py, instance, own())?;
             instance.expect_told_apart(py, packed.iter())?;
         }
         let mut tensors = written::tensors(py, packed, is_written)?;
         let mut arrays = Vec::new();
+        let mut told = Vec::new();
         for packed in all() {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
@@ -589,17 +586,29 @@ impl NativeKernel {
                     array,
                     shape,
                     cell_bytes,
-                    writeable,
+                    read_only,
+                    giver,
                     tensor: _,
                     copied,
                     derivatives: _,
                 } => {
                     let written = is_written(n_arrays);
-                    if !writeable && written {
+                    if let Some(why) = read_only.filter(|_| written) {
                         return Err(PyValueError::new_err(format!(
-                            "the array for argument `{name}` is read-only, and kernel `{}` writes to it",
+                            "the array for argument `{name}` {why}, and kernel `{}` writes to it",
                             self.name
                         )));
+                    }
+                    if let Some(giver) = giver.as_ref().filter(|_| written) {
+                        if !giver.is_shared(py)? {
+                            return Err(PyValueError::new_err(format!(
+                                "the object for argument `{name}` returns a copy each time that it is asked for its \
+                                 memory, and what kernel `{}` writes would be lost: pass an array of your own, and copy \
+                                 it back",
+                                self.name
+                            )));
+                        }
+                        told.push(giver);
                     }
                     if written && copied.as_ref().is_some_and(|copied| copied.may_repeat()) {
                         return Err(PyValueError::new_err(format!(
@@ -659,10 +668,14 @@ impl NativeKernel {
             })
         });
         // What was launched before has printed before.
-        let earlier = later::tell(py);
-        for copied in copied_back {
-            copied.copy_back(py)?;
+        let mut earlier = later::tell(py);
+        if !copied_back.is_empty() {
+            earlier = earlier.and(later::settle(py));
         }
+        for copied in copied_back {
+            copied.copy_back()?;
+        }
+        told.into_iter().try_for_each(|giver| giver.tell(py))?;
         let has_ended = later.is_none() || trace.as_ref().is_some_and(|t| t.time().is_some());
         if let (Some(begin), Some(trace), true) = (begin, &trace, has_ended) {
             profile::launched(&self.name, begin, trace.time(), &trace.runs());

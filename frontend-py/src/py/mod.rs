@@ -8,6 +8,7 @@ mod buffer;
 mod error;
 mod exchange;
 mod field;
+mod foreign;
 mod functions;
 mod graph;
 mod gui;
@@ -19,8 +20,6 @@ mod linalg;
 mod lists;
 mod mesh;
 mod ndarray;
-mod numpy_arrays;
-mod numpy_copies;
 mod operator;
 mod placement;
 mod prepare;
@@ -43,8 +42,6 @@ mod undo;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-use numpy_arrays::ForeignArray;
 
 #[pyfunction]
 fn reset(py: Python<'_>) -> PyResult<()> {
@@ -77,7 +74,7 @@ fn fail_allocation(k: usize) {
 
 #[pyfunction]
 fn encode_png<'py>(py: Python<'py>, rows: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let encoded = gui::encode_png(&ForeignArray::new(rows)?)?;
+    let encoded = gui::encode_png(&foreign::on_host(rows)?)?;
     Ok(PyBytes::new(py, &encoded))
 }
 
@@ -100,6 +97,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::NativeDim>()?;
     m.add_class::<tensor::NativePart>()?;
     m.add_class::<tensor::NativeProgram>()?;
+    m.add_class::<tensor::NativeMemory>()?;
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
@@ -126,7 +124,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(program::init, m)?)?;
     m.add_function(wrap_pyfunction!(reset, m)?)?;
     m.add_function(wrap_pyfunction!(later::sync, m)?)?;
-    m.add_function(wrap_pyfunction!(exchange::on_device, m)?)?;
+    m.add_function(wrap_pyfunction!(foreign::foreign_array, m)?)?;
+    m.add_function(wrap_pyfunction!(foreign::copy_array, m)?)?;
+    m.add_function(wrap_pyfunction!(foreign::is_torch_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(program::check_initialized, m)?)?;
     m.add_function(wrap_pyfunction!(field::check_quant, m)?)?;
     m.add_function(wrap_pyfunction!(program::set_pending, m)?)?;

@@ -12,8 +12,9 @@ use super::buffer::{
     Dim, components, copy, make_element, parse_index, patiently, repeat, to_element, to_python,
     to_scalar,
 };
-use super::exchange::{self, DeviceArray};
-use super::numpy_arrays::ForeignArray;
+use super::exchange;
+use super::foreign::array::{Contents, Owner, READ_ONLY, ReadOnly};
+use super::foreign::{self, Foreign, ForeignArray, Giver};
 use super::tensor::NativeTensor;
 use super::{error, later, recorder};
 use crate::host::TensorShape;
@@ -25,10 +26,12 @@ pub(crate) struct NativeNdarray {
     pub(crate) ty: ScalarType,
     pub(crate) shape: Vec<usize>,
     pub(crate) element: TensorShape,
-    /// Whether it may be changed: not if it is another's who does not allow it.
-    pub(crate) writeable: bool,
+    /// Why it may not be changed: if it is another's who does not allow it.
+    pub(crate) read_only: ReadOnly,
     /// Whose memory it is, if it is another's.
-    _owner: Option<Py<PyAny>>,
+    owner: Option<Owner>,
+    /// The tensor of PyTorch's whose memory it is.
+    torch: Option<Py<PyAny>>,
 }
 
 impl NativeNdarray {
@@ -39,13 +42,24 @@ impl NativeNdarray {
 
     /// Whether the memory lives only as long as somebody else does, whom this array keeps.
     pub(crate) fn is_anothers(&self) -> bool {
-        self._owner.is_some()
+        self.owner.is_some()
+    }
+
+    /// Who is told of writes.
+    pub(crate) fn giver(&self, py: Python<'_>) -> Option<Giver> {
+        let tensor = self.torch.as_ref()?;
+        Some(Giver::Torch(tensor.clone_ref(py)))
+    }
+
+    /// Tells whose memory it is of a write of Python's.
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        self.giver(py).map_or(Ok(()), |giver| giver.tell(py))
     }
 
     fn expect_writeable(&self) -> PyResult<()> {
-        match self.writeable {
-            true => Ok(()),
-            false => Err(PyValueError::new_err("the array is read-only")),
+        match self.read_only {
+            None => Ok(()),
+            Some(why) => Err(PyValueError::new_err(format!("the array {why}"))),
         }
     }
 
@@ -54,15 +68,22 @@ impl NativeNdarray {
         if out {
             later::settle(py)?;
         }
-        let there = array.buffer()?;
-        if array.ty != Some(self.ty) || there.len() != self.buffer.len() {
+        if array.ty != Some(self.ty) {
+            return Err(PyValueError::new_err("the array is another than this one"));
+        }
+        let there = match out {
+            true => Contents::Own(array.buffer()?),
+            false => array.contents()?,
+        };
+        if there.len() != self.buffer.len() {
             return Err(PyValueError::new_err("the array is another than this one"));
         }
         let (to, from) = match out {
-            true => (there, &*self.buffer),
-            false => (&*self.buffer, there),
+            true => (&*there, &*self.buffer),
+            false => (&*self.buffer, &*there),
         };
-        py.detach(|| self.copy(to, from)).map_err(error::memory)
+        py.detach(|| self.copy(to, from)).map_err(error::memory)?;
+        if out { Ok(()) } else { self.tell(py) }
     }
 
     /// Copies all of a buffer that has elements of this array's type.
@@ -159,7 +180,7 @@ impl NativeNdarray {
         let element = TensorShape::from_extents(&extents)
             .ok_or_else(|| PyValueError::new_err("an element has two axes at most"))?;
         if let Some(Ok(tensor)) = over.map(|array| array.cast::<NativeTensor>()) {
-            let operand = tensor.get().operand(tensor.py())?;
+            let operand = tensor.get().handed_out(tensor.py())?;
             if operand.ty != ty || operand.buffer.len() != bytes {
                 return Err(PyValueError::new_err(
                     "the tensor is another than described",
@@ -170,43 +191,54 @@ impl NativeNdarray {
                 ty,
                 shape,
                 element,
-                writeable: false,
-                _owner: None,
+                read_only: Some(READ_ONLY),
+                owner: None,
+                torch: None,
             });
         }
-        let there = over.map_or(Ok(None), DeviceArray::of)?;
-        if let (Some(there), Some(over)) = (there, over) {
-            if there.ty != ty || there.buffer.len() != bytes {
-                return Err(PyValueError::new_err("the array is another than described"));
-            }
+        let another = || PyValueError::new_err("the array is another than described");
+        let Some(over) = over else {
             return Ok(Self {
-                buffer: there.buffer,
+                buffer: Arc::new(Buffer::zeroed(bytes).map_err(error::memory)?),
                 ty,
                 shape,
                 element,
-                writeable: there.writeable,
-                _owner: Some(over.clone().unbind()),
+                read_only: None,
+                owner: None,
+                torch: None,
             });
-        }
-        let (buffer, owner, writeable) = match over {
-            Some(array) => {
-                let foreign = ForeignArray::new(array)?;
-                if foreign.ty != Some(ty) || foreign.buffer()?.len() != bytes {
-                    return Err(PyValueError::new_err("the array is another than described"));
-                }
-                let writeable = foreign.writeable;
-                let (buffer, owner) = foreign.into_parts();
-                (buffer, Some(owner), writeable)
-            }
-            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None, true),
         };
+        let object = || over.clone().unbind();
+        let (buffer, read_only, owner) = match foreign::of(over)? {
+            Some(Foreign::Device(there)) => {
+                if there.ty != ty {
+                    return Err(another());
+                }
+                (there.buffer, there.read_only, Owner::of(object()))
+            }
+            Some(Foreign::Host(there)) => {
+                if there.ty != Some(ty) {
+                    return Err(another());
+                }
+                there.buffer()?;
+                let read_only = there.read_only;
+                let (buffer, owner) = there.into_parts();
+                (Arc::new(buffer), read_only, owner)
+            }
+            None => return Err(another()),
+        };
+        if buffer.len() != bytes {
+            return Err(another());
+        }
+        let torch = foreign::torch::is_tensor(over)?.then(object);
         Ok(Self {
-            buffer: Arc::new(buffer),
+            buffer,
             ty,
             shape,
             element,
-            writeable,
-            _owner: owner,
+            read_only,
+            owner: Some(owner),
+            torch,
         })
     }
 
@@ -231,7 +263,7 @@ impl NativeNdarray {
         later::settle(py)?;
         let shape = [self.shape.as_slice(), &self.element.extents()].concat();
         let address = self.buffer.lend().map_err(error::memory)? as usize;
-        interface(py, self.ty, &shape, address, self.writeable)
+        interface(py, self.ty, &shape, address, self.read_only.is_none())
     }
 
     /// What packages on a GPU are told of the memory; there is none of it where kernels run on the CPU.
@@ -296,7 +328,8 @@ impl NativeNdarray {
         if this.element == TensorShape::Scalar {
             let value = to_element(value, this.ty)?;
             recorder::before_write(slf, Some(key), None)?;
-            return write(offset, value);
+            write(offset, value)?;
+            return this.tell(py);
         }
         let values = components(value, this.element)?
             .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
@@ -309,15 +342,13 @@ impl NativeNdarray {
         for (k, value) in values.into_iter().enumerate() {
             write(offset + k * this.ty.bytes() as usize, value)?;
         }
-        Ok(())
+        this.tell(py)
     }
 
     /// Copies all elements to an array. Unlike NumPy's view it leaves the memory where it is, perhaps on a device.
     fn _copy_to(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        let array = ForeignArray::new(array)?;
-        if !array.writeable {
-            return Err(PyValueError::new_err("the array is read-only"));
-        }
+        let array = foreign::on_host(array)?;
+        array.expect_writeable()?;
         self.transfer(py, &array, true)
     }
 
@@ -325,7 +356,7 @@ impl NativeNdarray {
     fn _copy_from(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
         let this = slf.get();
         this.expect_writeable()?;
-        let array = ForeignArray::new(array)?;
+        let array = foreign::on_host(array)?;
         recorder::before_write(slf, None, None)?;
         this.transfer(slf.py(), &array, false)
     }
@@ -340,7 +371,8 @@ impl NativeNdarray {
         }
         slf.py()
             .detach(|| this.copy(&this.buffer, &other.buffer))
-            .map_err(error::memory)
+            .map_err(error::memory)?;
+        this.tell(slf.py())
     }
 
     /// Sets every element; one number for each component.
@@ -359,7 +391,8 @@ impl NativeNdarray {
         let n = this.shape.iter().product();
         slf.py()
             .detach(|| repeat((&this.buffer, 0), &bytes, n))
-            .map_err(error::memory)
+            .map_err(error::memory)?;
+        this.tell(slf.py())
     }
 
     fn _set_component(
@@ -376,6 +409,7 @@ impl NativeNdarray {
         patiently(slf.py(), &this.buffer, || {
             this.buffer.write_scalar(offset, value)
         })
-        .map_err(error::memory)
+        .map_err(error::memory)?;
+        this.tell(slf.py())
     }
 }

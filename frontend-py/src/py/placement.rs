@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use super::numpy_arrays::ForeignArray;
+use super::foreign::ForeignArray;
 use super::snapshot::Piece;
 use super::snode::TreeStore;
 use super::{buffer, error, program};
@@ -22,7 +22,7 @@ pub(crate) fn coordinate_rows(array: &ForeignArray, n_axes: usize) -> PyResult<V
             "the indices are an int32 array of shape (n, {n_axes})"
         )));
     }
-    let buffer = array.buffer()?;
+    let buffer = array.contents()?;
     let mut bytes = vec![0; buffer.len()];
     buffer.read(0, &mut bytes).map_err(error::memory)?;
     let words = bytes.as_chunks::<4>().0.iter();
@@ -237,7 +237,7 @@ impl Placement {
             }
         }
         let n = coordinates.shape[0];
-        let values = values.buffer()?;
+        let values = &*values.contents()?;
         if values.len() != n * self.places.len() * item {
             return Err(PyValueError::new_err(
                 "the values are not as many as the cells",

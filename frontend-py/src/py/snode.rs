@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use super::field::NativeField;
-use super::numpy_arrays::ForeignArray;
+use super::foreign;
 use super::placement::{self, Placement};
 use super::{error, later, program, recorder};
 
@@ -466,7 +466,7 @@ impl NativeSNode {
     /// Makes the cells at some indices active.
     fn activate_cells(&self, py: Python<'_>, coordinates: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = self.memory(py)?;
-        let coordinates = ForeignArray::new(coordinates)?;
+        let coordinates = foreign::on_host(coordinates)?;
         let shape = memory.tree().shape(self.node);
         let rows = placement::coordinate_rows(&coordinates, shape.len())?;
         if let Some(row) = memory.first_outside(self.node, &rows) {

@@ -17,7 +17,7 @@ use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 
 use super::argument::{ArrayArg, Packed};
-use super::numpy_copies::Copied;
+use super::foreign::copies::Copied;
 use super::recording::{At, Memory, Placed};
 use super::snapshot::{Boxed, IndexBox};
 use super::snode::TreeStore;
@@ -196,7 +196,7 @@ impl Passed<'_> {
     /// Where the user's array lies.
     pub(super) fn memory(&self) -> PyResult<Memory> {
         Ok(Memory::Array(match self.copied {
-            Some(copied) => copied.original().addresses().start,
+            Some(copied) => copied.array.footprint().range().start,
             None => self.array.buffer()?.addresses().start,
         }))
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, bf16, dtype_of, numpy_dtype
-from aerogel.data import _unused, snode
+from aerogel.data import _torch, _unused, snode
 from aerogel.data._field import Field, outside_kernels, without_operators
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout, axes, is_int
@@ -108,6 +108,10 @@ class NumericField(Field, _native.NativeField):
     def _array_shape(self) -> tuple[int, ...]:
         return self.shape
 
+    def _shown_shape(self) -> tuple[int, ...]:
+        """The shape of what ``to_numpy`` and ``to_torch`` return."""
+        return self._array_shape()
+
     def _repr_png_(self) -> bytes | None:
         from aerogel import _notebook
 
@@ -185,14 +189,18 @@ class NumericField(Field, _native.NativeField):
 
     def to_torch(self, device: Any = None) -> Any:
         """The elements as a new PyTorch tensor."""
-        import torch
-
-        return torch.from_numpy(self.to_numpy()).to(device or "cpu")
+        out = _torch.empty(self._array_shape(), self.dtype)
+        self._copy_to(out)
+        return out.reshape(self._shown_shape()).to(device or "cpu")
 
     def from_torch(self, arr: Any) -> None:
         """Sets all elements from a PyTorch tensor; under a tape that gets their gradient, if it requires one."""
         with copying(arr):
-            self.from_numpy(arr.detach().cpu().numpy())
+            arr, is_alike = _torch.converted(arr, self.dtype)
+            if is_alike and alike(arr.shape, self._array_shape()):
+                self._copy_from(arr)
+            else:
+                self.from_numpy(arr.detach())
 
     def to_paddle(self, place: Any = None) -> Any:
         """The elements as a new Paddle tensor, where Paddle is installed."""
@@ -211,7 +219,7 @@ class NumericField(Field, _native.NativeField):
         if copy is False:
             raise ValueError("the elements of a field cannot be seen in place; leave out copy=False")
         array = self.to_numpy()
-        return array if dtype is None else array.astype(dtype)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, *, copy: bool | None = None, **kwargs: Any) -> Any:
         """A copy of the elements for other packages: ``jax.numpy.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
@@ -282,6 +290,9 @@ class MatrixField(NumericField):
     def _array_shape(self) -> tuple[int, ...]:
         return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
 
+    def _shown_shape(self) -> tuple[int, ...]:
+        return (*self.shape, self.n) if self.m == 1 else self._array_shape()
+
     def fill(self, val: Any) -> None:
         """Sets every active element to a matrix, or every component to a number."""
         self._fill(_native.components_to_fill(val, self.n, self.m, self.ndim))
@@ -338,7 +349,9 @@ def numbers(array: Any, dtype: Any) -> Any:
     """A NumPy array of real numbers that fit elements of a type, or an exception. Floats are cut off towards zero."""
     import numpy as np
 
-    array = np.asarray(array)
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("elements have no mask: take `array.filled(value)`, or `array.data`")
+    array = _torch.to_numpy(array) if _native.is_torch_tensor(array) else np.asarray(array)
     if array.dtype.name == "bfloat16":
         if dtype_of(dtype) is bf16:
             return array

@@ -245,6 +245,8 @@ class Matrix:
         return array.reshape(self.n, 1) if keep_dims and self.ndim == 1 else array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is False:
+            raise ValueError("the components of a matrix are copied for NumPy; leave out copy=False")
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype)
 

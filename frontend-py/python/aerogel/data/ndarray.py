@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel.data import _torch
 from aerogel.data._field import outside_kernels
 from aerogel.data.axes import Layout
 from aerogel.data.field import _check, _shape, alike, converted, copying, numbers
@@ -90,14 +91,18 @@ class Ndarray(_native.NativeNdarray):
 
     def to_torch(self) -> Any:
         """The elements as a new PyTorch tensor."""
-        import torch
-
-        return torch.from_numpy(self.to_numpy())
+        out = _torch.empty(self._numpy_shape(), self.dtype)
+        self._copy_to(out)
+        return out
 
     def from_torch(self, arr: Any) -> None:
         """Sets all elements from a PyTorch tensor; under a tape that gets their gradient, if it requires one."""
         with copying(arr):
-            self.from_numpy(arr.detach().cpu().numpy())
+            arr, is_alike = _torch.converted(arr, self.dtype)
+            if is_alike and alike(arr.shape, self._numpy_shape()):
+                self._copy_from(arr)
+            else:
+                self.from_numpy(arr.detach())
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``.
@@ -275,14 +280,14 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
         raise TypeError("the elements of a field cannot be seen in place: copy them, as in x.from_numpy(f.to_numpy())")
     if element_dim not in (0, 1, 2):
         raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
-    there = None if isinstance(array, np.ndarray) else _native.on_device(array)
-    if there is not None:
-        return _over(array, dtype_of(there[0]), there[1], element_dim)
-    if not hasattr(array, "__dlpack__"):
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("an array over memory has no mask: take `array.filled(value)`, or `array.data`")
+    if isinstance(array, np.ndarray):
+        return _over(array, _scalar(array.dtype), array.shape, element_dim)
+    there = _native.foreign_array(array, True)
+    if there is None:
         raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
-    # NumPy's own arrays go as they are: DLPack has no flag that says whether one may be written.
-    seen = array if isinstance(array, np.ndarray) else np.from_dlpack(array)
-    return _over(seen, _scalar(seen.dtype), seen.shape, element_dim)
+    return _over(array, dtype_of(there[0]), there[1], element_dim)
 
 
 def _over(array: Any, dtype: DataType, shape: tuple[int, ...], element_dim: int) -> Any:
