@@ -8,14 +8,6 @@ LIBRARIES = ["numpy", "python", "aerogel"]
 register(LIBRARIES)
 #: Kinds of other libraries may have been registered by then.
 OURS = [name for name in KINDS if name.startswith(("numpy", "python", "object", "ti."))]
-#: The library says that it hands out its memory, and it is a copy: no protocol shows that. And numbers of NumPy, which
-#: offer the protocols of arrays.
-SILENT = {
-    (f"object with __{protocol}__, a copy", action)
-    for protocol in ("array_struct", "dlpack")
-    for action in ("write", "accumulate", "dlpack")
-} | {("numpy scalar", "write"), ("numpy scalar", "accumulate"), ("numpy bool scalar", "write")}
-
 VIEWS = [
     "plain view",
     "strided",
@@ -33,8 +25,8 @@ OTHERS = ["0-d", "empty", "empty strided", "unaligned", "matrix", "subclass", "m
 def test_nothing_is_silent(arch, action):
     kinds = [kind for kind in OURS if arch == "cpu" or "large" not in kind]
     found = [run.outcome_of(kind, action) for kind in kinds]
-    silent = {(cell.kind, cell.action) for cell in found if cell.outcome == "SILENT"}
-    assert silent <= SILENT, [cell for cell in found if cell.outcome == "SILENT"]
+    silent = [cell for cell in found if cell.outcome == "SILENT"]
+    assert not silent, silent
 
 
 @pytest.mark.parametrize("action", ["read", "write", "accumulate"])

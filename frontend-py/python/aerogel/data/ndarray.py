@@ -282,6 +282,10 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
         raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("an array over memory has no mask: take `array.filled(value)`, or `array.data`")
+    if isinstance(array, np.generic):
+        raise TypeError(
+            "a NumPy number is a copy of an element, with no memory to share: take `x[i, ...]` instead of `x[i]`"
+        )
     if isinstance(array, np.ndarray):
         return _over(array, _scalar(array.dtype), array.shape, element_dim)
     there = _native.foreign_array(array, True)
