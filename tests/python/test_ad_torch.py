@@ -205,6 +205,26 @@ def test_inputs_that_the_kernel_writes():
     assert w.tolist() == before and x.tolist() == before
 
 
+@ti.kernel
+def fill_both(a: A(), b: A(), y: A()):
+    for i in range(1):
+        a[0] = 5
+        b[1] = 6
+        y[0] = a[0] * b[1]
+
+
+def test_a_tensor_that_is_two_arguments_and_written():
+    f = ti.ad.torch_function(fill_both)
+    x, base = torch.zeros(3), torch.zeros(2, 3)
+    assert f(x, x).tolist() == [30, 0, 0] and x.tolist() == [5, 6, 0]
+    f(base[0], base[1])
+    assert base.tolist() == [[5, 0, 0], [0, 6, 0]]
+    x = leaf(1.0, 2, 3) * 1
+    with pytest.raises(RuntimeError, match="argument `a`, which shares memory with `b`"):
+        f(x, x)
+    assert x.tolist() == [1, 2, 3]
+
+
 def test_a_constant_that_becomes_a_result():
     @ti.kernel
     def add(x: A(), acc: A(), y: A()):
@@ -280,6 +300,22 @@ def test_transformations_of_torch_func():
         TypeError, match=r"inside of a transformation of torch.func, .* `ti.ad.torch_function\(square\)`"
     ):
         torch.func.grad(lambda x: square(x, torch.zeros(3)) or x.sum())(x)
+
+
+def test_a_batch_whose_elements_read_fields_of_other_sizes():
+    factors = ti.field(float, 10)
+    factors.fill(2)
+
+    @ti.kernel
+    def total(n: int, x: A(), y: A()):
+        for i in range(n):
+            y[0] += x[0] * factors[i] ** 2
+
+    x = torch.ones(2, 1, requires_grad=True)
+    y = torch.vmap(ti.ad.torch_function(total))(torch.tensor([2, 5]), x)
+    factors.fill(0)
+    y.sum().backward()
+    assert y.tolist() == [[8], [20]] and x.grad.tolist() == [[8], [20]]
 
 
 def test_sparse_fields():

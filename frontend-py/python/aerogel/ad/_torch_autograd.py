@@ -31,7 +31,7 @@ def call(function: KernelFunction, given: list[Any], shape: Any, dtype: Any) -> 
     # Its import takes seconds, and is under way where something is compiled.
     if "torch._dynamo" in sys.modules:
         if _uncompiled is None:
-            _uncompiled = torch.compiler.disable(_call, reason="kernels of Aerogel are compiled by themselves")
+            _uncompiled = torch.compiler.disable(_call)
         return _uncompiled(function, given, shape, dtype)
     return _call(function, given, shape, dtype)
 
@@ -79,6 +79,11 @@ class Call:
     def is_array(self, n: int) -> bool:
         """Whether a tensor is given for an array."""
         return self.function.inputs[self.at[n]][1] == "array"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether whole fields are saved: what numbers select could be of another size for each element of a batch."""
+        return self.is_mapped and not all(map(self.is_array, range(len(self.at))))
 
     def filled(self, tensors: Iterable[Any]) -> list[Any]:
         """All inputs, with tensors that are given for numbers as numbers."""
@@ -135,13 +140,15 @@ class KernelForward(_Function):
             )
         needs_gradient = any(call.active)
         for n in call.written:
-            _expect_changeable(function, function.inputs[call.at[n]][0], tensors[n], needs_gradient)
+            if needs_gradient:
+                _expect_changeable(call, tensors, n)
             call.active[n] = needs_gradient and tensors[n].is_floating_point()
-            # Its own memory, which is copied back: PyTorch hears of that.
-            given[call.at[n]] = plain[n].clone(memory_format=torch.contiguous_format)
+            if needs_gradient:
+                # Its own memory, which is copied back: PyTorch hears of that.
+                given[call.at[n]] = plain[n].clone(memory_format=torch.contiguous_format)
         args = [*given, *results]
-        blob = function.forward(args, call.described(args) if needs_gradient else None, call.apart, False)
-        for n in call.written:
+        blob = function.forward(args, call.described(args) if needs_gradient else None, call.apart, call.is_whole)
+        for n in call.written if needs_gradient else ():
             tensors[n].copy_(given[call.at[n]])
         saved = torch.frombuffer(bytearray(blob), dtype=torch.uint8) if blob else torch.empty(0, dtype=torch.uint8)
         return (*results, *(tensors[n] for n in call.written), saved)
@@ -212,7 +219,7 @@ class KernelBackward(_Function):
                 args[k] = _with_grad(args[k], torch.zeros_like(args[k]))
         of_numbers = any(one and not call.is_array(n) for n, one in enumerate(wanted))
         blob = saved.numpy().tobytes()
-        numbers = function.backward(args, (blob, described, call.apart, False), of_numbers)
+        numbers = function.backward(args, (blob, described, call.apart, call.is_whole), of_numbers)
         found = []
         for n, k in enumerate(call.at):
             if not wanted[n]:
@@ -286,14 +293,20 @@ def _device(call: Call, tensors: Any) -> Any:
     return found
 
 
-def _expect_changeable(function: KernelFunction, name: str, tensor: Any, needs_gradient: bool) -> None:
+def _expect_changeable(call: Call, tensors: Any, n: int) -> None:
     """That a kernel may write a tensor while there are gradients."""
-    code = function.kernel.__wrapped__.__code__
+    function, tensor = call.function, tensors[n]
+    name, code = function.inputs[call.at[n]][0], function.kernel.__wrapped__.__code__
     where = f"kernel `{function.name}` ({code.co_filename}:{code.co_firstlineno}) writes to its argument `{name}`"
-    if needs_gradient and tensor.requires_grad and tensor.is_leaf:
+    if tensor.requires_grad and tensor.is_leaf:
         raise AerogelRuntimeError(f"{where}, a leaf that requires a gradient: pass `{name}.clone()`")
-    if needs_gradient and tensor._base is not None:
+    if tensor._base is not None:
         raise AerogelRuntimeError(f"{where}, a view of another tensor: pass `{name}.clone()`")
+    memory = tensor.untyped_storage().data_ptr()
+    for k, other in enumerate(tensors):
+        if k != n and call.is_array(k) and memory and other.untyped_storage().data_ptr() == memory:
+            other_name = function.inputs[call.at[k]][0]
+            raise AerogelRuntimeError(f"{where}, which shares memory with `{other_name}`: pass `{name}.clone()`")
 
 
 def _no_forward(call: Call) -> AerogelRuntimeError:
