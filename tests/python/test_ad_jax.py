@@ -69,6 +69,16 @@ def test_arrays_for_numbers():
     assert jax.grad(lambda x: f(x, s=2.0, v=[3.0, 1.0]).sum())(x).tolist() == [6, 6, 6]
 
 
+def test_numbers_of_both_zeros():
+    @ti.kernel
+    def angle(s: ti.f32, x: A(), y: A()):
+        for i in x:
+            y[i] = ti.atan2(s, x[i])
+
+    f, x = ti.ad.jax_function(angle), -jnp.ones(1)
+    assert f(0.0, x)[0] == -f(-0.0, x)[0] > 3
+
+
 def test_several_results_and_arrays_of_integers():
     f, x = ti.ad.jax_function(two, n_outputs=2), jnp.array([1.0, 2, 3])
     assert jax.grad(lambda x: f(x)[1].sum())(x).tolist() == [3, 12, 27]

@@ -67,8 +67,10 @@ class _Static:
 
     def __init__(self, at: tuple[int, ...], rest: list[Any]) -> None:
         self.at, self.rest = at, rest
-        by_value = (int, float, bool, str, type(None))
-        self._key = (at, tuple((type(arg), arg if type(arg) in by_value else id(arg)) for arg in rest))
+        by_value = (int, bool, str, type(None))
+        # The text of a float tells 0.0 from -0.0.
+        keys = (repr(arg) if type(arg) is float else arg if type(arg) in by_value else id(arg) for arg in rest)
+        self._key = (at, tuple(map(type, rest)), tuple(keys))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Static) and self._key == other._key
