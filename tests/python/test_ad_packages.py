@@ -55,6 +55,10 @@ def test_tensors_that_change(arch):
             total(x)
             with torch.no_grad():
                 x += 1
+    with pytest.raises(RuntimeError, match="a tensor that kernel `total` was launched with has been changed"):
+        with ti.ad.Tape(loss):
+            total(x)
+            x.data = torch.zeros(3)
 
 
 def test_functions_of_torch(arch):

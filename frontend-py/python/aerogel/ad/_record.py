@@ -63,7 +63,7 @@ class Record(_recorder.Recorder):
                 self.expect_same_arrays()
             tensors = tensors_of(args, kwargs)
             if tensors:
-                self._expect_same(self._tensors.get(_key(tensor)) for tensor in tensors)
+                self._expect_same((key, self._tensors.get(key)) for key in map(_key, tensors))
             drawn = self.seed()
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             if self.around is not None:
@@ -175,11 +175,15 @@ class Record(_recorder.Recorder):
 
     def expect_same_tensors(self) -> None:
         """That nothing but kernels of the tape has changed the tensors that gradients need."""
-        self._expect_same(self._tensors.values())
+        self._expect_same(self._tensors.items())
 
-    def _expect_same(self, known: Iterable[tuple[Any, int, str] | None]) -> None:
-        for tensor, version, name in filter(None, known):
-            if tensor._version != version:
+    def _expect_same(self, all_known: Iterable[tuple[Any, tuple[Any, int, str] | None]]) -> None:
+        for key, known in all_known:
+            if known is None:
+                continue
+            tensor, version, name = known
+            # `tensor.data = other` gives it other memory, and leaves the version as it is.
+            if tensor._version != version or _key(tensor) != key:
                 raise AerogelRuntimeError(
                     f"a tensor that kernel `{name}` was launched with has been changed since, in a way that cannot be "
                     "undone: change a copy of it"
