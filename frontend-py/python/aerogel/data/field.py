@@ -139,7 +139,7 @@ class NumericField(Field, _native.NativeField):
         All elements of a dense field are active. Under sparse nodes the others stay as they are. Axes of one may
         be more or fewer.
         """
-        if getattr(arr, "requires_grad", False):
+        if _native.is_torch_tensor(arr) and arr.requires_grad:
             return self.from_torch(arr)
         arr = numbers(arr, self.dtype)
         shape = self._array_shape()

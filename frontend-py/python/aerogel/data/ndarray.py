@@ -66,7 +66,7 @@ class Ndarray(_native.NativeNdarray):
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array of the same shape."""
-        if getattr(arr, "requires_grad", False):
+        if _native.is_torch_tensor(arr) and arr.requires_grad:
             return self.from_torch(arr)
         arr = numbers(arr, self.dtype)
         shape = self._numpy_shape()
