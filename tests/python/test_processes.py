@@ -161,6 +161,36 @@ def test_a_child_without_a_program_or_with_its_own(tmp_path, method):
     assert output_of(program, method) == [missing, "('f32', 'i64', 1)", missing, missing]
 
 
+LATER = """
+import sys
+
+import aerogel as ti
+
+
+def setting(_):
+    return str(ti.cfg.default_fp)
+
+
+if __name__ == "__main__":
+    finders = list(sys.meta_path)
+    for fp in (ti.f32, ti.f64):
+        ti.init(arch=ti.cpu, log_level="error", default_fp=fp)
+    assert "multiprocessing" not in sys.modules
+    import multiprocessing as mp
+
+    assert sys.meta_path == finders
+    with mp.get_context(sys.argv[1]).Pool(1) as pool:
+        print(*pool.map(setting, [0]))
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_multiprocessing_is_imported_after_the_program_has_begun(tmp_path, method):
+    program = tmp_path / "program.py"
+    program.write_text(LATER)
+    assert output_of(program, method) == ["f64"]
+
+
 TAICHI = """
 import multiprocessing as mp
 import os

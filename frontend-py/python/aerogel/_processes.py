@@ -7,6 +7,8 @@ settings there as numbers and strings, so that a child needs no import of Aeroge
 from __future__ import annotations
 
 import contextlib
+import importlib.abc
+import importlib.util
 import operator
 import os
 import sys
@@ -15,27 +17,55 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _KEY = "aerogel"
+_MODULE = "multiprocessing.process"
 
 #: Whether this process has had a program, or has its parent's by a fork.
 _begun = False
 _beginning = threading.Lock()
+#: What processes that are started from now on inherit.
+_published: dict[str, Any] = {}
+
+
+class _AtImport(importlib.abc.MetaPathFinder):
+    """Stores what is published when ``multiprocessing`` is imported: most programs need not wait for that."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != _MODULE:
+            return None
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                _config_of(module).update(_published)
+
+            # Of this import's loader only.
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 def publish(settings: Mapping[str, Any]) -> None:
     """Lets processes that are started from now on inherit settings, except those that are neither numbers nor text."""
     global _begun
     _begun = True
-    from multiprocessing import process
-
     plain = {key: _plain(value) for key, value in settings.items()}
-    _config_of(process)[_KEY] = {key: value for key, value in plain.items() if value is not None}
+    _published[_KEY] = {key: value for key, value in plain.items() if value is not None}
+    process = sys.modules.get(_MODULE)
+    if process is not None:
+        _config_of(process).update(_published)
+    elif not any(isinstance(finder, _AtImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AtImport())
 
 
 def withdraw() -> None:
     """Lets processes that are started from now on inherit nothing."""
     global _begun
     _begun = True
-    _config_of(sys.modules.get("multiprocessing.process")).pop(_KEY, None)
+    _published.clear()
+    _config_of(sys.modules.get(_MODULE)).pop(_KEY, None)
 
 
 def begin(start: Callable[[dict[str, Any]], None]) -> None:
@@ -43,14 +73,16 @@ def begin(start: Callable[[dict[str, Any]], None]) -> None:
     if _begun:
         return
     with _beginning:
-        settings = _config_of(sys.modules.get("multiprocessing.process")).get(_KEY)
+        settings = _config_of(sys.modules.get(_MODULE)).get(_KEY)
         if settings is not None and not _begun:
             start(settings)
 
 
 def _config_of(process: Any) -> dict[str, Any]:
     """The dictionary that children of this process inherit; without ``multiprocessing`` there are no children."""
-    return getattr(process.current_process(), "_config", {}) if process is not None else {}
+    # It may be in the midst of being imported.
+    current = getattr(process, "current_process", None)
+    return {} if current is None else getattr(current(), "_config", {})
 
 
 def _plain(value: Any) -> bool | int | float | str | None:
