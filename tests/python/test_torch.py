@@ -378,6 +378,22 @@ def test_memory_over_tensors_is_writable():
         ti.from_dlpack(x.T)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_over_a_tensor_stays_when_the_tensor_gets_other_memory():
+    def is_mapped(address):
+        with open("/proc/self/maps") as maps:
+            ranges = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps]
+        return any(first <= address < last for first, last in ranges)
+
+    n = 1 << 22
+    x = torch.zeros(n)
+    v, address = ti.from_dlpack(x), x.data_ptr()
+    x.data = torch.ones(4)
+    assert is_mapped(address)
+    v[n - 1] = 3
+    assert v[n - 1] == 3 and x.tolist() == [1] * 4
+
+
 # What has no memory, or not the memory that it seems to have.
 
 

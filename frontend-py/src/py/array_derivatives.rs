@@ -11,6 +11,7 @@ use super::argument::{KeyPart, Packed};
 use super::array_argument::Wanted;
 use super::error;
 use super::foreign::array::addresses;
+use super::foreign::torch;
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::prepare::Instance;
@@ -267,13 +268,16 @@ fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Whether a value is a tensor of PyTorch inside of `torch.func.grad`, `vmap` and others.
 fn is_transformed(value: &Bound<'_, PyAny>) -> bool {
     let asked = || {
+        if !torch::is_tensor(value)? {
+            return Ok::<_, PyErr>(false);
+        }
         let torch = value.py().import("torch")?.getattr("_C")?;
         let functorch = torch.getattr("_functorch")?;
         functorch
             .call_method1("is_functorch_wrapped_tensor", (value,))?
             .is_truthy()
     };
-    is_tensor(value).unwrap_or(false) && asked().unwrap_or(false)
+    asked().unwrap_or(false)
 }
 
 fn requires_grad(value: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -222,7 +222,7 @@ impl NativeNdarray {
                 }
                 there.buffer()?;
                 let read_only = there.read_only;
-                let (buffer, owner) = there.into_parts();
+                let (buffer, owner) = there.into_parts(over.py());
                 (Arc::new(buffer), read_only, owner)
             }
             None => return Err(another()),

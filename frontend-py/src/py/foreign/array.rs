@@ -144,12 +144,18 @@ impl ForeignArray {
             address: self.start,
             read_only: self.read_only,
         };
-        Self::new(
-            layout,
-            self.kind,
-            self.owner.clone_ref(py),
-            self.held.clone(),
-        )
+        Self::new(layout, self.kind, self.owner.clone_ref(py), self.keeper(py))
+    }
+
+    /// What keeps the memory alive beside the owner. A tensor of PyTorch's may be given other memory by `tensor.data = other`
+    /// and does not keep what it had: a launch ends before that, all that holds an array for longer needs its storage.
+    fn keeper(&self, py: Python<'_>) -> Option<Arc<dyn Any + Send + Sync>> {
+        let of_torch = || match self.kind {
+            Kind::Torch => super::torch::storage(self.owner.bind(py)),
+            _ => None,
+        };
+        let storage = || Some(Arc::new(of_torch()?) as _);
+        self.held.clone().or_else(storage)
     }
 
     /// Where the first element lies.
@@ -172,14 +178,13 @@ impl ForeignArray {
     }
 
     /// The memory and what keeps it alive.
-    pub(crate) fn into_parts(self) -> (Buffer, Owner) {
-        (
-            self.buffer,
-            Owner {
-                _object: self.owner,
-                _held: self.held,
-            },
-        )
+    pub(crate) fn into_parts(self, py: Python<'_>) -> (Buffer, Owner) {
+        let held = self.keeper(py);
+        let owner = Owner {
+            _object: self.owner,
+            _held: held,
+        };
+        (self.buffer, owner)
     }
 
     /// Whether it is the same view of the same memory.

@@ -21,6 +21,7 @@ struct Torch {
     data_ptr: Py<PyAny>,
     stride: Py<PyAny>,
     is_neg: Py<PyAny>,
+    storage: Py<PyAny>,
     /// The layout of tensors that are not sparse.
     strided: Py<PyAny>,
     dtypes: Vec<(Py<PyAny>, ScalarType)>,
@@ -69,6 +70,7 @@ impl Torch {
             data_ptr: own("data_ptr")?,
             stride: own("stride")?,
             is_neg: own("is_neg")?,
+            storage: own("untyped_storage")?,
             strided: torch.getattr("strided")?.unbind(),
             dtypes,
             increment_version: graph.getattr_opt("increment_version")?.map(Bound::unbind),
@@ -204,7 +206,9 @@ impl Torch {
         if on_cuda {
             let device = self.attribute(value, pyo3::intern!(py, "device"))?;
             let number = device.getattr("index")?.extract().unwrap_or(0);
-            let array = DeviceArray::adopt(py, layout, Some(number), None, Box::new(owner))?;
+            let storage = self.storage.bind(py).call1((value,))?.unbind();
+            let owner = Box::new((owner, storage));
+            let array = DeviceArray::adopt(py, layout, Some(number), None, owner)?;
             return Ok(Foreign::Device(array));
         }
         Ok(Foreign::Host(ForeignArray::new(
@@ -257,6 +261,14 @@ pub(super) fn of(value: &Bound<'_, PyAny>) -> Result<Option<Foreign>, Refused> {
 /// Whether a value is a tensor of PyTorch's.
 pub(crate) fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Torch::of(value).map(|torch| torch.is_some())
+}
+
+/// The memory of a tensor, which stays that of this object whatever the tensor is given later.
+pub(super) fn storage(tensor: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+    let torch = Torch::of(tensor).ok()??;
+    let py = tensor.py();
+    let found = torch.unchanged(py, || Ok(torch.storage.bind(py).call1((tensor,))?));
+    found.ok().map(Bound::unbind)
 }
 
 /// Lets autograd know that a tensor has changed: it raises where it has saved the old values.
