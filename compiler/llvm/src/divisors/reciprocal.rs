@@ -2,8 +2,8 @@
 //!
 //! A reciprocal `1 / c` is kept as the sum of two floats of one sign, `high + low`. Then `fma(x, high, x * low)` is `x / c` but for
 //! a relative error of at most `12 * 2^(-2p)` before its only rounding, where floats have `p` digits. It rounds as `x / c` does
-//! unless that lies so close to the middle between two floats; for each constant only a few `x` do, which are found and tried. After Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when
-//! the divisor is known in advance" (IEEE Transactions on Computers, 2004).
+//! unless that lies so close to the middle between two floats; for each constant only a few `x` do, which are found and tried.
+//! After Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in advance" (IEEE Transactions on Computers, 2004).
 //!
 //! As `high` and `low` have one sign, zeros, infinities and NaN need no care, and an overflow is one by the only rounding. Only
 //! products `x * low` that are no normal numbers lose digits: hence the least magnitude.

@@ -283,7 +283,8 @@ fn returns_again(value: &Bound<'_, PyAny>, address: usize) -> PyResult<bool> {
     })
 }
 
-/// Type and shape of another package's array; nothing if a value is none. If it is to be shared, each call must return the same memory of it.
+/// Type and shape of another package's array; nothing if a value is none. If it is to be shared, its protocol must return
+/// the same memory each time.
 #[pyfunction]
 #[pyo3(signature = (value, shared = false))]
 pub(crate) fn foreign_array<'py>(
