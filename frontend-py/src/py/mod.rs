@@ -39,6 +39,7 @@ mod summary;
 mod tensor;
 mod texture_argument;
 mod undo;
+mod views;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

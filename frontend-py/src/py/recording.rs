@@ -21,6 +21,7 @@ use super::snapshot::{Boxed, IndexBox, NativeSnapshot, holds};
 use super::snode::{NativeSNode, TreeStore};
 use super::steps::NativeSteps;
 use super::summary::{Given, Passed};
+use super::views::{View, Views};
 use crate::derived::Derived;
 
 /// What is overwritten, as it was before; each with whether the launch itself, or its gradient, needs that.
@@ -104,6 +105,8 @@ pub(crate) struct NativeRecording {
     ended: Mutex<BTreeMap<Memory, String>>,
     /// Memory that launches have written, or whose numbers or gradients the way back reads; whether it does.
     used: Mutex<BTreeMap<Memory, bool>>,
+    /// The arrays that launches have used.
+    views: Mutex<Views>,
     /// Which cells are active, of the nodes that launches ask for.
     activity: Activity,
 }
@@ -130,6 +133,7 @@ impl NativeRecording {
             read: Mutex::default(),
             ended: Mutex::default(),
             used: Mutex::default(),
+            views: Mutex::default(),
             activity: Activity::default(),
         }
     }
@@ -157,6 +161,9 @@ impl NativeRecording {
         let derivative = Derived::from_name(counts_as);
         let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
         self.note_ends(py, &kernel.get().name, &launch)?;
+        if derivative.is_some() {
+            self.note_views(py, &kernel.get().name, &launch)?;
+        }
         self.expect_active(py, &kernel.get().name, &launch)?;
         let asked = match reads {
             true => self.activity.before_launch(py, kernel, &launch)?,
@@ -392,6 +399,58 @@ impl NativeRecording {
                 let writer = || format!("kernel `{kernel}`");
                 ended.entry(memory).or_insert_with(writer);
             }
+        }
+        Ok(())
+    }
+
+    /// Notes the arrays of a launch: none may share memory with another one that has a gradient of its own, if one is written.
+    fn note_views(&self, py: Python<'_>, kernel: &str, launch: &Prepared) -> PyResult<()> {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let writes = &launch.instance.primal_writes;
+        let arrays = launch.packed.iter();
+        let arrays = arrays.filter(|packed| matches!(packed, Packed::Array { .. }));
+        for (at, packed) in arrays.enumerate() {
+            let written = writes.get(at) != Some(&false);
+            let Some(view) = View::new(packed, written, kernel)? else {
+                continue;
+            };
+            self.expect_not_ended(py, &view)?;
+            if let Err((this, other)) = views.add(view) {
+                let text = format!(
+                    "the array `{}` of kernel `{}` shares memory with `{}` of kernel `{}`, which was launched before, and each has a \
+                     gradient of its own, so that a gradient would be lost between them: pass the same array to both",
+                    this.name, this.kernel, other.name, other.kernel
+                );
+                return Err(error::runtime(py, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says of an array with a gradient that its memory was written through one without.
+    fn expect_not_ended(&self, py: Python<'_>, view: &View) -> PyResult<()> {
+        let range = view.range();
+        if !view.has_gradient() || range.is_empty() {
+            return Ok(());
+        }
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = Memory::Array(range.start)..Memory::Array(range.end);
+        let Some((_, writer)) = ended.range(inside).next() else {
+            return Ok(());
+        };
+        let text = format!(
+            "kernel `{}` reads `{2}`, whose memory {1} has written, from what has a gradient, through an array without one: that \
+             gradient ends there; pass `{2}` itself to both",
+            view.kernel, writer, view.name
+        );
+        if self.is_strict {
+            return Err(error::runtime(py, text));
+        }
+        let told = Told::Between(view.kernel.clone(), writer.clone(), view.name.clone());
+        let mut all = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.insert(told) {
+            let text = format!("warning: {text}");
+            py.import("aerogel._log")?.call_method1("warn", (text,))?;
         }
         Ok(())
     }

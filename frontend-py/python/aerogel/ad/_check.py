@@ -10,7 +10,15 @@ from typing import Any
 from aerogel import _log
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Launch
-from aerogel.ad._gradients import all_fields, expect_differentiable, gradient_of, name_of, numbers_of, set_numbers
+from aerogel.ad._gradients import (
+    all_fields,
+    expect_differentiable,
+    gradient_of,
+    is_tensor,
+    name_of,
+    numbers_of,
+    set_numbers,
+)
 from aerogel.ad._tape import Tape
 from aerogel.data.ndarray import Ndarray
 
@@ -123,6 +131,8 @@ def check_grad(
         expect_differentiable(param, "grad", "an input")
         if isinstance(param, Ndarray):
             param.grad.fill(0)
+        elif is_tensor(param):
+            gradient_of(param).zero_()
     before = [(held, numbers_of(held)) for held in _everything(params)]
     tape = Tape(loss)
     with tape:

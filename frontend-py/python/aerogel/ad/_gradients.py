@@ -193,7 +193,9 @@ def has_gradient(target: Any) -> bool:
 def numbers_of(target: Any) -> Any:
     """All numbers of a field, an array or a tensor as a new NumPy array."""
     if is_tensor(target):
-        return target.detach().cpu().numpy().copy()
+        target = target.detach().cpu()
+        # NumPy has no `bfloat16`.
+        return (target.float() if str(target.dtype) == "torch.bfloat16" else target).numpy().copy()
     return target.to_numpy()
 
 
@@ -202,7 +204,10 @@ def set_numbers(target: Any, numbers: Any) -> None:
     import numpy as np
 
     if is_tensor(target):
-        target.detach().numpy()[...] = numbers
+        import torch
+
+        with torch.no_grad():
+            target.detach().copy_(torch.as_tensor(np.asarray(numbers)))
     else:
         target.from_numpy(np.asarray(numbers))
 

@@ -44,6 +44,8 @@ class Record(_recorder.Recorder):
         self._sums: dict[int, tuple[Any, int]] = {}
         # Tensors that launches have taken, each with its version, and the name of a kernel whose gradient needs it.
         self._tensors: dict[Any, tuple[Any, int, str]] = {}
+        # The keys of those, by where their storage begins.
+        self._of_storage: dict[int, list[Any]] = {}
         # What launches of functions have asked for whose gradient is given.
         self._asked_within: list[Any] = []
         self._most_bytes = ad_memory()
@@ -63,7 +65,7 @@ class Record(_recorder.Recorder):
                 self.expect_same_arrays()
             tensors = tensors_of(args, kwargs)
             if tensors:
-                self._expect_same((key, self._tensors.get(key)) for key in map(_key, tensors))
+                self._expect_same(self._sharing(tensors))
             drawn = self.seed()
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             if self.around is not None:
@@ -166,24 +168,28 @@ class Record(_recorder.Recorder):
                 self._sums[id(arg)] = (arg, _checksum(arg))
 
     def _note_tensors(self, tensors: list[Any], entry: Launch) -> None:
+        # What the launch itself has written is known. Views share the version of their base.
+        for key, (tensor, _, name) in self._sharing(tensors):
+            self._tensors[key] = (tensor, version_of(tensor), name)
         for tensor in tensors:
-            # What the launch itself has written is known.
             key = _key(tensor)
-            known = self._tensors.get(key)
-            if known is not None or entry.derivative is not None:
-                self._tensors[key] = (tensor, tensor._version, known[2] if known else entry.kernel.__name__)
+            if key not in self._tensors and entry.derivative is not None:
+                self._tensors[key] = (tensor, version_of(tensor), entry.kernel.__name__)
+                self._of_storage.setdefault(_storage(tensor), []).append(key)
+
+    def _sharing(self, tensors: list[Any]) -> list[tuple[Any, tuple[Any, int, str]]]:
+        """The known tensors whose storage is that of one of some tensors."""
+        found = {key: None for tensor in tensors for key in self._of_storage.get(_storage(tensor), ())}
+        return [(key, self._tensors[key]) for key in found]
 
     def expect_same_tensors(self) -> None:
         """That nothing but kernels of the tape has changed the tensors that gradients need."""
         self._expect_same(self._tensors.items())
 
-    def _expect_same(self, all_known: Iterable[tuple[Any, tuple[Any, int, str] | None]]) -> None:
-        for key, known in all_known:
-            if known is None:
-                continue
-            tensor, version, name = known
+    def _expect_same(self, all_known: Iterable[tuple[Any, tuple[Any, int, str]]]) -> None:
+        for key, (tensor, version, name) in all_known:
             # `tensor.data = other` gives it other memory, and leaves the version as it is.
-            if tensor._version != version or _key(tensor) != key:
+            if version_of(tensor) != version or _key(tensor) != key:
                 raise AerogelRuntimeError(
                     f"a tensor that kernel `{name}` was launched with has been changed since, in a way that cannot be "
                     "undone: change a copy of it"
@@ -212,6 +218,16 @@ class Record(_recorder.Recorder):
 def _key(tensor: Any) -> Any:
     """What stands for a tensor, whichever object of Python's it is."""
     return (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+
+
+def _storage(tensor: Any) -> int:
+    """Where the storage of a tensor begins, which it shares with its views."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def version_of(tensor: Any) -> int:
+    """How often a tensor has been changed, as PyTorch counts; tensors of ``torch.inference_mode`` are not counted."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _checksum(array: Any) -> int:

@@ -231,6 +231,11 @@ def _fields_to_check(given: Any) -> list[Any]:
         return [field for field in _all_with_numbers() if field.grad is not None and field.grad._is_placed()]
     fields = list(given) if isinstance(given, (list, tuple)) else [given]
     for field in fields:
+        if not isinstance(field, NumericField):
+            raise AerogelRuntimeTypeError(
+                f"grad_check takes fields, not {type(field).__name__}: ti.ad.check_grad checks gradients by arrays and "
+                "tensors"
+            )
         expect_differentiable(field, "grad", "a field of grad_check")
     return fields
 

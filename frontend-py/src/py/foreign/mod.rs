@@ -8,7 +8,7 @@ pub(crate) mod array;
 pub(crate) mod copies;
 pub(crate) mod dlpack;
 mod numpy;
-mod overlap;
+pub(crate) mod overlap;
 pub(crate) mod torch;
 
 use std::sync::Arc;
