@@ -1,5 +1,7 @@
 """``ti.ad.torch_function``: what it saves, what it refuses, and PyTorch's transformations."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -97,8 +99,8 @@ def test_several_results():
     )
     y, n = f(x)
     assert y.tolist() == [2, 6] and n.tolist() == [3] and n.dtype == torch.int32 and not n.requires_grad
-    first = ti.ad.torch_function(square, shape=lambda x: 3)
-    assert first(x).shape == (3,)
+    for shape in (lambda x: 3, 3, (3,)):
+        assert ti.ad.torch_function(square, shape=shape)(x).shape == (3,)
     with pytest.raises(TypeError, match="`shape` must be a list, one for each of the 2 results"):
         ti.ad.torch_function(parts, n_outputs=2, shape=lambda x: x.shape[0])(x)
 
@@ -490,3 +492,23 @@ def test_a_network_is_trained_as_by_torch(dtype, tolerance):
     functions = ti.ad.torch_function(linear, shape=shape), ti.ad.torch_function(tanh)
     for ours in (functions, (Linear.apply, Tanh.apply)):
         assert np.allclose(losses(*ours, dtype, n_steps), theirs, rtol=tolerance, atol=0)
+
+
+def test_functions_are_pickled_with_their_kernels():
+    f = pickle.loads(pickle.dumps(ti.ad.torch_function(two, n_outputs=2)))
+    assert [y.tolist() for y in f(leaf(2.0))] == [[4], [8]]
+    assert f.__name__ == "two" and "kernel `two`" in repr(f)
+
+
+def test_dtypes_of_results():
+    @ti.kernel
+    def halved(x: A(), y: A()):
+        for i in x:
+            y[i] = ti.cast(x[i], ti.f64) / 2
+
+    for dtype in (torch.float64, ti.f64):
+        assert ti.ad.torch_function(halved, dtype=dtype)(leaf(3.0)).dtype == torch.float64
+    with pytest.raises(TypeError, match="one of PyTorch's, such as torch.float32, or ti.f32 and the like, not 'f64'"):
+        ti.ad.torch_function(halved, dtype="f64")(leaf(3.0))
+    with pytest.raises(TypeError, match="takes a tensor for an array, got list$"):
+        ti.ad.torch_function(halved)([1.0] * 100_000)

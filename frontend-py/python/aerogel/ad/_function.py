@@ -66,8 +66,8 @@ class KernelFunction:
         return list(given)
 
     def shapes(self, shape: Any, given: list[Any], default: Any) -> list[tuple[int, ...]]:
-        """The shapes of the results: what the function ``shape`` returns, if there is one."""
-        found = self.each(None if shape is None else shape(*given), default, "shape")
+        """The shapes of the results: ``shape``, or what it returns if it is a function."""
+        found = self.each(shape(*given) if callable(shape) else shape, default, "shape")
         return [(one,) if hasattr(one, "__index__") else tuple(one) for one in found]
 
     def written(self, args: Sequence[Any]) -> set[str]:

@@ -6,13 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from aerogel._dtypes import DataType, numpy_dtype
 from aerogel.ad._function import KernelFunction
 from aerogel.errors import AerogelRuntimeError
 
 
-def jax_function(
-    kernel: Any, shape: Callable[..., Any] | None = None, dtype: Any = None, n_outputs: int = 1
-) -> Callable[..., Any]:
+def jax_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: int = 1) -> Callable[..., Any]:
     """Makes a function of JAX arrays from a kernel whose last parameters are the arrays of its results.
 
     JAX calls back into Python for it, inside of ``jax.jit`` as well; ``jax.vmap`` calls once for each element. The
@@ -21,9 +20,10 @@ def jax_function(
 
     Args:
         kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
-        shape: The shape of the results, from the arguments; that of the first array if it is not given. Of several
-            results, a list of shapes.
-        dtype: The dtype of the results, or a list; that of the first array if it is not given.
+        shape: The shape of the results, or a function that returns it for the arguments of a call, such as
+            ``lambda x: x.shape[0]``; that of the first array if it is not given. Of several results, a list of shapes.
+        dtype: The dtype of the results, NumPy's or ``ti.f32`` and the like, or a list; that of the first array if it is
+            not given.
         n_outputs: How many of the last parameters are results.
 
     Returns:
@@ -91,7 +91,11 @@ class _Vjp:
 
     def __call__(self, *arrays: Any) -> Any:
         if not any(self._is_array(n) for n in range(len(arrays))):
-            raise TypeError(f"`{self._function.name}` as a function of JAX takes an array")
+            types = ", ".join(type(arg).__name__ for arg in self._static.rest if arg is not None)
+            raise TypeError(
+                f"`{self._function.name}` as a function of JAX takes an array of JAX or NumPy, got {types}: convert by "
+                "jax.numpy.asarray"
+            )
         key = tuple((array.shape, str(array.dtype)) for array in arrays)
         if key not in self._checked:
             self._expect_unwritten(arrays)
@@ -160,7 +164,7 @@ class _Vjp:
             given[k] = array
         first = next(array for n, array in enumerate(arrays) if self._is_array(n))
         shapes = function.shapes(self._shape, given, first.shape)
-        dtypes = function.each(self._dtype, first.dtype, "dtype")
+        dtypes = map(_dtype, function.each(self._dtype, first.dtype, "dtype"))
         return tuple(jax.ShapeDtypeStruct(extents, dtype) for extents, dtype in zip(shapes, dtypes))
 
     def _filled(self, arrays: Any, results: Any) -> tuple[list[Any], list[Any]]:
@@ -214,6 +218,10 @@ class _Vjp:
             of = args[at].grad.to_numpy() if self._is_array(k) else np.asarray(numbers[at])
             found.append(of.astype(like.dtype).reshape(like.shape))
         return tuple(found)
+
+
+def _dtype(given: Any) -> Any:
+    return numpy_dtype(given) if isinstance(given, DataType) else given
 
 
 def _copies(arrays: Any) -> list[Any]:

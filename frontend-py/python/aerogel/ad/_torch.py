@@ -10,9 +10,7 @@ from aerogel.ad._gradients import is_tensor
 from aerogel.errors import AerogelRuntimeError
 
 
-def torch_function(
-    kernel: Any, shape: Callable[..., Any] | None = None, dtype: Any = None, n_outputs: int = 1
-) -> Callable[..., Any]:
+def torch_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: int = 1) -> Callable[..., Any]:
     """Makes a function of PyTorch tensors from a kernel whose last parameters are the arrays of its results.
 
     What the gradient needs of fields, and of arrays that are no tensors, is copied at each call, so that they may
@@ -21,9 +19,10 @@ def torch_function(
 
     Args:
         kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
-        shape: The shape of the results, from the arguments; that of the first tensor if it is not given. Of several
-            results, a list of shapes.
-        dtype: The dtype of the results, or a list; that of the first tensor if it is not given.
+        shape: The shape of the results, or a function that returns it for the arguments of a call, such as
+            ``lambda x: x.shape[0]``; that of the first tensor if it is not given. Of several results, a list of shapes.
+        dtype: The dtype of the results, PyTorch's or ``ti.f32`` and the like, or a list; that of the first tensor if it
+            is not given.
         n_outputs: How many of the last parameters are results.
 
     Returns:
@@ -38,11 +37,22 @@ def torch_function(
     >>> square_of = torch_function(square)
     >>> square_of(torch.tensor([3.0], requires_grad=True)).backward()  # doctest: +SKIP
     """
-    function = KernelFunction(kernel, n_outputs, "torch_function")
+    return _TorchFunction(kernel, shape, dtype, n_outputs)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+
+class _TorchFunction:
+    """What ``torch_function`` returns; pickled as its arguments are."""
+
+    def __init__(self, kernel: Any, shape: Any, dtype: Any, n_outputs: int) -> None:
+        self._function = KernelFunction(kernel, n_outputs, "torch_function")
+        self._made_of = (kernel, shape, dtype, n_outputs)
+        self.__name__ = self._function.name
+        self.__doc__ = getattr(kernel, "__doc__", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from aerogel.ad import _torch_autograd
 
+        function = self._function
         given = function.arguments(args, kwargs)
         for (name, kind), arg in zip(function.inputs, given):
             if kind != "array" and _hides_gradient(arg, kind):
@@ -50,12 +60,15 @@ def torch_function(
                     f"the argument `{name}` of kernel `{function.name}` holds a tensor that requires a gradient, which "
                     "it would not get: make that a parameter of its own, an array or a number, or detach it"
                 )
+        _, shape, dtype, n_outputs = self._made_of
         found = _torch_autograd.call(function, given, shape, dtype)
         return found[0] if n_outputs == 1 else tuple(found[:n_outputs])
 
-    call.__name__ = function.name
-    call.__doc__ = getattr(kernel, "__doc__", None)
-    return call
+    def __reduce__(self) -> tuple[Any, ...]:
+        return torch_function, self._made_of
+
+    def __repr__(self) -> str:
+        return f"<function of PyTorch from kernel `{self.__name__}`>"
 
 
 def _hides_gradient(arg: Any, kind: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aerogel import _native
+from aerogel._dtypes import DataType, numpy_name
 from aerogel.ad._function import KernelFunction
 from aerogel.errors import AerogelRuntimeError
 
@@ -55,7 +56,8 @@ class Call:
         self.rest = [None if isinstance(arg, torch.Tensor) else arg for arg in given]
         self.at = [k for k, arg in enumerate(given) if isinstance(arg, torch.Tensor)]
         if not any(function.inputs[k][1] == "array" for k in self.at):
-            raise TypeError(f"`{function.name}` as a function of PyTorch takes a tensor, got {given!r}")
+            types = ", ".join(type(arg).__name__ for arg in given)
+            raise TypeError(f"`{function.name}` as a function of PyTorch takes a tensor for an array, got {types}")
         tensors = self.tensors(given)
         is_transformed = any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)
         is_wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
@@ -110,6 +112,16 @@ class Call:
         return [self.function.inputs[self.at[n]][0] for n in kept]
 
 
+def _dtype(given: Any) -> Any:
+    """PyTorch's dtype for one of its own, or of Aerogel's."""
+    if isinstance(given, torch.dtype):
+        return given
+    found = getattr(torch, numpy_name(given), None) if isinstance(given, DataType) else None
+    if found is None:
+        raise TypeError(f"`dtype` is one of PyTorch's, such as torch.float32, or ti.f32 and the like, not {given!r}")
+    return found
+
+
 def _with_grad(tensor: Any, grad: Any) -> Any:
     out = tensor.detach().requires_grad_()
     out.grad = grad
@@ -127,7 +139,7 @@ class KernelForward(_Function):
         given = call.filled(plain)
         first = next(tensor for n, tensor in enumerate(plain) if call.is_array(n))
         shapes = function.shapes(call.shape, given, first.shape)
-        dtypes = function.each(call.dtype, first.dtype, "dtype")
+        dtypes = [_dtype(one) for one in function.each(call.dtype, first.dtype, "dtype")]
         call.dtypes = [tensor.dtype for tensor in tensors]
         call.results = list(zip(shapes, dtypes))
         results = [torch.zeros(extents, dtype=dtype, device=device) for extents, dtype in call.results]
