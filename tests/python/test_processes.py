@@ -21,7 +21,7 @@ def output_of(program, *arguments, run=(), **env):
     """What a program prints; its processes end with it."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env}
     line = [sys.executable, *run, str(program), *arguments]
-    done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
@@ -90,7 +90,7 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=child, args=(queue,))
     process.start()
-    process.join(20)
+    process.join(60)
     assert process.exitcode == 0, process.exitcode
     found, value = queue.get()
     assert found[:-1] == expected and value == 1 / 3
@@ -225,7 +225,7 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=work, args=(queue,))
     process.start()
-    process.join(20)
+    process.join(60)
     assert process.exitcode == 0, process.exitcode
     print(queue.get())
     print(queue.get())
