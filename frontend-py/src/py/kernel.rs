@@ -672,18 +672,20 @@ impl NativeKernel {
         if !copied_back.is_empty() {
             earlier = earlier.and(later::settle(py));
         }
+        // All of it is done, whatever fails; the failure of the kernel comes first.
+        let mut after = Ok(());
         for copied in copied_back {
-            copied.copy_back()?;
+            after = after.and(copied.copy_back());
         }
-        told.into_iter().try_for_each(|giver| giver.tell(py))?;
+        for giver in told {
+            after = after.and(giver.tell(py));
+        }
         let has_ended = later.is_none() || trace.as_ref().is_some_and(|t| t.time().is_some());
         if let (Some(begin), Some(trace), true) = (begin, &trace, has_ended) {
             profile::launched(&self.name, begin, trace.time(), &trace.runs());
         }
-        later::print(
-            py,
-            &sink.into_inner().unwrap_or_else(PoisonError::into_inner),
-        )?;
+        let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
+        after = after.and(later::print(py, &printed));
         earlier?;
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
@@ -693,6 +695,7 @@ impl NativeKernel {
                 }
                 other => instance.failure(py, other, &self.name),
             })?;
+        after?;
         tensors.values_mut().try_for_each(|written| written.end(py))
     }
 }

@@ -109,6 +109,14 @@ impl NativeSaved {
 
     /// The bytes of both as snapshots, in the order in which they are written.
     fn snapshots(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<Vec<NativeSnapshot>> {
+        if bytes.len() != self.nbytes() {
+            let what = format!(
+                "the gradient of kernel `{}` reads other parts of fields and arrays than at the call: let nothing that decides \
+                 about them, such as attributes and shapes, change in between",
+                self.kernel
+            );
+            return Err(error::runtime(py, what));
+        }
         let split = bytes.len() - DIGEST;
         if bytes[split..] != self.digest(py)?.to_ne_bytes() {
             let what = format!(
