@@ -512,3 +512,49 @@ def test_dtypes_of_results():
         ti.ad.torch_function(halved, dtype="f64")(leaf(3.0))
     with pytest.raises(TypeError, match="takes a tensor for an array, got list$"):
         ti.ad.torch_function(halved)([1.0] * 100_000)
+
+
+def test_graphs_of_torch_compile_stay_whole():
+    import torch._dynamo
+
+    @ti.kernel
+    def both(x: A(), s: ti.f32, y: A(), z: A()):
+        for i in x:
+            y[i] = x[i] ** 2 * s
+            z[i] = 3 * x[i]
+
+    f = ti.ad.torch_function(both, n_outputs=2)
+    f(leaf(1.0), torch.tensor(2.0))
+
+    def model(x, s):
+        y, z = f(2 * x, s)
+        return (y + 1).sum() + f(x, s * s)[1].sum()
+
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    for numbers in ([1.0, 2.0], [3.0, 4.0]):
+        given, wanted = [(leaf(*numbers), torch.tensor(2.0, requires_grad=True)) for _ in range(2)]
+        assert compiled(*given).item() == model(*wanted).item()
+        compiled(*given).backward(), model(*wanted).backward()
+        assert torch.equal(given[0].grad, wanted[0].grad) and torch.equal(given[1].grad, wanted[1].grad)
+    torch._dynamo.reset()
+
+
+def test_graphs_end_at_kernels_that_read_fields():
+    import torch._dynamo
+
+    field = ti.field(ti.f32, 2)
+
+    @ti.kernel
+    def times(x: A(), y: A()):
+        for i in x:
+            y[i] = x[i] * field[i]
+
+    f = ti.ad.torch_function(times)
+    compiled = torch.compile(lambda x: (f(x) * 2).sum(), backend="aot_eager")
+    for number in (1, 5, 7):
+        field.fill(number)
+        x = leaf(1.0, 2)
+        compiled(x).backward()
+        assert x.grad.tolist() == [2 * number] * 2
+    assert f.number is None
+    torch._dynamo.reset()

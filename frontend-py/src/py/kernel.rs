@@ -252,6 +252,12 @@ impl NativeKernel {
         Ok(written.map(|(name, _)| name.to_owned()).collect())
     }
 
+    /// Whether a launch with these arguments reads and writes nothing but them: no fields, and no arrays by other names.
+    fn _is_pure(&self, py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let (instance, _) = self.prepared(py, args, None, None)?;
+        Ok(instance.trees.is_empty() && instance.captured.is_empty())
+    }
+
     /// What the compiler made: the instance for these arguments, or the latest one.
     fn _inspect<'py>(
         &self,

@@ -44,15 +44,18 @@ class _TorchFunction:
     """What ``torch_function`` returns; pickled as its arguments are."""
 
     def __init__(self, kernel: Any, shape: Any, dtype: Any, n_outputs: int) -> None:
-        self._function = KernelFunction(kernel, n_outputs, "torch_function")
-        self._made_of = (kernel, shape, dtype, n_outputs)
-        self.__name__ = self._function.name
+        self.function = KernelFunction(kernel, n_outputs, "torch_function")
+        self.made_of = (kernel, shape, dtype, n_outputs)
+        #: Under which number graphs of ``torch.compile`` call it, if they may, and whether that has been looked at.
+        self.number: int | None = None
+        self.is_numbered = False
+        self.__name__ = self.function.name
         self.__doc__ = getattr(kernel, "__doc__", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from aerogel.ad import _torch_autograd
 
-        function = self._function
+        function = self.function
         given = function.arguments(args, kwargs)
         for (name, kind), arg in zip(function.inputs, given):
             if kind != "array" and _hides_gradient(arg, kind):
@@ -60,12 +63,12 @@ class _TorchFunction:
                     f"the argument `{name}` of kernel `{function.name}` holds a tensor that requires a gradient, which "
                     "it would not get: make that a parameter of its own, an array or a number, or detach it"
                 )
-        _, shape, dtype, n_outputs = self._made_of
-        found = _torch_autograd.call(function, given, shape, dtype)
+        n_outputs = self.made_of[3]
+        found = _torch_autograd.call(self, given)
         return found[0] if n_outputs == 1 else tuple(found[:n_outputs])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return torch_function, self._made_of
+        return torch_function, self.made_of
 
     def __repr__(self) -> str:
         return f"<function of PyTorch from kernel `{self.__name__}`>"

@@ -26,20 +26,38 @@ except ImportError:
 _Function: Any = object if torch is None else torch.autograd.Function
 
 
-def call(function: KernelFunction, given: list[Any], shape: Any, dtype: Any) -> Any:
-    """The results of a kernel, and what else ``KernelForward`` returns."""
+def call(owner: Any, given: list[Any]) -> Any:
+    """The results of what ``torch_function`` has returned, and what else ``KernelForward`` returns."""
     global _uncompiled
     # Its import takes seconds, and is under way where something is compiled.
     if "torch._dynamo" in sys.modules:
+        if owner.number is not None and torch.compiler.is_compiling() and _are_tensors(given):
+            return torch.ops.aerogel.kernel(owner.number, given)
         if _uncompiled is None:
-            _uncompiled = torch.compiler.disable(_call)
-        return _uncompiled(function, given, shape, dtype)
-    return _call(function, given, shape, dtype)
+            _uncompiled = torch.compiler.disable(_call_and_number)
+        return _uncompiled(owner, given)
+    return _call(owner, given)[0]
 
 
-def _call(function: KernelFunction, given: list[Any], shape: Any, dtype: Any) -> Any:
-    made = Call(function, given, shape, dtype)
-    return KernelForward.apply(made, *made.tensors(given))
+def _are_tensors(given: list[Any]) -> bool:
+    return all(isinstance(arg, torch.Tensor) for arg in given)
+
+
+def _call(owner: Any, given: list[Any]) -> Any:
+    _, shape, dtype, _ = owner.made_of
+    made = Call(owner.function, given, shape, dtype)
+    return KernelForward.apply(made, *made.tensors(given)), made
+
+
+def _call_and_number(owner: Any, given: list[Any]) -> Any:
+    results, made = _call(owner, given)
+    if not owner.is_numbered and not made.is_transformed:
+        owner.is_numbered = True
+        if _are_tensors(given):
+            from aerogel.ad import _torch_operator
+
+            owner.number = _torch_operator.number_of(owner, made, given)
+    return results
 
 
 #: The same for ``torch.compile``, whose graphs end before it and begin again behind it.
@@ -59,11 +77,11 @@ class Call:
             types = ", ".join(type(arg).__name__ for arg in given)
             raise TypeError(f"`{function.name}` as a function of PyTorch takes a tensor for an array, got {types}")
         tensors = self.tensors(given)
-        is_transformed = any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)
+        self.is_transformed = any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)
         is_wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         #: Of each tensor, whether there may be a gradient by it.
         self.active = [
-            (is_transformed or (is_wanted and tensor.requires_grad)) and tensor.is_floating_point()
+            (self.is_transformed or (is_wanted and tensor.requires_grad)) and tensor.is_floating_point()
             for tensor in tensors
         ]
         # Known when the kernel runs:
@@ -105,6 +123,15 @@ class Call:
                 out[k] = _with_grad(args[k], args[k].detach())
         return out
 
+    def describe(self, tensors: list[Any], given: list[Any]) -> None:
+        """Notes what the results will be like."""
+        function = self.function
+        first = next(tensor for n, tensor in enumerate(tensors) if self.is_array(n))
+        shapes = function.shapes(self.shape, given, first.shape)
+        dtypes = [_dtype(one) for one in function.each(self.dtype, first.dtype, "dtype")]
+        self.dtypes = [tensor.dtype for tensor in tensors]
+        self.results = list(zip(shapes, dtypes))
+
     @property
     def apart(self) -> list[str]:
         """The parameters whose tensors PyTorch keeps."""
@@ -137,11 +164,7 @@ class KernelForward(_Function):
         device = _device(call, tensors)
         plain = [tensor.detach() for tensor in tensors]
         given = call.filled(plain)
-        first = next(tensor for n, tensor in enumerate(plain) if call.is_array(n))
-        shapes = function.shapes(call.shape, given, first.shape)
-        dtypes = [_dtype(one) for one in function.each(call.dtype, first.dtype, "dtype")]
-        call.dtypes = [tensor.dtype for tensor in tensors]
-        call.results = list(zip(shapes, dtypes))
+        call.describe(plain, given)
         results = [torch.zeros(extents, dtype=dtype, device=device) for extents, dtype in call.results]
         written = function.written([*given, *results])
         call.written = [n for n, k in enumerate(call.at) if function.inputs[k][0] in written]
