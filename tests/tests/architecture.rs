@@ -112,7 +112,6 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/builder.rs",
     "compiler/llvm/src/diagnostics.rs",
     "compiler/llvm/src/jit.rs",
-    "compiler/llvm/src/target/options.rs",
     "frontend-py/src/py/buffer.rs",
     "frontend-py/src/py/exchange.rs",
     "gpu/src/nvidia.rs",

@@ -3,7 +3,6 @@
 mod aarch64;
 mod cpu;
 mod nvptx;
-mod options;
 
 use inkwell::OptimizationLevel;
 use inkwell::targets::{
@@ -110,7 +109,6 @@ fn initialize() {
         LlvmTarget::initialize_x86(&config);
         LlvmTarget::initialize_aarch64(&config);
         LlvmTarget::initialize_nvptx(&config);
-        options::set();
     });
 }
 
