@@ -165,7 +165,7 @@ class _Vjp:
         first = next(array for n, array in enumerate(arrays) if self._is_array(n))
         shapes = function.shapes(self._shape, given, first.shape)
         dtypes = map(_dtype, function.each(self._dtype, first.dtype, "dtype"))
-        return tuple(jax.ShapeDtypeStruct(extents, dtype) for extents, dtype in zip(shapes, dtypes))
+        return tuple(jax.ShapeDtypeStruct(size, dtype) for size, dtype in zip(shapes, dtypes))
 
     def _filled(self, arrays: Any, results: Any) -> tuple[list[Any], list[Any]]:
         """All arguments, arrays of floats with gradients; and the results among them."""

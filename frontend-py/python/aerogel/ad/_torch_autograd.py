@@ -165,7 +165,7 @@ class KernelForward(_Function):
         plain = [tensor.detach() for tensor in tensors]
         given = call.filled(plain)
         call.describe(plain, given)
-        results = [torch.zeros(extents, dtype=dtype, device=device) for extents, dtype in call.results]
+        results = [torch.zeros(size, dtype=dtype, device=device) for size, dtype in call.results]
         written = function.written([*given, *results])
         call.written = [n for n, k in enumerate(call.at) if function.inputs[k][0] in written]
         if call.written and call.is_mapped:
@@ -245,8 +245,8 @@ class KernelBackward(_Function):
             # In private memory, into which what is saved is written.
             if _is_foreign(arg):
                 args[k] = _like(arg)
-        for (extents, dtype), gradient in zip(call.results, of_results):
-            result = torch.zeros(extents, dtype=dtype, device=device)
+        for (size, dtype), gradient in zip(call.results, of_results):
+            result = torch.zeros(size, dtype=dtype, device=device)
             args.append(_with_grad(result, _own(gradient, result)) if dtype.is_floating_point else result)
         described = call.described(args)
         for n, k in enumerate(call.at):

@@ -35,7 +35,7 @@ def number_of(owner: Any, call: Call, tensors: list[Any]) -> int | None:
     if call.written or (callable(call.shape) and not all(map(call.is_array, range(len(tensors))))):
         return None
     call.active = [tensor.is_floating_point() for tensor in tensors]
-    results = [torch.zeros(extents, dtype=dtype) for extents, dtype in call.results]
+    results = [torch.zeros(size, dtype=dtype) for size, dtype in call.results]
     args = [*call.filled([tensor.detach() for tensor in tensors]), *results]
     if not function.kernel._is_pure((*function.bound, *args)):
         return None
@@ -63,7 +63,7 @@ def _forward_fake(number: int, tensors: list[Any]) -> list[Any]:
     call = _call(number, tensors)
     call.describe(tensors, list(tensors))
     like = tensors[0]
-    results = [like.new_empty(extents, dtype=dtype) for extents, dtype in call.results]
+    results = [like.new_empty(size, dtype=dtype) for size, dtype in call.results]
     return [*results, torch.empty(_N_BYTES, dtype=torch.uint8)]
 
 
