@@ -12,7 +12,7 @@ from not_on_gpus import NOT_ON_GPUS
 import aerogel as ti
 
 # Programs that `test_wrong_programs.py` and `test_types.py` read, not tests.
-collect_ignore_glob = ["wrong/*", "typed/*"]
+collect_ignore_glob = ["bridges/*", "wrong/*", "typed/*"]
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so what that starts: tests that send one would wait
 # for ever.

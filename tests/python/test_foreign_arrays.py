@@ -267,6 +267,12 @@ def test_masked_arrays_are_refused(arch):
     assert f.to_numpy().tolist() == [0, 9, 2]
 
 
+def test_masked_arrays_without_a_mask_are_written(arch):
+    x = np.ma.zeros(3, np.float32)
+    count_up(x)
+    assert x.tolist() == [1, 1, 1]
+
+
 def test_a_strided_view_beside_the_array_under_it(arch):
     @ti.data_oriented
     class State:

@@ -86,17 +86,21 @@ pub(super) fn of(value: &Bound<'_, PyAny>) -> Result<Option<ForeignArray>, Refus
     Ok(None)
 }
 
-/// Masked arrays have values that do not count.
+/// Refuses a masked array that has a mask: kernels would compute with the elements that it hides.
 fn expect_no_mask(value: &Bound<'_, PyAny>) -> Result<(), Refused> {
     let Some(masked) = loaded(value.py(), "numpy.ma")? else {
         return Ok(());
     };
-    match masked.getattr_opt("MaskedArray")? {
-        Some(class) if value.is_instance(&class)? => Err(Refused::kind(
+    let Some(class) = masked.getattr_opt("MaskedArray")? else {
+        return Ok(());
+    };
+    let no_mask = masked.getattr("nomask")?;
+    if value.is_instance(&class)? && !masked.call_method1("getmask", (value,))?.is(&no_mask) {
+        return Err(Refused::kind(
             "it is a masked array, and kernels know no masks: pass `array.filled(value)`, or `array.data`",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 /// The array that a capsule of `__array_struct__` describes.
