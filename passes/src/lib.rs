@@ -13,6 +13,7 @@ mod lower_access;
 mod options;
 mod pipeline;
 mod simplify;
+mod single_exit;
 mod sums;
 mod tasks;
 mod tensors;

@@ -11,7 +11,7 @@ use crate::simplify::{
 use crate::sums::{demote_atomics, merge_atomics, privatize, split_branches, thread_local};
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize};
-use crate::{bounds_check, clamp_indices, inline, lower_access};
+use crate::{bounds_check, clamp_indices, inline, lower_access, single_exit};
 
 /// When a pass runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +145,15 @@ const SIMPLIFY_LOWERED: &[Pass] = &[
 
 /// The pipeline.
 pub const PIPELINE: &[Step] = &[
+    // Only what has one exit can be inlined.
+    pass(
+        "single_exit",
+        single_exit::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    Step::Meet,
     pass("inline", inline::run, Structured, Structured, When::Always),
     // What is copied into a function is at the same stage as the function.
     Step::Meet,

@@ -428,3 +428,55 @@ def test_atomics_through_references_to_variables_and_elements(arch, dtype):
     assert x.to_numpy().tolist() == [6] * 8
     assert y.to_numpy().tolist() == [max(i + 1, 3) * 20 + i for i in range(8)]
     assert total[None] == 8
+
+
+def test_returns_from_loops_and_from_some_paths_of_both_arms(arch):
+    def search(v: ti.f32, n: ti.i32) -> ti.f32:
+        if v < 0.5:
+            if v < 0.25:
+                return 3.0
+            else:
+                if n > 4:
+                    return v * 2.0
+        elif n > 6:
+            if v > 0.875:
+                return -1.0
+        total = 0.0
+        for k in range(n):
+            total += v
+            for j in range(k):
+                if total + j > 4.0:
+                    return total
+            while total < 0.75:
+                total += 0.5
+                if total > 1.0:
+                    return 7.0
+            if total > 5.0:
+                return total + v
+        return v + 1.0
+
+    compiled = ti.real_func(search)
+
+    @ti.real_func
+    def twice(v: ti.f32, n: ti.i32) -> ti.f32:
+        if n == 3:
+            return 0.0
+        return compiled(v, n) + compiled(v, n + 1)
+
+    x, y, count = ti.field(ti.f32, (16, 10)), ti.field(ti.f32, (16, 10)), ti.field(ti.i32, ())
+
+    @ti.kernel
+    def run():
+        for i, n in x:
+            x[i, n] = compiled(i / 16.0, n)
+            y[i, n] = twice(i / 16.0, n)
+            if compiled(i / 16.0, n) > 2.0:
+                count[None] += 1
+
+    run()
+    right = np.array([[search(i / 16.0, n) for n in range(11)] for i in range(16)], np.float32)
+    assert np.array_equal(x.to_numpy(), right[:, :10])
+    both = right[:, :10] + right[:, 1:]
+    both[:, 3] = 0
+    assert np.array_equal(y.to_numpy(), both)
+    assert count[None] == (right[:, :10] > 2).sum()

@@ -1,4 +1,4 @@
-//! Early exits become flags, since what runs backwards has one way in and one way out.
+//! Early ends of loops and of their turns become flags, since what runs backwards has one way in and one way out.
 //!
 //! ```text
 //! for lo, hi, one, [] (i: i32) {         while [] { at < hi and not left } {
@@ -22,38 +22,10 @@ use crate::PassCx;
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     let body = func.body;
     let had_carried = carry_nothing(func, body);
-    let mut insts = std::mem::take(&mut func.regions[body].insts);
-    let end = insts.pop().expect("a region ends in a terminator");
-    let inner = ways(func, &insts);
+    let insts = std::mem::take(&mut func.regions[body].insts);
     let before = func.regions.len();
-    let mut pass = Exits {
-        results: Vec::new(),
-        loops: Vec::new(),
-    };
-    if inner.returns {
-        let types = func.results.clone();
-        let mut b = Builder::new(func, body);
-        let skip = b.local(Type::BOOL);
-        pass.results = types.iter().map(|&ty| b.local(ty)).collect();
-        pass.loops.push(Flags { skip, leave: None });
-        // The end is an exit as others are, and stands behind them.
-        if let Op::Yield { values } | Op::Return { values } = func[end].clone() {
-            insts.push(func.new_inst(Op::Return { values }, &[], func.insts[end].span));
-        }
-    } else {
-        insts.push(end);
-    }
-    pass.line(func, body, insts);
-    if inner.returns {
-        let is_kernel = func.is_kernel;
-        let mut b = Builder::new(func, body);
-        let values = pass.results.iter().map(|&place| b.load(place)).collect();
-        b.effect(match is_kernel {
-            true => Op::Return { values },
-            false => Op::Yield { values },
-        });
-    }
-    had_carried || inner.returns || func.regions.len() > before
+    Exits { loops: Vec::new() }.line(func, body, insts);
+    had_carried || func.regions.len() > before
 }
 
 /// How instructions may be left before their end.
@@ -63,47 +35,41 @@ struct Ways {
     skips: bool,
     /// By the end of the loop as well.
     leaves: bool,
-    /// By the end of the function as well.
-    returns: bool,
 }
 
 fn ways(func: &Function, insts: &[Inst]) -> Ways {
     let mut all = Ways::default();
     for &inst in insts {
-        let op = &func[inst];
-        let mut inner = Ways::default();
-        for owned in func.owned(inst) {
-            let ways = ways(func, &func.regions[owned].insts);
-            inner.skips |= ways.skips;
-            inner.leaves |= ways.leaves;
-            inner.returns |= ways.returns;
-        }
-        if !matches!(op, Op::If { .. }) {
+        match func[inst] {
             // A loop's own exits end with it.
-            (inner.skips, inner.leaves) = (inner.returns, inner.returns);
+            Op::If {
+                then, otherwise, ..
+            } => {
+                for arm in [then, otherwise] {
+                    let inner = ways(func, &func.regions[arm].insts);
+                    all.skips |= inner.skips;
+                    all.leaves |= inner.leaves;
+                }
+            }
+            Op::Break { .. } => (all.skips, all.leaves) = (true, true),
+            Op::Continue { .. } => all.skips = true,
+            _ => {}
         }
-        let returns = inner.returns || matches!(op, Op::Return { .. });
-        let leaves = returns || inner.leaves || matches!(op, Op::Break { .. });
-        all.returns |= returns;
-        all.leaves |= leaves;
-        all.skips |= leaves || inner.skips || matches!(op, Op::Continue { .. });
     }
     all
 }
 
-/// The flags of a loop, or of the function.
+/// The flags of a loop.
 #[derive(Clone, Copy)]
 struct Flags {
-    /// The rest of the turn is left out; for the function, all that is left.
+    /// The rest of the turn is left out.
     skip: Value,
     /// There is no further turn.
     leave: Option<Value>,
 }
 
 struct Exits {
-    /// What the function returns.
-    results: Vec<Value>,
-    /// Innermost last; the first are the function's if it is left early.
+    /// Innermost last.
     loops: Vec<Flags>,
 }
 
@@ -139,15 +105,6 @@ impl Exits {
         match func[inst].clone() {
             Op::Break { .. } => self.exit(func, region, true),
             Op::Continue { .. } => self.exit(func, region, false),
-            Op::Return { values } if !self.results.is_empty() || !self.loops.is_empty() => {
-                let mut b = Builder::new(func, region);
-                for (&place, value) in self.results.iter().zip(values) {
-                    b.store(place, value);
-                }
-                let yes = b.constant(Scalar::bool(true));
-                b.store(self.loops[0].skip, yes);
-                self.exit(func, region, true);
-            }
             Op::If {
                 then, otherwise, ..
             } => {
@@ -157,19 +114,15 @@ impl Exits {
                 }
                 func.regions[region].insts.push(inst);
             }
-            Op::For { body, .. } => {
-                match self.loop_body(func, region, body) {
-                    Some(leave) => counted(func, region, inst, leave),
-                    None => func.regions[region].insts.push(inst),
-                }
-                self.pass_on(func, region);
-            }
+            Op::For { body, .. } => match self.loop_body(func, region, body) {
+                Some(leave) => counted(func, region, inst, leave),
+                None => func.regions[region].insts.push(inst),
+            },
             Op::While { cond, body, .. } => {
                 if let Some(leave) = self.loop_body(func, region, body) {
                     guard_test(func, cond, leave);
                 }
                 func.regions[region].insts.push(inst);
-                self.pass_on(func, region);
             }
             Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
                 self.loop_body(func, region, body);
@@ -206,27 +159,6 @@ impl Exits {
             self.loops.pop();
         }
         leave
-    }
-
-    /// Leaves the loop around, too, if the function has returned inside a loop.
-    fn pass_on(&self, func: &mut Function, region: Region) {
-        let [of_function, .., around] = self.loops[..] else {
-            return;
-        };
-        if around.skip == of_function.skip {
-            return;
-        }
-        let stores = |b: &mut Builder<'_>| {
-            let yes = b.constant(Scalar::bool(true));
-            b.store(around.skip, yes);
-            around
-                .leave
-                .into_iter()
-                .for_each(|leave| b.store(leave, yes));
-        };
-        let mut b = Builder::new(func, region);
-        let returned = b.load(of_function.skip);
-        b.if_(returned, &[], stores, |_| ());
     }
 }
 

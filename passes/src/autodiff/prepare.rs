@@ -8,7 +8,7 @@ use crate::pipeline::{Pass, When};
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
 use crate::tensors::{loop_tensors, scalarize};
-use crate::{BrokenPass, Options, PassCx, driver, inline};
+use crate::{BrokenPass, Options, PassCx, driver, inline, single_exit};
 
 type Run = fn(&mut Function, &crate::PassCx<'_>) -> bool;
 
@@ -24,7 +24,10 @@ const fn pass(name: &'static str, run: Run) -> Pass {
 }
 
 /// For every function: a function that is called may then be copied to where it is.
-const CALLED: &[Pass] = &[pass("exits", exits::run)];
+const CALLED: &[Pass] = &[
+    pass("single_exit", single_exit::all),
+    pass("exits", exits::run),
+];
 
 /// For the kernel, in order.
 const KERNEL: &[Pass] = &[
@@ -54,14 +57,11 @@ pub(super) fn run(module: &mut Module, options: Options) -> Result<(), BrokenPas
     for &id in &ids {
         driver::run_list(CALLED, module, id, options)?;
     }
-    // A function that calls others takes their place first; those that call themselves stay.
-    for _ in 0..ids.len() {
+    let (inline, rest) = KERNEL.split_at(1);
+    for passes in [inline, rest] {
         for &id in &ids {
-            driver::run_list(&KERNEL[..1], module, id, options)?;
+            driver::run_list(passes, module, id, options)?;
         }
-    }
-    for id in ids {
-        driver::run_list(&KERNEL[1..], module, id, options)?;
     }
     Ok(())
 }
