@@ -171,6 +171,17 @@ fn copy_region_with(
     copy
 }
 
+/// Puts a value in the place of another one, in a region and those inside.
+pub fn replace_value(func: &mut Function, region: Region, old: Value, new: Value) {
+    for inst in func.regions[region].insts.clone() {
+        let op = &mut func.insts[inst].op;
+        op.map_operands(|v| if v == old { new } else { v });
+        for owned in func.owned(inst) {
+            replace_value(func, owned, old, new);
+        }
+    }
+}
+
 /// Copies one instruction with its regions; the copy is in no region yet. What comes from no source
 /// gets `span`.
 pub fn import_inst(

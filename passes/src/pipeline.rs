@@ -10,7 +10,7 @@ use crate::simplify::{
 };
 use crate::sums::{demote_atomics, merge_atomics, privatize, split_branches, thread_local};
 use crate::tasks::offload;
-use crate::tensors::{loop_tensors, scalarize};
+use crate::tensors::{loop_tensors, scalarize, unroll};
 use crate::{bounds_check, clamp_indices, inline, lower_access, single_exit};
 
 /// When a pass runs.
@@ -164,6 +164,14 @@ pub const PIPELINE: &[Step] = &[
         Structured,
         Structured,
         When::Debug,
+    ),
+    // Before tensors fall apart: by constants, if it may be.
+    pass(
+        "unroll",
+        unroll::run,
+        Structured,
+        Structured,
+        When::Optimize,
     ),
     // What is too large to fall apart.
     pass(

@@ -14,9 +14,10 @@
 //! The flags are locals, and so becomes what loops carry that are left early: `promote_locals` comes later.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, UnaryOp, Value};
+use aerogel_ir::{
+    BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, UnaryOp, Value, replace_value,
+};
 
-use super::serial::replace;
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
@@ -201,7 +202,7 @@ fn counted(func: &mut Function, region: Region, inst: Inst, leave: Value) {
         first
     });
     b.func.regions[body].insts.extend(insts);
-    replace(b.func, body, counter, end);
+    replace_value(b.func, body, counter, end);
     b.effect(Op::While {
         init: Vec::new(),
         cond,
@@ -272,7 +273,7 @@ fn in_locals(func: &mut Function, region: Region, inst: Inst, init: &[Value]) {
         let values: Vec<Value> = places.iter().map(|&place| b.load(place)).collect();
         func.regions[inner].insts.extend(insts);
         for (&param, value) in params.iter().zip(values) {
-            replace(func, inner, param, value);
+            replace_value(func, inner, param, value);
         }
         let keeps: Vec<bool> = (0..first + params.len()).map(|k| k < first).collect();
         func.retain_params(inner, &keeps);

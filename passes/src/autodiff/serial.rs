@@ -5,7 +5,8 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    BinaryOp, Builder, CellOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CellOp, Function, Inst, NodeRef, Op, Region, Type, Value, replace_value,
+    walk,
 };
 
 use crate::PassCx;
@@ -109,7 +110,7 @@ fn nest(func: &mut Function, at: Region, inst: Inst, lo: &[Value], hi: &[Value],
             b.terminate();
         }
         let made = func.regions[body].params[0];
-        replace(func, inner, counter, made);
+        replace_value(func, inner, counter, made);
         axes.push((made, lo[k], hi[k]));
         if last {
             number_draws(func, body, inner, &axes);
@@ -143,18 +144,6 @@ fn number_draws(func: &mut Function, body: Region, inner: Region, axes: &[(Value
     for inst in draws {
         if let Op::RandomState { iteration, .. } = &mut func.insts[inst].op {
             *iteration = vec![number];
-        }
-    }
-}
-
-/// Puts a value in the place of another one.
-pub(super) fn replace(func: &mut Function, region: Region, old: Value, new: Value) {
-    for inst in func.regions[region].insts.clone() {
-        func.insts[inst]
-            .op
-            .map_operands(|v| if v == old { new } else { v });
-        for owned in func.owned(inst) {
-            replace(func, owned, old, new);
         }
     }
 }

@@ -2,3 +2,4 @@
 
 pub(crate) mod loop_tensors;
 pub(crate) mod scalarize;
+pub(crate) mod unroll;
