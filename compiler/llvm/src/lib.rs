@@ -32,6 +32,7 @@ mod sums;
 pub mod target;
 mod task;
 mod threads;
+mod tiles;
 mod types;
 
 pub use compile::{Compiled, compile};

@@ -10,6 +10,7 @@
 //!     carry the outer coordinates
 //! }
 //! ```
+//! Around that stands a loop over tiles where it pays (`tiles`).
 
 use aerogel_base::ScalarType;
 use aerogel_ir::analysis::trips::iterations_within;
@@ -19,7 +20,7 @@ use aerogel_runtime::{Bounds, TaskCode};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::FunctionValue;
+use inkwell::values::{FunctionValue, PhiValue};
 
 use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
@@ -29,7 +30,7 @@ use crate::interior::Interior;
 use crate::lanes;
 use crate::places::Changed;
 use crate::sums::Version;
-use crate::threads;
+use crate::{threads, tiles};
 
 /// What a task function knows of itself.
 pub(crate) struct TaskState<'ctx> {
@@ -278,6 +279,14 @@ impl Ends {
         }
     }
 
+    /// Where rows are walked in tiles.
+    fn of_tiles(self) -> Self {
+        Self {
+            step: self.step.min(tiles::WIDTH),
+            ..self
+        }
+    }
+
     /// Writes that an end is no greater than any.
     fn bound<'ctx>(self, b: &Builder<'_, 'ctx>, end: Val<'ctx>) -> Val<'ctx> {
         match self.most {
@@ -428,6 +437,18 @@ impl<'ctx> Row<'ctx> {
     }
 }
 
+/// The loop over the tiles of a part.
+struct Tiles<'ctx> {
+    /// Whether the part is made of whole rows. Otherwise there is one tile, as wide as rows are.
+    whole_rows: Val<'ctx>,
+    width: Val<'ctx>,
+    /// The first column of the tile.
+    column: Val<'ctx>,
+    counter: PhiValue<'ctx>,
+    again: BasicBlock<'ctx>,
+    next: BasicBlock<'ctx>,
+}
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The loop over this call's part of the index space.
     pub(crate) fn each(&mut self, body: Region) {
@@ -457,6 +478,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 .reduce(|a, e| self.b.nsw(Opcode::Mul, a, e))
                 .expect("a range task has an axis");
         }
+        let in_tiles = bounds.len() > 1 && !serial && tiles::are_worth_it(self.func, body);
         let exit = self.b.block(self.llvm, "each_done");
         let walk = self.b.block(self.llvm, "each");
         let some = self.b.icmp(IntPredicate::SLT, lo, hi);
@@ -476,6 +498,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         first.push(rest);
         first.reverse();
 
+        let tiles =
+            in_tiles.then(|| self.begin_tiles([lo, hi], first[first.len() - 1], last_extent));
+        let ends = match in_tiles {
+            true => ends.of_tiles(),
+            false => ends,
+        };
+        let rows_done = tiles.as_ref().map_or(exit, |tiles| tiles.next);
         let i64_ty = basic(self.b.i64_type());
         let outer = self.b.block(self.llvm, "rows");
         let before = self.b.current();
@@ -491,9 +520,18 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 phi
             })
             .collect();
-        let start = coords[coords.len() - 1].as_basic_value();
+        let mut start = coords[coords.len() - 1].as_basic_value();
+        let mut place = position.as_basic_value();
+        if let Some(tiles) = &tiles {
+            start = self.b.nsw(Opcode::Add, start, tiles.column);
+            place = self.b.nsw(Opcode::Add, place, tiles.column);
+        }
         let left = self.b.nsw(Opcode::Sub, hi, position.as_basic_value());
-        let room = self.b.nsw(Opcode::Sub, last_extent, start);
+        let mut room = self.b.nsw(Opcode::Sub, last_extent, start);
+        if let Some(tiles) = &tiles {
+            let narrower = self.b.icmp(IntPredicate::SLT, tiles.width, room);
+            room = self.b.select(narrower, tiles.width, room);
+        }
         let limit = match (outer_extents.is_empty(), serial) {
             (false, _) => Some(room),
             // A row without an end in sight is walked in pieces, between which it can be left.
@@ -531,7 +569,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             counter: counter_param,
             lo: counter_lo,
             hi: counter_hi,
-            before: self.b.op(Opcode::Sub, position.as_basic_value(), row_lo),
+            before: self.b.op(Opcode::Sub, place, row_lo),
             number,
             exit,
         };
@@ -551,6 +589,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let never = self.b.bool(false);
             self.b.cond_br(never, outer, exit);
         } else {
+            let length = match &tiles {
+                Some(tiles) => self.b.select(tiles.whole_rows, last_extent, length),
+                None => length,
+            };
             let walked = self.b.nsw(Opcode::Add, position.as_basic_value(), length);
             incoming(position, walked, row_done);
             let next_start = if outer_extents.is_empty() {
@@ -575,9 +617,48 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 carry = self.b.and(carry, full);
             }
             let more = self.b.icmp(IntPredicate::SLT, walked, hi);
-            self.b.cond_br(more, outer, exit);
+            self.b.cond_br(more, outer, rows_done);
+        }
+        if let Some(tiles) = tiles {
+            self.end_tile(&tiles, last_extent, exit);
         }
         self.b.at(exit);
+    }
+
+    /// Begins the loop over the tiles of a part: one as wide as rows are, if the part is not made of whole rows.
+    fn begin_tiles(
+        &mut self,
+        [lo, hi]: [Val<'ctx>; 2],
+        start: Val<'ctx>,
+        extent: Val<'ctx>,
+    ) -> Tiles<'ctx> {
+        let length = self.b.nsw(Opcode::Sub, hi, lo);
+        let rest = self.b.op(Opcode::URem, length, extent);
+        let ragged = self.b.op(Opcode::Or, rest, start);
+        let whole_rows = self.b.is_zero(ragged);
+        let width = self.b.select(whole_rows, self.b.i64(tiles::WIDTH), extent);
+        let [again, next] = ["tile", "tile_done"].map(|n| self.b.block(self.llvm, n));
+        let before = self.b.current();
+        self.b.br(again);
+        self.b.at(again);
+        let column = self.b.phi(basic(self.b.i64_type()));
+        incoming(column, self.b.i64(0), before);
+        Tiles {
+            whole_rows,
+            width,
+            column: column.as_basic_value(),
+            counter: column,
+            again,
+            next,
+        }
+    }
+
+    fn end_tile(&mut self, tiles: &Tiles<'ctx>, extent: Val<'ctx>, exit: BasicBlock<'ctx>) {
+        self.b.at(tiles.next);
+        let column = self.b.nsw(Opcode::Add, tiles.column, tiles.width);
+        incoming(tiles.counter, column, tiles.next);
+        let more = self.b.icmp(IntPredicate::SLT, column, extent);
+        self.b.cond_br(more, tiles.again, exit);
     }
 
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.
