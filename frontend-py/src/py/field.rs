@@ -178,12 +178,13 @@ impl NativeField {
         }
         py.detach(|| {
             if placement.one_by_one() {
+                let all = (there, &placement.whole()[..]);
                 return match transfer {
                     Transfer::Out => {
                         there.fill(0, there.len(), &[0])?;
-                        placement.copy_active(&memory, there, self.ty, true)
+                        placement.copy_active(&memory, all, self.ty, true)
                     }
-                    Transfer::ToActive => placement.copy_active(&memory, there, self.ty, false),
+                    Transfer::ToActive => placement.copy_active(&memory, all, self.ty, false),
                     Transfer::ToAll => placement.obtain_all(&memory, there, self.ty),
                 };
             }

@@ -105,6 +105,13 @@ impl NativeNdarray {
     }
 
     fn offset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let axes = self.index(py, key)?.into_iter().zip(&self.shape);
+        let linear = axes.fold(0, |linear, (i, extent)| linear * extent + i);
+        Ok(linear * self.n_components() * self.ty.bytes() as usize)
+    }
+
+    /// The indices that a key means.
+    pub(super) fn index(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         let mut index = [0; 12];
         let n = parse_index(key, &mut index)?;
         if n != self.shape.len() {
@@ -114,7 +121,6 @@ impl NativeNdarray {
                 format!("{n} indices for an array with {} axes", self.shape.len()),
             ));
         }
-        let mut linear = 0;
         for (&i, &extent) in index.iter().zip(&self.shape) {
             if i < 0 || i as usize >= extent {
                 return Err(error::exception(
@@ -127,9 +133,8 @@ impl NativeNdarray {
                     ),
                 ));
             }
-            linear = linear * extent + i as usize;
         }
-        Ok(linear * self.n_components() * self.ty.bytes() as usize)
+        Ok(index[..n].iter().map(|&i| i as usize).collect())
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use super::foreign::ForeignArray;
-use super::snapshot::Piece;
+use super::snapshot::{IndexBox, Piece};
 use super::snode::TreeStore;
 use super::{buffer, error, program};
 
@@ -48,6 +48,18 @@ pub(crate) fn joined<'py>(
 
 /// An index along each axis of a field; those beyond its axes are zero.
 pub(crate) type Index = [i64; MAX_AXES];
+
+/// The bytes from one index to the next along each axis of a row-major array of a box.
+fn row_major(ranges: &[(u64, u64)], element: u64) -> Vec<u64> {
+    let mut strides = vec![0; ranges.len()];
+    let mut stride = element;
+    for (axis, (lo, hi)) in ranges.iter().enumerate().rev() {
+        strides[axis] = stride;
+        // No array is so large that it does not fit.
+        stride = stride.wrapping_mul(hi - lo);
+    }
+    strides
+}
 
 /// How an index becomes part of an address: `(index / divisor) % extent * stride`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,38 +323,37 @@ impl Placement {
         }
     }
 
+    /// Whether several levels divide an axis, so that the elements of a box need not be a box of each level.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.digits.iter().flatten().any(|digit| digit.divisor > 1)
+    }
+
     /// Whether elements are copied one by one.
     pub(crate) fn one_by_one(&self) -> bool {
         self.sparse || self.quantised || self.digits.len() > 1
     }
 
-    /// The bytes from one index to the next along each axis of a row-major array.
-    fn row_major(&self, element: u64) -> Vec<u64> {
-        let mut strides = vec![0; self.shape.len()];
-        let mut stride = element;
-        for (axis, &extent) in self.shape.iter().enumerate().rev() {
-            strides[axis] = stride;
-            // No array is so large that it does not fit.
-            stride = stride.wrapping_mul(extent);
-        }
-        strides
+    /// All indices.
+    pub(crate) fn whole(&self) -> IndexBox {
+        self.shape.iter().map(|&n| (0, n)).collect()
     }
 
-    /// Copies between the active elements of a sparse or quantised field and a row-major array.
+    /// Copies between the active elements of a box of a field and a row-major array of it, one by one.
     pub(crate) fn copy_active(
         &self,
         memory: &TreeMemory,
-        array: &Buffer,
+        (array, ranges): (&Buffer, &[(u64, u64)]),
         ty: ScalarType,
         out: bool,
     ) -> Result<(), MemoryError> {
         let item = ty.bytes() as usize;
-        let strides = self.row_major((item * self.places.len()) as u64);
+        let strides = row_major(ranges, (item * self.places.len()) as u64);
         let _share = memory.share();
         for (k, &place) in self.places.iter().enumerate() {
             let component = memory.component(place);
-            self.visit(memory, k, &mut |cell, index| {
-                let there: u64 = index.iter().zip(&strides).map(|(&i, s)| i as u64 * s).sum();
+            self.visit(memory, k, ranges, &mut |cell, index| {
+                let axes = index.iter().zip(ranges).zip(&strides);
+                let there: u64 = axes.map(|((&i, (lo, _)), s)| (i as u64 - lo) * s).sum();
                 let there = there as usize + k * item;
                 if out {
                     array.write_scalar(there, component.read(cell, index)?)
@@ -360,7 +371,7 @@ impl Placement {
         let mut is_zero = true;
         for (k, &place) in self.places.iter().enumerate().filter(|_| self.sparse) {
             let component = memory.component(place);
-            self.visit(memory, k, &mut |cell, index| {
+            self.visit(memory, k, &self.whole(), &mut |cell, index| {
                 let value = component.read(cell, index)?;
                 is_zero &= value == Scalar::zero(value.ty());
                 Ok(())
@@ -369,11 +380,11 @@ impl Placement {
         Ok(is_zero)
     }
 
-    /// Makes the elements active that are not zero in a row-major array, and writes them.
+    /// Makes the elements of a box active that are not zero in a row-major array of it, and writes them.
     pub(crate) fn obtain_others(
         &self,
         memory: &TreeMemory,
-        array: &Buffer,
+        (array, ranges): (&Buffer, &[(u64, u64)]),
         ty: ScalarType,
     ) -> Result<(), MemoryError> {
         if !self.sparse {
@@ -389,8 +400,8 @@ impl Placement {
                 continue;
             }
             let mut rest = (number / per_element) as u64;
-            for (index, extent) in index.iter_mut().zip(&self.shape).rev() {
-                (*index, rest) = ((rest % extent) as i64, rest / extent);
+            for (index, (lo, hi)) in index.iter_mut().zip(ranges).rev() {
+                (*index, rest) = ((lo + rest % (hi - lo)) as i64, rest / (hi - lo));
             }
             let place = self.places[number % per_element];
             if memory.find_element(place, &index)?.is_none() {
@@ -410,7 +421,7 @@ impl Placement {
         let item = ty.bytes() as usize;
         if !self.sparse {
             // It takes the share itself: who holds one and waits for another waits for a launch that waits for him.
-            return self.copy_active(memory, array, ty, false);
+            return self.copy_active(memory, (array, &self.whole()), ty, false);
         }
         let _share = memory.share();
         for (k, &place) in self.places.iter().enumerate() {
@@ -428,29 +439,33 @@ impl Placement {
         Ok(())
     }
 
-    /// Calls `visit` with where the `k`-th component of each active element lies, and its indices.
+    /// Calls `visit` with where the `k`-th component of each active element of a box lies, and its indices.
     fn visit(
         &self,
         memory: &TreeMemory,
         k: usize,
+        ranges: &[(u64, u64)],
         visit: &mut Visit<'_, MemoryError>,
     ) -> Result<(), MemoryError> {
         if self.sparse {
             memory.come_home()?;
-            return memory.visit_active(self.places[k], visit);
+            return memory.visit_active_in(self.places[k], ranges, visit);
         }
         let mut index = [0; MAX_AXES];
-        let n_axes = self.shape.len();
-        for _ in 0..self.shape.iter().product() {
+        let n_axes = ranges.len();
+        for (index, &(lo, _)) in index.iter_mut().zip(ranges) {
+            *index = lo as i64;
+        }
+        for _ in 0..ranges.iter().map(|(lo, hi)| hi - lo).product() {
             let at = self.bases[k] + self.distance(k, &index);
             visit(at, &index[..n_axes])?;
             // The odometer: the last axis first, with a carry.
             for axis in (0..n_axes).rev() {
                 index[axis] += 1;
-                if (index[axis] as u64) < self.shape[axis] {
+                if (index[axis] as u64) < ranges[axis].1 {
                     break;
                 }
-                index[axis] = 0;
+                index[axis] = ranges[axis].0 as i64;
             }
         }
         Ok(())
@@ -468,7 +483,7 @@ impl Placement {
         for (k, value) in values {
             let value = Scalar::from_bytes(ty, value);
             let component = memory.component(self.places[k]);
-            self.visit(memory, k, &mut |cell, index| {
+            self.visit(memory, k, &self.whole(), &mut |cell, index| {
                 component.write(cell, index, value)
             })?;
         }
@@ -477,7 +492,7 @@ impl Placement {
 
     /// The dimensions of a copy between the field and a row-major array with `per_element` numbers in an element.
     pub(crate) fn dims(&self, item: u64, per_element: u64) -> Vec<(usize, u64, u64)> {
-        let row_major = self.row_major(item * per_element);
+        let row_major = row_major(&self.whole(), item * per_element);
         self.digits[0]
             .iter()
             .map(|d| (d.extent as usize, d.stride, row_major[d.index] * d.divisor))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aerogel_ir::analysis::box_set::{BoxSet, holds};
 use aerogel_ir::analysis::boxes::{Access, AccessKind, Storage};
 use aerogel_ir::{Arg, FieldId};
 use aerogel_snode::NodeId;
@@ -11,13 +12,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::activity::{Activity, NativeAsked, NativePast};
-use super::argument::{ArrayArg, Packed};
+use super::argument::Packed;
 use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::prepare::{Instance, TreeRef};
-use super::snapshot::{Boxed, IndexBox, NativeSnapshot, holds};
+use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
 use super::snode::{NativeSNode, TreeStore};
 use super::steps::NativeSteps;
 use super::summary::{Given, Passed};
@@ -34,50 +35,6 @@ pub(super) enum Memory {
     Place(u64, NodeId),
     /// An array, by its address.
     Array(usize),
-}
-
-/// What of a memory has been read, as boxes.
-#[derive(Clone, Default)]
-pub(super) struct Read {
-    pub(super) boxes: Vec<IndexBox>,
-}
-
-impl Read {
-    /// Adds a box, which joins another one if both together are a box.
-    pub(super) fn add(&mut self, new: &[(u64, u64)]) {
-        for old in &mut self.boxes {
-            let mut differ = old.iter_mut().zip(new).filter(|(old, new)| *old != *new);
-            match (differ.next(), differ.next()) {
-                (None, _) => return,
-                (Some((old, new)), None) if new.0 <= old.1 && old.0 <= new.1 => {
-                    *old = (old.0.min(new.0), old.1.max(new.1));
-                    return;
-                }
-                _ => {}
-            }
-            if holds(old, new) {
-                return;
-            }
-        }
-        self.boxes.push(new.to_vec());
-    }
-
-    /// Takes away what lies in a box: that is kept, and what is written from here on changes nothing about it.
-    fn remove(&mut self, kept: &[(u64, u64)]) {
-        self.boxes.retain(|read| !holds(kept, read));
-    }
-
-    /// The boxes that lie in what has been read and in another box.
-    fn common(&self, with: &[(u64, u64)]) -> Vec<IndexBox> {
-        let boxes = self.boxes.iter();
-        boxes.filter_map(|old| intersection(old, with)).collect()
-    }
-}
-
-fn intersection(a: &[(u64, u64)], b: &[(u64, u64)]) -> Option<IndexBox> {
-    let axes = a.iter().zip(b).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
-    let common: IndexBox = axes.collect();
-    common.iter().all(|(lo, hi)| lo < hi).then_some(common)
 }
 
 /// A box of a launch, where it lies.
@@ -100,7 +57,7 @@ pub(super) enum At {
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeRecording {
     is_strict: bool,
-    read: Mutex<BTreeMap<Memory, Read>>,
+    read: Mutex<BTreeMap<Memory, BoxSet>>,
     /// Memory without gradients that was written from what has some, and by what.
     ended: Mutex<BTreeMap<Memory, String>>,
     /// Memory that launches have written, or whose numbers or gradients the way back reads; whether it does.
@@ -169,20 +126,22 @@ impl NativeRecording {
             true => self.activity.before_launch(py, kernel, &launch)?,
             false => None,
         };
-        let mut own: BTreeMap<Memory, Read> = BTreeMap::new();
-        let mut early: BTreeMap<Memory, Read> = BTreeMap::new();
+        // Its reads: those of what it finds, and all others.
+        let mut early: BTreeMap<Memory, BoxSet> = BTreeMap::new();
+        let mut late: BTreeMap<Memory, BoxSet> = BTreeMap::new();
         for placed in launch.placed(AccessKind::Read)? {
+            let of = if placed.is_early { &mut early } else { &mut late };
             for &memory in &placed.memories {
-                own.entry(memory).or_default().add(&placed.ranges);
-                if placed.is_early {
-                    early.entry(memory).or_default().add(&placed.ranges);
-                }
+                of.entry(memory).or_default().add(&placed.ranges);
             }
         }
         let mut kept = Vec::new();
+        let mut own_kept = Vec::new();
         let mut read = self.read();
         let mut used = self.used();
-        own.keys().for_each(|&memory| _ = used.insert(memory, true));
+        for &memory in early.keys().chain(late.keys()) {
+            used.insert(memory, true);
+        }
         for placed in launch.placed(AccessKind::Write)? {
             for &memory in &placed.memories {
                 *used.entry(memory).or_default() |= launch.has_gradient(placed.at);
@@ -192,11 +151,11 @@ impl NativeRecording {
                 let before = read
                     .get(memory)
                     .map_or(Vec::new(), |r| r.common(&placed.ranges));
-                let mine = early.get(memory).filter(|_| reads);
+                let mine = early.get(memory).filter(|_| derivative.is_some());
                 let mine = mine.map_or(Vec::new(), |r| r.common(&placed.ranges));
                 let all = mine.into_iter().map(|b| (b, true));
                 for one in all.chain(before.into_iter().map(|b| (b, false))) {
-                    if !needed.iter().any(|(other, _)| *other == one.0) {
+                    if !needed.iter().any(|(other, _)| holds(other, &one.0)) {
                         needed.push(one);
                     }
                 }
@@ -206,15 +165,20 @@ impl NativeRecording {
                     kept.push((NativeSnapshot::new(py, boxed)?, is_own));
                     for memory in &placed.memories {
                         read.entry(*memory).and_modify(|read| read.remove(&ranges));
+                        if is_own {
+                            own_kept.push((*memory, ranges.clone()));
+                        }
                     }
                 }
             }
         }
-        if reads {
-            for (memory, boxes) in own {
-                let all = read.entry(memory).or_default();
-                boxes.boxes.iter().for_each(|ranges| all.add(ranges));
-            }
+        // Its gradient finds what is kept for it, whatever becomes of that.
+        for (memory, ranges) in own_kept {
+            early.entry(memory).and_modify(|read| read.remove(&ranges));
+        }
+        for (memory, boxes) in early.into_iter().chain(late).filter(|_| reads) {
+            let all = read.entry(memory).or_default();
+            boxes.iter().for_each(|ranges| _ = all.add(ranges));
         }
         Ok((kept, asked))
     }
@@ -305,34 +269,9 @@ impl NativeRecording {
                 ended.remove(&memory);
             }
         }
-        if let Ok(field) = object.cast::<NativeField>() {
-            let field = field.get();
-            let placement = field.placement(py)?;
-            let mut ranges: IndexBox = placement.shape.iter().map(|&n| (0, n)).collect();
-            if let Some(key) = key {
-                let index = placement.index(py, || field.name().to_owned(), key)?;
-                for (range, at) in ranges.iter_mut().zip(index) {
-                    *range = (at as u64, at as u64 + 1);
-                }
-            }
-            let store = &placement.store;
-            let places = placement.places.iter();
-            let memories: Vec<Memory> = places.map(|&p| Memory::Place(store.key, p)).collect();
-            for ranges in common(&memories, &ranges) {
-                let places = placement.places.clone();
-                let boxed = Boxed::Field(store.clone(), places, field.elem(), ranges);
-                kept.push(NativeSnapshot::new(py, boxed)?);
-            }
-        } else if let Ok(array) = object.cast::<NativeNdarray>() {
-            // All of it, whatever the key: arrays that Python writes to element by element are small.
-            let array = array.get();
-            let ranges: IndexBox = array.shape.iter().map(|&n| (0, n as u64)).collect();
-            let memory = Memory::Array(array.buffer.addresses().start);
-            for ranges in common(&[memory], &ranges) {
-                let item = array.ty.bytes() as usize;
-                let cell = item * array.n_components();
-                let own = ArrayArg::Own(array.buffer.clone());
-                let boxed = Boxed::Array(own, array.shape.clone(), cell, item, ranges);
+        if let Some(boxed) = Boxed::of(py, object, key)? {
+            for ranges in common(&boxed.memories()?, &boxed.ranges()) {
+                let boxed = boxed.held(py).with(ranges);
                 kept.push(NativeSnapshot::new(py, boxed)?);
             }
         }
@@ -499,7 +438,7 @@ impl NativeRecording {
         Ok(())
     }
 
-    fn read(&self) -> MutexGuard<'_, BTreeMap<Memory, Read>> {
+    fn read(&self) -> MutexGuard<'_, BTreeMap<Memory, BoxSet>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use aerogel_ir::analysis::box_set::{BoxSet, holds};
 use aerogel_ir::analysis::boxes::AccessKind;
 use aerogel_runtime::Buffer;
 use pyo3::prelude::*;
@@ -14,8 +15,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use super::activity::{Activity, NativeAsked};
 use super::error;
 use super::kernel::NativeKernel;
-use super::recording::{At, Memory, Prepared, Read};
-use super::snapshot::{Boxed, NativeSnapshot, holds};
+use super::recording::{At, Memory, Prepared};
+use super::snapshot::{Boxed, NativeSnapshot};
 use crate::derived::Derived;
 
 /// The boxes that the gradient of a launch needs.
@@ -49,7 +50,7 @@ impl NativeSaved {
         let activity = Activity::default();
         let asked = activity.before_launch(py, kernel, &launch)?;
         let apart = launch.memories_for(&apart)?;
-        let mut before: BTreeMap<Vec<Memory>, (At, Read)> = BTreeMap::new();
+        let mut before: BTreeMap<Vec<Memory>, (At, BoxSet)> = BTreeMap::new();
         let mut after = before.clone();
         let all = match is_whole {
             true => launch.placed_whole(AccessKind::Read)?,
@@ -63,19 +64,18 @@ impl NativeSaved {
                 true => &mut before,
                 false => &mut after,
             };
-            let new = || (placed.at, Read::default());
+            let new = || (placed.at, BoxSet::default());
             let (_, read) = of.entry(placed.memories.clone()).or_insert_with(new);
             read.add(&placed.ranges);
         }
         for (memories, (_, read)) in &mut after {
-            let earlier = before.get(memories).map(|(_, read)| &read.boxes[..]);
-            let earlier = earlier.unwrap_or(&[]);
-            read.boxes
-                .retain(|ranges| !earlier.iter().any(|other| holds(other, ranges)));
+            if let Some((_, earlier)) = before.get(memories) {
+                read.retain(|ranges| !earlier.iter().any(|other| holds(other, ranges)));
+            }
         }
-        let boxed = |all: BTreeMap<_, (At, Read)>| {
+        let boxed = |all: BTreeMap<_, (At, BoxSet)>| {
             let all = all.into_values();
-            all.flat_map(|(at, read)| read.boxes.into_iter().map(move |ranges| (at, ranges)))
+            all.flat_map(|(at, read)| read.into_iter().map(move |ranges| (at, ranges)))
                 .filter_map(|(at, ranges)| launch.boxed_as_passed(py, at, ranges))
                 .collect()
         };

@@ -1,9 +1,11 @@
 //! What elements of fields and arrays held, kept to be put back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
+use aerogel_ir::analysis::box_set::BoxSet;
+pub(crate) use aerogel_ir::analysis::box_set::IndexBox;
 use aerogel_runtime::{Buffer, MemoryError, TreeMemory};
 use aerogel_snode::NodeId;
 use pyo3::prelude::*;
@@ -11,13 +13,12 @@ use pyo3::prelude::*;
 use super::argument::ArrayArg;
 use super::buffer::{self, Dim};
 use super::error;
+use super::field::NativeField;
+use super::ndarray::NativeNdarray;
 use super::placement::Placement;
 use super::recording::Memory;
 use super::snode::TreeStore;
 use super::steps::NativeWhole;
-
-/// Indices along each axis: the first, and the one after the last. Offsets of fields are no part of them.
-pub(crate) type IndexBox = Vec<(u64, u64)>;
 
 /// A box of elements of one field or array.
 pub(crate) enum Boxed {
@@ -28,6 +29,55 @@ pub(crate) enum Boxed {
 }
 
 impl Boxed {
+    /// Of a field or an array: the element at `key`, or all. Nothing of anything else.
+    pub(super) fn of(
+        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Self>> {
+        if let Ok(field) = object.cast::<NativeField>() {
+            let field = field.get();
+            let placement = field.placement(py)?;
+            let mut ranges = placement.whole();
+            if let Some(key) = key {
+                let index = placement.index(py, || field.name().to_owned(), key)?;
+                for (range, at) in ranges.iter_mut().zip(index) {
+                    *range = (at as u64, at as u64 + 1);
+                }
+            }
+            let (store, places) = (placement.store.clone(), placement.places.clone());
+            return Ok(Some(Self::Field(store, places, field.elem(), ranges)));
+        }
+        let Ok(array) = object.cast::<NativeNdarray>() else {
+            return Ok(None);
+        };
+        let array = array.get();
+        let mut ranges: IndexBox = array.shape.iter().map(|&n| (0, n as u64)).collect();
+        if let Some(key) = key {
+            for (range, at) in ranges.iter_mut().zip(array.index(py, key)?) {
+                *range = (at as u64, at as u64 + 1);
+            }
+        }
+        let item = array.ty.bytes() as usize;
+        let own = ArrayArg::Own(array.buffer.clone());
+        let cell = item * array.n_components();
+        let shape = array.shape.clone();
+        Ok(Some(Self::Array(own, shape, cell, item, ranges)))
+    }
+
+    /// The same with other indices.
+    pub(super) fn with(mut self, new: IndexBox) -> Self {
+        match &mut self {
+            Self::Field(.., ranges) | Self::Array(.., ranges) => *ranges = new,
+        }
+        self
+    }
+
+    /// Where its components lie.
+    pub(super) fn memories(&self) -> PyResult<Vec<Memory>> {
+        Ok(self.key()?.0)
+    }
+
     /// The indices along each axis.
     pub(crate) fn ranges(&self) -> IndexBox {
         match self {
@@ -44,14 +94,8 @@ impl Boxed {
                 .product::<usize>()
         };
         match self {
-            // Elements that may be inactive are kept as a whole.
-            Self::Field(store, places, ty, ranges) => {
-                let placement = Placement::new(store.clone(), places.clone(), Vec::new());
-                let n = match placement.one_by_one() {
-                    true => placement.shape.iter().product::<u64>() as usize,
-                    false => extents(ranges),
-                };
-                n * places.len() * ty.bytes() as usize
+            Self::Field(_, places, ty, ranges) => {
+                extents(ranges) * places.len() * ty.bytes() as usize
             }
             Self::Array(_, _, cell, _, ranges) => extents(ranges) * cell,
         }
@@ -114,8 +158,8 @@ enum Where {
         pieces: Vec<Piece>,
         item: usize,
     },
-    /// Elements that may be inactive, or share words: all of them.
-    Elements(Box<Placement>, ScalarType),
+    /// Elements that are copied one by one, since they may be inactive, share words, or lie in parts of blocks.
+    Elements(Box<Placement>, ScalarType, IndexBox),
 }
 
 enum Dense {
@@ -169,20 +213,25 @@ impl NativeSnapshot {
     /// written to them.
     pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
         self.of.write(py, &self.numbers)?;
-        let Where::Elements(placement, ty) = &*self.of else {
+        let Where::Elements(placement, ty, ranges) = &*self.of else {
             return Ok(());
         };
         let memory = placement.store.memory(py)?;
-        py.detach(|| placement.obtain_others(&memory, &self.numbers, *ty))
+        py.detach(|| placement.obtain_others(&memory, (&self.numbers, ranges), *ty))
             .map_err(error::memory)
     }
 }
 
 impl NativeSnapshot {
-    /// Keeps what the elements of a box hold.
+    /// Keeps what the elements of a box hold, and perhaps some that share blocks with them.
     pub(crate) fn new(py: Python<'_>, boxed: Boxed) -> PyResult<Self> {
+        Self::kept(py, boxed, false)
+    }
+
+    /// Keeps what the elements of a box hold, and of no others if it is exact.
+    fn kept(py: Python<'_>, boxed: Boxed, is_exact: bool) -> PyResult<Self> {
         let (key, ranges) = (boxed.key()?, boxed.ranges());
-        let of = Arc::new(Where::of(boxed));
+        let of = Arc::new(Where::of(boxed, is_exact));
         let numbers = of.read(py)?;
         Ok(Self {
             of,
@@ -197,7 +246,7 @@ impl NativeSnapshot {
         Ok(Self {
             key: boxed.key()?,
             ranges: boxed.ranges(),
-            of: Arc::new(Where::of(boxed)),
+            of: Arc::new(Where::of(boxed, false)),
             numbers,
         })
     }
@@ -226,36 +275,8 @@ pub(crate) struct NativePresent {
 
 #[derive(Default)]
 struct Noted {
-    boxes: BTreeMap<Key, Boxes>,
+    boxes: BTreeMap<Key, BoxSet>,
     kept: Vec<NativeSnapshot>,
-}
-
-/// The boxes of one memory: all, and the largest. Most others lie in that.
-#[derive(Default)]
-struct Boxes {
-    all: BTreeSet<IndexBox>,
-    largest: IndexBox,
-}
-
-impl Boxes {
-    /// Adds a box, unless it lies in what is there.
-    fn add(&mut self, new: &IndexBox) -> bool {
-        if !self.all.is_empty() && holds(&self.largest, new) || !self.all.insert(new.clone()) {
-            return false;
-        }
-        let size = |ranges: &IndexBox| ranges.iter().map(|(lo, hi)| hi - lo).product::<u64>();
-        if self.all.len() == 1 || size(new) > size(&self.largest) {
-            self.largest.clone_from(new);
-        }
-        true
-    }
-}
-
-/// Whether one box lies in another of the same memory.
-pub(super) fn holds(outer: &[(u64, u64)], inner: &[(u64, u64)]) -> bool {
-    let mut axes = outer.iter().zip(inner);
-    outer.len() == inner.len()
-        && axes.all(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1)
 }
 
 #[pymethods]
@@ -267,15 +288,31 @@ impl NativePresent {
 
     /// Notes what a whole field or array holds.
     fn note_whole(&self, py: Python<'_>, whole: &NativeWhole) -> PyResult<()> {
-        let snapshot = whole.keep(py)?;
-        if self.is_new(&snapshot) {
-            self.noted().kept.push(snapshot);
+        self.note_box(py, whole.boxed(py))
+    }
+
+    /// Notes what the elements of a box of a field or an array hold, or all, and of no others.
+    fn note_elements(
+        &self,
+        py: Python<'_>,
+        target: &Bound<'_, PyAny>,
+        ranges: Option<IndexBox>,
+    ) -> PyResult<()> {
+        let Some(mut boxed) = Boxed::of(py, target, None)? else {
+            return Ok(());
+        };
+        if let Some(ranges) = ranges {
+            boxed = boxed.with(ranges);
+        }
+        if self.is_new(&boxed.key()?, &boxed.ranges()) {
+            let now = NativeSnapshot::kept(py, boxed, true)?;
+            self.noted().kept.push(now);
         }
         Ok(())
     }
 
     /// Puts all of it back.
-    fn restore(&self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn restore(&self, py: Python<'_>) -> PyResult<()> {
         let noted = std::mem::take(&mut *self.noted());
         // What was noted first of an element is the present.
         noted
@@ -288,17 +325,25 @@ impl NativePresent {
 
 impl NativePresent {
     fn note(&self, py: Python<'_>, snapshot: &NativeSnapshot) -> PyResult<()> {
-        if self.is_new(snapshot) {
+        if self.is_new(&snapshot.key, &snapshot.ranges) {
             let now = snapshot.anew(py)?;
             self.noted().kept.push(now);
         }
         Ok(())
     }
 
-    fn is_new(&self, snapshot: &NativeSnapshot) -> bool {
+    /// Notes what a box holds.
+    pub(super) fn note_box(&self, py: Python<'_>, boxed: Boxed) -> PyResult<()> {
+        if self.is_new(&boxed.key()?, &boxed.ranges()) {
+            let now = NativeSnapshot::new(py, boxed)?;
+            self.noted().kept.push(now);
+        }
+        Ok(())
+    }
+
+    fn is_new(&self, key: &Key, ranges: &IndexBox) -> bool {
         let mut noted = self.noted();
-        let boxes = noted.boxes.entry(snapshot.key.clone()).or_default();
-        boxes.add(&snapshot.ranges)
+        noted.boxes.entry(key.clone()).or_default().add(ranges)
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {
@@ -345,12 +390,12 @@ impl Drop for NativeSnapshot {
 }
 
 impl Where {
-    fn of(boxed: Boxed) -> Self {
+    fn of(boxed: Boxed, is_exact: bool) -> Self {
         match boxed {
             Boxed::Field(store, places, ty, ranges) => {
                 let placement = Placement::new(store.clone(), places, Vec::new());
-                if placement.one_by_one() {
-                    return Self::Elements(Box::new(placement), ty);
+                if placement.one_by_one() || is_exact && placement.is_blocked() {
+                    return Self::Elements(Box::new(placement), ty, ranges);
                 }
                 let item = ty.bytes() as usize;
                 Self::Dense {
@@ -395,12 +440,13 @@ impl Where {
                 }
                 Ok(kept)
             }),
-            Self::Elements(placement, ty) => {
+            Self::Elements(placement, ty, ranges) => {
                 let memory = placement.store.memory(py)?;
-                let n = placement.shape.iter().product::<u64>() as usize * placement.places.len();
+                let extents = ranges.iter().map(|(lo, hi)| hi - lo);
+                let n = extents.product::<u64>() as usize * placement.places.len();
                 let kept = || {
                     let kept = Buffer::zeroed(n * ty.bytes() as usize)?;
-                    placement.copy_active(&memory, &kept, *ty, true)?;
+                    placement.copy_active(&memory, (&kept, ranges), *ty, true)?;
                     Ok(kept)
                 };
                 py.detach(kept).map_err(error::memory)
@@ -419,9 +465,9 @@ impl Where {
                 }
                 Ok(())
             }),
-            Self::Elements(placement, ty) => {
+            Self::Elements(placement, ty, ranges) => {
                 let memory: Arc<TreeMemory> = placement.store.memory(py)?;
-                py.detach(|| placement.copy_active(&memory, kept, *ty, false))
+                py.detach(|| placement.copy_active(&memory, (kept, ranges), *ty, false))
                     .map_err(error::memory)
             }
         }

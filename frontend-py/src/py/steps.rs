@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_ir::analysis::boxes::AccessKind;
 use aerogel_snode::{NodeId, Tree};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::activity::{Activity, NativeAsked};
-use super::argument::ArrayArg;
 use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
-use super::ndarray::NativeNdarray;
 use super::recording::{Memory, Prepared, memories_of};
 use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
 use super::snode::NativeSNode;
@@ -63,8 +62,15 @@ pub(crate) struct NativeWhole(Arc<Boxed>);
 #[pymethods]
 impl NativeWhole {
     /// What it holds now.
-    pub(super) fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
-        NativeSnapshot::new(py, self.0.held(py))
+    fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
+        NativeSnapshot::new(py, self.boxed(py))
+    }
+}
+
+impl NativeWhole {
+    /// The box of all its elements.
+    pub(super) fn boxed(&self, py: Python<'_>) -> Boxed {
+        self.0.held(py)
     }
 }
 
@@ -119,7 +125,7 @@ impl NativeSteps {
     /// Adds a write of Python's to come, which may depend on what is there. The result is its number if it is the first.
     fn note_write(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let memories = memories_of(py, target)?;
-        let boxed = boxed_of(py, target)?;
+        let boxed = whole(py, target)?;
         let mut steps = self.steps();
         for &memory in memories.iter() {
             if !steps.cleared.contains(&memory) {
@@ -247,24 +253,12 @@ pub(crate) fn keep_cells(
 /// What a whole field or array holds.
 #[pyfunction]
 pub(crate) fn keep(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<NativeSnapshot> {
-    NativeSnapshot::new(py, boxed_of(py, target)?)
+    NativeSnapshot::new(py, whole(py, target)?)
 }
 
-fn boxed_of(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Boxed> {
-    Ok(if let Ok(field) = target.cast::<NativeField>() {
-        let field = field.get();
-        let placement = field.placement(py)?;
-        let ranges = placement.shape.iter().map(|&n| (0, n)).collect();
-        let places = placement.places.clone();
-        Boxed::Field(placement.store.clone(), places, field.elem(), ranges)
-    } else {
-        let array = target.cast::<NativeNdarray>()?.get();
-        let item = array.ty.bytes() as usize;
-        let ranges = array.shape.iter().map(|&n| (0, n as u64)).collect();
-        let own = ArrayArg::Own(array.buffer.clone());
-        let cell = item * array.n_components();
-        Boxed::Array(own, array.shape.clone(), cell, item, ranges)
-    })
+fn whole(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Boxed> {
+    let boxed = Boxed::of(py, target, None)?;
+    boxed.ok_or_else(|| PyTypeError::new_err("only fields and arrays can be kept"))
 }
 
 impl NativeSteps {

@@ -1,7 +1,14 @@
 //! What a gradient that is written by hand changes of the memory of a tape, so that it can be put back.
+//!
+//! Each launch keeps the boxes that it writes, unless they lie in boxes that are kept already:
+//!
+//! ```text
+//! step(t)          x[t + 1, 0..n]     kept
+//! step.grad(t)     gradients          not kept
+//! step(t)          x[t + 1, 0..n]     kept already
+//! ```
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aerogel_ir::analysis::boxes::AccessKind;
 use pyo3::prelude::*;
@@ -9,21 +16,14 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::kernel::NativeKernel;
 use super::recording::{Memory, NativeRecording, Prepared, memories_of};
-use super::snapshot::NativeSnapshot;
-use super::steps::keep;
+use super::snapshot::{Boxed, NativePresent};
 
-/// The fields and arrays that have been written, as they were before.
+/// The elements of fields and arrays that have been written, as they were before.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeUndo {
     recording: Py<NativeRecording>,
     apart: BTreeSet<Memory>,
-    seen: Mutex<Seen>,
-}
-
-#[derive(Default)]
-struct Seen {
-    memories: BTreeSet<Memory>,
-    kept: Vec<NativeSnapshot>,
+    before: NativePresent,
 }
 
 #[pymethods]
@@ -42,7 +42,7 @@ impl NativeUndo {
         Ok(Self {
             recording,
             apart: memories,
-            seen: Mutex::default(),
+            before: NativePresent::default(),
         })
     }
 
@@ -56,46 +56,40 @@ impl NativeUndo {
     ) -> PyResult<()> {
         let launch = Prepared::new(py, kernel.get(), args, kwargs, None)?;
         for placed in launch.placed(AccessKind::Write)? {
-            if self.is_first(&placed.memories)
-                && let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone())?
+            if self.is_restored(&placed.memories)
+                && let Some(boxed) = launch.boxed(py, placed.at, placed.ranges.clone())?
             {
-                let kept = NativeSnapshot::new(py, boxed)?;
-                self.seen().kept.push(kept);
+                self.before.note_box(py, boxed)?;
             }
         }
         Ok(())
     }
 
     /// Keeps what Python is the first to write.
-    fn before_write(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.is_first(&memories_of(py, target)?) {
-            let kept = keep(py, target)?;
-            self.seen().kept.push(kept);
+    #[pyo3(signature = (target, key = None))]
+    fn before_write(
+        &self,
+        py: Python<'_>,
+        target: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        match Boxed::of(py, target, key)? {
+            Some(boxed) if self.is_restored(&boxed.memories()?) => self.before.note_box(py, boxed),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Puts all of it back.
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        let seen = std::mem::take(&mut *self.seen());
-        seen.kept.iter().rev().try_for_each(|kept| kept.restore(py))
+        self.before.restore(py)
     }
 }
 
 impl NativeUndo {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether some memory is the tape's and has not been written so far.
-    fn is_first(&self, memories: &[Memory]) -> bool {
+    /// Whether some of what has these components is the tape's.
+    fn is_restored(&self, memories: &[Memory]) -> bool {
         let used = self.recording.get();
-        let counts = |m: &&Memory| used.has_used(**m) && !self.apart.contains(m);
-        let mut seen = self.seen();
-        let mut fresh = false;
-        for &memory in memories.iter().filter(counts) {
-            fresh |= seen.memories.insert(memory);
-        }
-        fresh
+        let mut memories = memories.iter();
+        memories.any(|&m| used.has_used(m) && !self.apart.contains(&m))
     }
 }

@@ -4,6 +4,7 @@
 pub mod access;
 mod accumulations;
 pub mod affine;
+pub mod box_set;
 pub mod boxes;
 pub mod cleared;
 pub mod cost;

@@ -87,7 +87,7 @@ impl TreeMemory {
                 Ok(())
             };
             self.visit_range(
-                below,
+                (below, &[]),
                 part.cell,
                 part.range.clone(),
                 &mut indices,
@@ -136,7 +136,7 @@ impl TreeMemory {
                     Ok::<_, std::convert::Infallible>(())
                 };
                 let Ok(()) = self.visit_range(
-                    &levels[depth..=depth],
+                    (&levels[depth..=depth], &[]),
                     part.cell,
                     part.range,
                     &mut part.indices,

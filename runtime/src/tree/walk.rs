@@ -28,25 +28,54 @@ pub struct NodeStats {
 /// Takes a cell, and its index along each axis of its node.
 pub type Visit<'a, E> = dyn FnMut(u64, &[i64]) -> Result<(), E> + 'a;
 
+/// The levels that are left to walk, and the box of indices that is visited, without axes if all is.
+pub(super) type Walk<'a> = (&'a [Level], &'a [(u64, u64)]);
+
+/// The cells of a container that may hold indices of a box: a range along the slowest axis.
+fn cells_in(level: &Level, n_cells: u64, indices: &[i64], ranges: &[(u64, u64)]) -> Range<u64> {
+    let Some(axis) = level.axes.first() else {
+        return 0..n_cells;
+    };
+    let Some(&(lo, hi)) = ranges.get(axis.index) else {
+        return 0..n_cells;
+    };
+    let at = indices[axis.index] as u64;
+    let first = lo.saturating_sub(at) / axis.divisor;
+    let end = hi.saturating_sub(at).div_ceil(axis.divisor);
+    let each = n_cells / axis.extent.max(1);
+    first.min(axis.extent) * each..end.min(axis.extent) * each
+}
+
 impl TreeMemory {
     /// Calls `visit` for each active cell of a node, in the order of the layout: outer levels first,
     /// row-major in each container.
     pub fn visit_active<E>(&self, node: NodeId, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        self.visit_active_in(node, &[], visit)
+    }
+
+    /// The same for the cells in a box of indices: along each axis the first, and the one after the last.
+    pub fn visit_active_in<E>(
+        &self,
+        node: NodeId,
+        ranges: &[(u64, u64)],
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
         let mut indices = vec![0; self.tree.shape_axes(node).len()];
-        self.visit_level(&self.path(node).levels, 0, &mut indices, visit)
+        let levels = &self.path(node).levels;
+        self.visit_level((levels, ranges), 0, &mut indices, visit)
     }
 
     fn visit_level<E>(
         &self,
-        levels: &[Level],
+        (levels, ranges): Walk<'_>,
         cell: u64,
         indices: &mut [i64],
         visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
         match levels.first() {
             Some(level) => {
-                let all = 0..self.tree[level.node].n_cells;
-                self.visit_range(levels, cell, all, indices, visit)
+                let cells = cells_in(level, self.tree[level.node].n_cells, indices, ranges);
+                self.visit_range((levels, ranges), cell, cells, indices, visit)
             }
             None => visit(cell, indices),
         }
@@ -56,13 +85,13 @@ impl TreeMemory {
     /// `cell`; `indices` are those of `cell`.
     pub(super) fn visit_range<E>(
         &self,
-        levels: &[Level],
+        (levels, ranges): Walk<'_>,
         cell: u64,
         range: Range<u64>,
         indices: &mut [i64],
         visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
-        let (level, below) = (&levels[0], &levels[1..]);
+        let (level, below) = (&levels[0], (&levels[1..], ranges));
         let node = level.node;
         let data = &self.tree[node];
         let container = cell + data.offset_in_cell;
@@ -105,7 +134,7 @@ impl TreeMemory {
     fn visit_cell<E>(
         &self,
         level: &Level,
-        below: &[Level],
+        below: Walk<'_>,
         (container, index): (u64, u64),
         indices: &mut [i64],
         visit: &mut Visit<'_, E>,
@@ -118,8 +147,19 @@ impl TreeMemory {
             indices[axis.index] += (rest % axis.extent * axis.divisor) as i64;
             rest /= axis.extent;
         }
-        let cell = self.find(level.node, container, index);
-        let outcome = self.visit_level(below, cell, indices, visit);
+        let mut axes = level.axes.iter();
+        let is_inside = axes.all(|axis| {
+            let at = indices[axis.index] as u64;
+            let range = below.1.get(axis.index);
+            range.is_none_or(|&(lo, hi)| at < hi && lo < at + axis.divisor)
+        });
+        let outcome = match is_inside {
+            true => {
+                let cell = self.find(level.node, container, index);
+                self.visit_level(below, cell, indices, visit)
+            }
+            false => Ok(()),
+        };
         indices.copy_from_slice(outer);
         outcome
     }

@@ -216,7 +216,7 @@ class Replaced(Entry):
         gradient: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        undo: Callable[[], Any],
+        undo: Any,
         asked: tuple[Any, list[Any]],
     ) -> None:
         self.gradient, self.args, self.kwargs = gradient, args, kwargs
@@ -228,13 +228,12 @@ class Replaced(Entry):
         recording, asked = self.asked
         for each in asked:
             recording.expect_same_cells(each)
-        undo = self.undo()
-        outer = _native.set_recorder(undo)
+        outer = _native.set_recorder(self.undo)
         try:
             self.gradient(*self.args, **self.kwargs)
         finally:
             _native.set_recorder(outer)
-            undo.undo()
+            self.undo.undo()
 
 
 class Entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aerogel import _native
@@ -46,6 +46,10 @@ class Record(_recorder.Recorder):
         self._tensors: dict[Any, tuple[Any, int, str]] = {}
         # The keys of those, by where their storage begins.
         self._of_storage: dict[int, list[Any]] = {}
+        # The arrays that launches have taken.
+        self._arrays: dict[int, Any] = {}
+        # Puts back what gradients that are written by hand change.
+        self._undo = Undo(self.recording, self._arrays)
         # What launches of functions have asked for whose gradient is given.
         self._asked_within: list[Any] = []
         self._most_bytes = ad_memory()
@@ -88,6 +92,8 @@ class Record(_recorder.Recorder):
             if tensors:
                 self._note_tensors(tensors, entry)
             self.entries.all.append(entry)
+            if args or kwargs:
+                self._arrays.update((id(arg), arg) for arg in entry.objects() if isinstance(arg, Ndarray))
             if kept or asked is not None:
                 self._count(entry)
             return result
@@ -129,16 +135,8 @@ class Record(_recorder.Recorder):
 
     def replaced(self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Adds a function whose gradient another one computes."""
-        arrays = [array.grad for array in self._arrays() if isinstance(array, Ndarray)]
-        recording = self.recording
         asked, self._asked_within = self._asked_within, []
-        self.add(Replaced(gradient, args, kwargs, lambda: Undo(recording, arrays), (recording, asked)))
-
-    def _arrays(self) -> Iterator[Any]:
-        """What has been passed to kernels and is no number."""
-        for entry in self.entries.all:
-            if isinstance(entry, Launch):
-                yield from entry.objects()
+        self.add(Replaced(gradient, args, kwargs, self._undo, (self.recording, asked)))
 
     def add(self, entry: Entry) -> None:
         """Adds what has happened, or is about to."""

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel.ad._gradients import (
-    all_fields,
-    derivative_of,
-    expect_differentiable,
-    gradient_of,
-    listed,
-    numbers_of,
-    set_numbers,
-)
+from aerogel import _native
+from aerogel.ad._gradients import all_fields, derivative_of, expect_differentiable, gradient_of, listed
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
 
@@ -20,22 +13,21 @@ from aerogel.data.ndarray import Ndarray
 class Retained:
     """The fields and arrays whose gradients are retained, and what has been gathered of them.
 
-    An element's gradient is complete when the way back comes to what wrote the element last. It is taken there, before
-    that consumes it.
+    An element's gradient is complete when the way back comes to what wrote the element last. It is noted there, before
+    that consumes it, and put back at the end.
     """
 
     def __init__(self, given: Any = None) -> None:
         self._given = given
         self.targets: list[Any] = []
-        self._found: list[tuple[Any, Any]] = []
+        self._found = _native.NativePresent()
 
     def __bool__(self) -> bool:
         return bool(self.targets)
 
     def begin(self) -> None:
         """Forgets what has been gathered."""
-        import numpy as np
-
+        self._found = _native.NativePresent()
         if self._given is None or self._given is False:
             return
         if self._given is True:
@@ -44,10 +36,6 @@ class Retained:
             self.targets = listed(self._given)[0]
             for target in self.targets:
                 expect_differentiable(target, "grad", "a field of retain_grad")
-        self._found = []
-        for target in self.targets:
-            numbers = numbers_of(gradient_of(target))
-            self._found.append((numbers, np.zeros(numbers.shape, bool)))
 
     def box_of(self, target: Any, key: Any) -> list[tuple[int, Any]]:
         """What a write of Python's writes."""
@@ -59,25 +47,13 @@ class Retained:
         return [(k, [(int(i) - int(o), int(i) - int(o) + 1) for i, o in zip(at, first)]) for k in found]
 
     def before(self, entry: Any) -> None:
-        """Takes what an entry is about to consume."""
+        """Notes what an entry is about to consume."""
         for k, box in getattr(entry, "written", ()):
-            numbers, taken = self._found[k]
-            inside = tuple(slice(lo, hi) for lo, hi in box) if box is not None else ...
-            fresh = ~taken[inside]
-            numbers[inside] = _where(fresh, numbers_of(gradient_of(self.targets[k]))[inside], numbers[inside])
-            taken[inside] = True
+            self._found.note_elements(gradient_of(self.targets[k]), box)
 
     def end(self) -> None:
-        """Puts what has been taken where gradients are."""
-        for target, (numbers, taken) in zip(self.targets, self._found):
-            gradient = gradient_of(target)
-            set_numbers(gradient, _where(taken, numbers, numbers_of(gradient)))
-
-
-def _where(which: Any, yes: Any, no: Any) -> Any:
-    import numpy as np
-
-    return np.where(which, yes, no)
+        """Puts what has been noted where gradients are."""
+        self._found.restore()
 
 
 __all__ = ["Retained"]

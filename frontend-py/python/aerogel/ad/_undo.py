@@ -18,9 +18,18 @@ class Undo(_recorder.Recorder):
     called = "a gradient that is written by hand"
     may_hold_a_tape = True
 
-    def __init__(self, recording: Any, arrays: list[Any]) -> None:
-        derivatives = [*gradients("grad"), *gradients("dual"), *(a for a in arrays if a is not None)]
-        self._native = _native.NativeUndo(recording, derivatives)
+    def __init__(self, recording: Any, arrays: dict[int, Any]) -> None:
+        self._recording, self._arrays = recording, arrays
+        self._made: Any = None
+
+    @property
+    def _native(self) -> Any:
+        # Made when the way back begins, when all arrays are known.
+        if self._made is None:
+            of_arrays = [array.grad for array in self._arrays.values() if array.grad is not None]
+            derivatives = [*gradients("grad"), *gradients("dual"), *of_arrays]
+            self._made = _native.NativeUndo(self._recording, derivatives)
+        return self._made
 
     def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Launches a kernel."""
@@ -35,7 +44,7 @@ class Undo(_recorder.Recorder):
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
         """Keeps what Python is about to write."""
         with _recorder.unrecorded():
-            self._native.before_write(target)
+            self._native.before_write(target, key)
 
     def deactivate(self, node: Any) -> None:
         """Keeps what cells hold that Python is about to make inactive."""
