@@ -8,7 +8,9 @@ use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::simplify::{
     branches, cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
 };
-use crate::sums::{demote_atomics, merge_atomics, privatize, split_branches, thread_local};
+use crate::sums::{
+    demote_atomics, merge_atomics, privatize, scan_counters, split_branches, thread_local,
+};
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize, unroll};
 use crate::{bounds_check, clamp_indices, inline, lower_access, single_exit};
@@ -222,6 +224,14 @@ pub const PIPELINE: &[Step] = &[
         Scheduled,
         Scheduled,
         When::Always,
+    ),
+    // Where loops over dense fields are nests, too.
+    kernel(
+        "scan_counters",
+        scan_counters::run,
+        Scheduled,
+        Scheduled,
+        When::PrivateCells,
     ),
     kernel(
         "look_around",

@@ -130,7 +130,11 @@ impl NativeRecording {
         let mut early: BTreeMap<Memory, BoxSet> = BTreeMap::new();
         let mut late: BTreeMap<Memory, BoxSet> = BTreeMap::new();
         for placed in launch.placed(AccessKind::Read)? {
-            let of = if placed.is_early { &mut early } else { &mut late };
+            let of = if placed.is_early {
+                &mut early
+            } else {
+                &mut late
+            };
             for &memory in &placed.memories {
                 of.entry(memory).or_default().add(&placed.ranges);
             }

@@ -45,7 +45,7 @@ pub fn frame_bytes(func: &Function, env: &Env) -> i32 {
 }
 
 /// Nanoseconds of an instruction without the regions it owns.
-fn one(op: &Op) -> f32 {
+pub fn one(op: &Op) -> f32 {
     match op {
         Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } => 0.15,
         Op::Fma { .. } | Op::MulAdd { .. } | Op::Cast { .. } => 0.15,

@@ -1,8 +1,10 @@
 //! Atomic operations become cheaper ones: none where nothing is shared, and few where much is added up.
 
 pub(crate) mod demote_atomics;
+mod fixed_places;
 pub(crate) mod merge_atomics;
 pub(crate) mod privatize;
+pub(crate) mod scan_counters;
 pub(crate) mod share;
 pub(crate) mod split_branches;
 pub(crate) mod thread_local;

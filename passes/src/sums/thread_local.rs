@@ -12,14 +12,12 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::analysis::access::{
-    Class, calls, classes, constant_element, defined_in, is_quantised, touched,
-};
+use aerogel_ir::analysis::access::{Class, calls, classes, defined_in, is_quantised, touched};
 use aerogel_ir::{
-    AtomicOp, Builder, CompareOp, Effect, Env, Function, Inst, Op, Region, Rewrite, Value, eval,
-    rewrite, walk,
+    AtomicOp, Builder, CompareOp, Function, Inst, Op, Region, Rewrite, Value, eval, rewrite, walk,
 };
 
+use super::fixed_places::{copy_place, is_fixed, is_in_bounds, runs_always, same_place};
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
@@ -171,86 +169,6 @@ fn reduce(
     true
 }
 
-/// Whether a place is the same in every iteration.
-fn is_fixed(func: &Function, inside: &SecondaryMap<Value, bool>, place: Value) -> bool {
-    let fixed = |v: &Value| !inside[*v] || func.as_const(*v).is_some();
-    match func.def_op(place) {
-        Some(Op::TempAt { .. }) => true,
-        Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => {
-            indices.iter().all(fixed)
-        }
-        Some(Op::ElemRef { base, index }) => {
-            is_fixed(func, inside, *base) && index.iter().all(fixed)
-        }
-        _ => false,
-    }
-}
-
-/// Whether two fixed places are computed alike.
-fn same_place(func: &Function, a: Value, b: Value) -> bool {
-    let same = |x: Value, y: Value| {
-        x == y || func.as_const(x).is_some() && func.as_const(x) == func.as_const(y)
-    };
-    let all = |x: &[Value], y: &[Value]| x.iter().zip(y).all(|(&x, &y)| same(x, y));
-    match (func.def_op(a), func.def_op(b)) {
-        _ if a == b => true,
-        (Some(Op::TempAt { offset: x }), Some(Op::TempAt { offset: y })) => x == y,
-        (
-            Some(Op::FieldAt {
-                field: f,
-                indices: x,
-            }),
-            Some(Op::FieldAt {
-                field: g,
-                indices: y,
-            }),
-        ) => f == g && all(x, y),
-        (
-            Some(Op::ArrayAt {
-                array: f,
-                indices: x,
-            }),
-            Some(Op::ArrayAt {
-                array: g,
-                indices: y,
-            }),
-        ) => f == g && all(x, y),
-        (Some(Op::ElemRef { base: f, index: x }), Some(Op::ElemRef { base: g, index: y })) => {
-            same_place(func, *f, *g) && all(x, y)
-        }
-        _ => false,
-    }
-}
-
-/// Whether a fixed place exists whatever the program checked beforehand.
-fn is_in_bounds(func: &Function, env: &Env, place: Value) -> bool {
-    match func.def_op(place) {
-        Some(Op::TempAt { .. }) => true,
-        Some(Op::FieldAt { field, indices }) => {
-            let offset = |k: usize| env.fields[*field].offset.get(k).copied().unwrap_or(0);
-            let shape = env.shape(*field).into_iter().enumerate();
-            indices.iter().zip(shape).all(|(&i, (k, extent))| {
-                let lo = i128::from(offset(k));
-                func.as_const(i)
-                    .is_some_and(|i| (lo..lo + i128::from(extent)).contains(&i.as_i128()))
-            })
-        }
-        Some(Op::ElemRef { base, index }) => {
-            is_in_bounds(func, env, *base) && constant_element(func, *base, index).is_some()
-        }
-        _ => false,
-    }
-}
-
-/// Whether each iteration runs one of the instructions: nothing before it may leave or be skipped.
-fn runs_always(func: &Function, body: Region, insts: &[Inst]) -> bool {
-    func.regions[body]
-        .insts
-        .iter()
-        .take_while(|&&i| !func[i].may_exit() && func[i].effect() != Effect::Control)
-        .any(|i| insts.contains(i))
-}
-
 /// Makes an accumulator that holds the neutral number.
 fn begin(b: &mut Builder<'_>, target: &Target) -> Accumulator {
     let atomic = target.atomics[0];
@@ -300,21 +218,6 @@ fn differs(b: &mut Builder<'_>, value: Value, constant: Scalar) -> Value {
     }
     let constant = b.constant(constant);
     b.compare(CompareOp::Ne, value, constant)
-}
-
-/// A copy of the instructions that compute a fixed place.
-fn copy_place(b: &mut Builder<'_>, place: Value) -> Value {
-    let made = b.func.def_op(place);
-    let mut op = made.expect("a place is made by an instruction").clone();
-    op.map_operands(|v| {
-        if b.func.as_const(v).is_some() || b.func.ty(v).pointee().is_some() {
-            copy_place(b, v)
-        } else {
-            v
-        }
-    });
-    let ty = b.func.ty(place);
-    b.value(op, ty)
 }
 
 #[cfg(test)]
