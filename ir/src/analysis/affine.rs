@@ -5,6 +5,9 @@
 
 use crate::{BinaryOp, Function, Op, Value};
 
+/// How far back operands are followed in [`linear`].
+const DEEPEST: u32 = 8;
+
 /// Sums of constants below this do not overflow.
 const FAR: i128 = 1 << 40;
 
@@ -95,6 +98,89 @@ fn term(func: &Function, sum: Value) -> Option<(Value, i64)> {
     }
 }
 
+/// An integer as a constant plus values times constants, modulo the size of its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// Values, each once, with factors other than zero, in the order of their numbers.
+    pub terms: Vec<(Value, i128)>,
+    /// The constant.
+    pub constant: i128,
+}
+
+impl Linear {
+    /// The factor of a value; zero if it does not occur.
+    pub fn factor(&self, value: Value) -> i128 {
+        let found = self.terms.iter().find(|(v, _)| *v == value);
+        found.map_or(0, |&(_, factor)| factor)
+    }
+}
+
+/// An integer as a linear function of what it is computed from. `leaf` names the value that stands for all that are
+/// equal to one, such as those of one argument. Widening from 32 bits is ignored, as if sums of 32 bits had not wrapped:
+/// an index that has wrapped there is outside of every axis. Narrower integers are left as they are.
+pub fn linear(func: &Function, value: Value, leaf: &mut dyn FnMut(Value) -> Value) -> Linear {
+    let mut sum = Linear {
+        terms: Vec::new(),
+        constant: 0,
+    };
+    add_linear(func, value, 1, DEEPEST, leaf, &mut sum);
+    sum.terms.retain(|&(_, factor)| factor != 0);
+    sum.terms.sort_unstable_by_key(|&(value, _)| value);
+    sum
+}
+
+fn add_linear(
+    func: &Function,
+    value: Value,
+    factor: i128,
+    depth: u32,
+    leaf: &mut dyn FnMut(Value) -> Value,
+    sum: &mut Linear,
+) {
+    let is_wide = |v| func.elem(v).is_int() && func.elem(v).bits() >= 32;
+    let value = match func.def_op(value) {
+        Some(&Op::Cast { x }) if is_wide(x) => before_widening(func, value),
+        _ => value,
+    };
+    if let Some(c) = func.as_const(value).filter(|c| c.ty().is_int()) {
+        sum.constant = sum.constant.wrapping_add(factor.wrapping_mul(c.as_i128()));
+        return;
+    }
+    if depth > 0 && is_wide(value) {
+        let mut add = |v, by| add_linear(func, v, by, depth - 1, leaf, sum);
+        match func.def_op(value) {
+            Some(&Op::Binary {
+                op: BinaryOp::Add,
+                lhs,
+                rhs,
+            }) => {
+                add(lhs, factor);
+                return add(rhs, factor);
+            }
+            Some(&Op::Binary {
+                op: BinaryOp::Sub,
+                lhs,
+                rhs,
+            }) => {
+                add(lhs, factor);
+                return add(rhs, factor.wrapping_neg());
+            }
+            _ => {
+                if let Some((x, by)) = scaled(func, value)
+                    && let Some(by) = factor.checked_mul(by)
+                {
+                    return add(x, by);
+                }
+            }
+        }
+    }
+    let value = leaf(value);
+    match sum.terms.iter_mut().find(|(v, _)| *v == value) {
+        Some((_, all)) => *all = all.wrapping_add(factor),
+        None => sum.terms.push((value, factor)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +199,10 @@ mod tests {
         v9: i32 = const 35
         v10: i32 = shl v0, v9
         v11: i32 = sub v1, v0
+        nine: i32 = const 9
+        v13: i32 = add v2, v7
+        v14: i32 = mul v0, nine
+        v15: i32 = sub v13, v14
         return []
     }";
 
@@ -137,5 +227,11 @@ mod tests {
         // Counts of shifts are taken modulo the width.
         assert_eq!(scaled(func, v[10]), Some((v[0], 8)));
         assert_eq!(scaled(func, v[2]), None);
+        let linear = |value| linear(func, value, &mut |leaf| leaf);
+        assert_eq!((linear(v[6]).constant, linear(v[6]).factor(v[0])), (-2, 1));
+        assert_eq!(linear(v[11]).factor(v[0]), -1);
+        // 3 + n + 8 n, less 9 n, is 3.
+        assert_eq!(linear(v[15]).terms, []);
+        assert_eq!(linear(v[15]).constant, 3);
     }
 }
