@@ -13,12 +13,11 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::Ranges;
-use aerogel_ir::analysis::access::constant_element;
 use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::analysis::cost::is_cheap;
 use aerogel_ir::{Effect, FieldId, Function, Inst, Op, Region, Value, rewrite};
-use aerogel_snode::NodeKind;
 
+use super::existing::{field_at, is_inside};
 use crate::PassCx;
 
 /// At most this many instructions of a branch run although it is not taken.
@@ -137,27 +136,7 @@ impl IfConvert<'_> {
         let Some(element) = element(func, place) else {
             return false;
         };
-        let Some((field, indices)) = field_at(func, place) else {
-            return false;
-        };
-        let data = &self.cx.env.fields[field];
-        let tree = &self.cx.env.trees[data.tree];
-        let dense = data.places.iter().all(|&place| {
-            tree.chain(place).iter().all(|&node| {
-                matches!(
-                    tree[node].kind,
-                    NodeKind::Root | NodeKind::Dense | NodeKind::Place(_)
-                )
-            })
-        });
-        let shape = self.cx.env.shape(field);
-        let inside = indices.iter().zip(&shape).enumerate().all(|(k, (&i, &n))| {
-            let offset = i128::from(data.offset.get(k).copied().unwrap_or(0));
-            self.ranges
-                .of(func, i)
-                .is_some_and(|(lo, hi)| offset <= lo && hi < offset + i128::from(n))
-        });
-        dense && inside && self.touched.contains(&element)
+        is_inside(func, self.cx, &self.ranges, place) && self.touched.contains(&element)
     }
 
     /// Moves what the branches of an `if` hold before it, and chooses between what they yield.
@@ -198,18 +177,6 @@ impl IfConvert<'_> {
             });
         self.converted[inst] = Some(chosen.collect());
         self.changed = true;
-    }
-}
-
-/// The field and the indices of a scalar or of a component that is known.
-fn field_at(func: &Function, place: Value) -> Option<(FieldId, &[Value])> {
-    match func.def_op(place)? {
-        Op::FieldAt { field, indices } => Some((*field, indices)),
-        Op::ElemRef { base, index } => {
-            constant_element(func, *base, index)?;
-            field_at(func, *base)
-        }
-        _ => None,
     }
 }
 

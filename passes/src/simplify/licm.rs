@@ -5,18 +5,23 @@
 //! ```
 //! What stands in a branch stays there, but for arithmetic in the branches of `each`: it runs once for a part of a task and its
 //! many iterations. (On a GPU a thread has a part to itself, and perhaps a single iteration.) Loads move if nothing in the loop
-//! writes what they read and the place is there even if the loop never runs. Nothing leaves a parallel loop before offloading,
-//! where it would have to travel between tasks; from `each` it moves to the task's begin.
+//! writes what they read and the place is there even if the loop never runs; loads of elements that
+//! certainly exist leave branches as well, for a loop with such a load in a branch is not vectorised. Nothing leaves a
+//! parallel loop before offloading, where it would have to travel between tasks; from `each` it moves to the task's begin.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::analysis::access::{Writes, classes, writes};
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::analysis::access::{Writes, classes, has_classes, writes};
+use aerogel_ir::analysis::cost::is_cheap;
 use aerogel_ir::{Effect, Function, Inst, Op, Region, Value};
 
+use super::existing::is_inside;
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Licm {
         cx,
+        ranges: Ranges::within(func, func.body),
         level: SecondaryMap::new(),
         serial: false,
         changed: false,
@@ -28,6 +33,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 
 struct Licm<'a> {
     cx: &'a PassCx<'a>,
+    ranges: Ranges,
     /// How many loops are around a value's definition, plus one.
     level: SecondaryMap<Value, u32>,
     /// Whether the task that is walked runs in order, as one part that may be empty.
@@ -56,8 +62,10 @@ impl Licm<'_> {
             }
             if is_loop {
                 // Bodies first: what left inner loops may leave this one too.
+                let written = loop_writes(func, self.cx, inst);
                 for owned in func.owned(inst) {
-                    self.hoist(func, inst, owned, inner, &mut out);
+                    self.hoist(func, inst, owned, inner, &written, &mut out);
+                    self.hoist_loads(func, owned, inner, &written, &mut out);
                     if matches!(func[inst], Op::Each { .. }) && self.cx.options.private_cells {
                         self.hoist_from_branches(func, owned, inner, &mut out);
                     }
@@ -79,9 +87,9 @@ impl Licm<'_> {
         looped: Inst,
         region: Region,
         level: u32,
+        written: &Writes,
         out: &mut Vec<Inst>,
     ) {
-        let written = loop_writes(func, self.cx, looped);
         let insts = std::mem::take(&mut func.regions[region].insts);
         let mut exits = false;
         let mut kept = Vec::with_capacity(insts.len());
@@ -99,15 +107,16 @@ impl Licm<'_> {
                             kept.push(inst);
                             continue;
                         };
-                        let w = &written;
-                        // A part of a parallel task is never empty, so `each` runs its body.
-                        let runs =
-                            matches!(func[looped], Op::Each { .. }) && !self.serial && !exits;
-                        !w.anything
-                            && (runs || is_always_there(func, place))
-                            && classes(func, self.cx.env, place)
-                                .iter()
-                                .all(|c| !w.classes.contains(c))
+                        // A part of a parallel task is never empty, so `each` runs its body; a condition is
+                        // computed before the first iteration.
+                        let runs = !exits
+                            && match func[looped] {
+                                Op::Each { .. } => !self.serial,
+                                Op::While { cond, .. } => cond == region,
+                                _ => false,
+                            };
+                        (runs || is_always_there(func, place))
+                            && is_unchanged(func, self.cx, place, written)
                     }
                     Effect::Allocates | Effect::Writes | Effect::Control | Effect::Terminator => {
                         false
@@ -127,6 +136,80 @@ impl Licm<'_> {
             }
         }
         func.regions[region].insts = kept;
+    }
+
+    /// Moves the loads that are the same for all iterations of the loop at `level`, of places that are there, with their
+    /// addresses from the branches of a region of it to `out`.
+    fn hoist_loads(
+        &mut self,
+        func: &mut Function,
+        region: Region,
+        level: u32,
+        written: &Writes,
+        out: &mut Vec<Inst>,
+    ) {
+        let mut branches = Vec::new();
+        branches_of(func, region, &mut branches);
+        let mut moved = Vec::new();
+        for &branch in &branches {
+            for &inst in &func.regions[branch].insts {
+                let Op::Load { place } = func[inst] else {
+                    continue;
+                };
+                let before = moved.len();
+                let exists =
+                    is_always_there(func, place) || is_inside(func, self.cx, &self.ranges, place);
+                let moves = exists
+                    && self.is_address(func, place, level, MAX_ADDRESS, &mut moved)
+                    && is_unchanged(func, self.cx, place, written);
+                match moves {
+                    true => moved.push(inst),
+                    false => moved.truncate(before),
+                }
+            }
+        }
+        if moved.is_empty() {
+            return;
+        }
+        let mut is_moved: SecondaryMap<Inst, bool> = SecondaryMap::new();
+        for &inst in &moved {
+            is_moved[inst] = true;
+            for &result in &func.insts[inst].results {
+                self.level[result] = level - 1;
+            }
+        }
+        for branch in branches {
+            func.regions[branch].insts.retain(|&inst| !is_moved[inst]);
+        }
+        out.extend(moved);
+        self.changed = true;
+    }
+
+    /// Whether a value is the same for all iterations of the loop at `level`, if a few cheap instructions in its branches
+    /// are moved before it, which are added to `moved`.
+    fn is_address(
+        &self,
+        func: &Function,
+        value: Value,
+        level: u32,
+        budget: usize,
+        moved: &mut Vec<Inst>,
+    ) -> bool {
+        let Some(inst) = func.def(value).filter(|_| self.level[value] >= level) else {
+            return self.level[value] < level;
+        };
+        if moved.contains(&inst) {
+            return true;
+        }
+        let op = &func[inst];
+        let mut is_address = budget > 0 && op.effect() == Effect::Pure && is_cheap(op);
+        op.operands(|v| {
+            is_address = is_address && self.is_address(func, v, level, budget - 1, moved);
+        });
+        if is_address {
+            moved.push(inst);
+        }
+        is_address
     }
 
     /// Moves the arithmetic that is the same for all iterations, those of the `each` at `level`, from the branches and loops
@@ -160,6 +243,33 @@ impl Licm<'_> {
     }
 }
 
+/// So long a chain of instructions makes an address at most.
+const MAX_ADDRESS: usize = 8;
+
+/// The sides of the branches in a region, but not those of loops inside.
+fn branches_of(func: &Function, region: Region, branches: &mut Vec<Region>) {
+    for &inst in &func.regions[region].insts {
+        if let Op::If {
+            then, otherwise, ..
+        } = func[inst]
+        {
+            for side in [then, otherwise] {
+                branches.push(side);
+                branches_of(func, side, branches);
+            }
+        }
+    }
+}
+
+/// Whether none of what is written may lie in a place.
+fn is_unchanged(func: &Function, cx: &PassCx<'_>, place: Value, written: &Writes) -> bool {
+    !written.anything
+        && has_classes(func, place)
+        && classes(func, cx.env, place)
+            .iter()
+            .all(|class| !written.classes.contains(class))
+}
+
 fn loop_writes(func: &Function, cx: &PassCx<'_>, looped: Inst) -> Writes {
     let mut all = Writes::default();
     for region in func.owned(looped) {
@@ -175,7 +285,7 @@ fn loop_writes(func: &Function, cx: &PassCx<'_>, looped: Inst) -> Writes {
 fn is_always_there(func: &Function, place: Value) -> bool {
     match func.def_op(place) {
         Some(Op::Local {} | Op::TempAt { .. }) => true,
-        Some(Op::FieldAt { indices, .. }) => indices.is_empty(),
+        Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices.is_empty(),
         Some(Op::ElemRef { base, index }) => {
             is_always_there(func, *base) && index.iter().all(|&i| func.as_const(i).is_some())
         }
@@ -396,6 +506,119 @@ mod tests {
                 yield []
             }
             yield []
+        }
+        ");
+    }
+
+    /// A loop over `j` in an iteration over `i`, with a branch.
+    fn branching(branch: &str) -> String {
+        let text = format!(
+            "tree0 {{ dense i:8 {{ place x: i32 }}, place t: i32, pointer i:8 {{ place p: i32 }} }}
+            field @x: i32 = tree0 [S2]
+            field @t: i32 = tree0 [S3]
+            field @p: i32 = tree0 [S5]
+            kernel @k(n: i32) {{
+                task range {{
+                    lo: i32 = const 0
+                    hi: i32 = const 8
+                    yield [lo, hi]
+                }} {{
+                    each (i: i32) {{
+                        n: i32 = arg a0
+                        k0: i32 = const 0
+                        k1: i32 = const 1
+                        s: i32 = for k0, n, k1, [k0] (j: i32, s: i32) {{
+                            c: u1 = ne i, j
+                            t: i32 = if c {{
+                                {branch}
+                                yield [v]
+                            }} {{
+                                yield [s]
+                            }}
+                            yield [t]
+                        }}
+                        q: ref<i32> = field_at @p, [i]
+                        store q, s
+                        yield []
+                    }}
+                    yield []
+                }}
+                yield []
+            }}"
+        );
+        crate::testing::after(&["licm"], &text, aerogel_ir::FastMath::Off)
+    }
+
+    #[test]
+    fn loads_leave_branches() {
+        let moving = [
+            "a: ref<i32> = field_at @t, []  v: i32 = load a",
+            "a: ref<i32> = field_at @x, [i]  v: i32 = load a",
+            "k: i32 = const 7  b: i32 = sub k, i  a: ref<i32> = field_at @x, [b]  v: i32 = load a",
+            "v: i32 = if c { a: ref<i32> = field_at @x, [i]  w: i32 = load a  yield [w] } { yield [s] }",
+        ];
+        for branch in moving {
+            let text = branching(branch);
+            let (before, _) = text.split_once(" for ").expect("a loop");
+            assert!(before.contains("load"), "{text}");
+        }
+        let staying = [
+            // Outside, perhaps; not the same for all iterations; of a cell that need not be there; written.
+            "k: i32 = const 1  b: i32 = add k, i  a: ref<i32> = field_at @x, [b]  v: i32 = load a",
+            "a: ref<i32> = field_at @x, [n]  v: i32 = load a",
+            "a: ref<i32> = field_at @x, [j]  v: i32 = load a",
+            "a: ref<i32> = field_at @p, [i]  v: i32 = load a",
+            "a: ref<i32> = field_at @t, []  v: i32 = load a  w: i32 = add v, k1  store a, w",
+        ];
+        for branch in staying {
+            let text = branching(branch);
+            let (before, _) = text.split_once(" for ").expect("a loop");
+            assert!(!before.contains("load"), "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_computed_in_any_case() {
+        check_pass!("licm", "
+            tree0 { dense i:4 { place x: i32 } }
+            tree1 { place y: i32 }
+            field @x: i32 = tree0 [S2]
+            field @y: i32 = tree1 [S1]
+            kernel @k(n: i32) {
+                v0: i32 = arg a0
+                v1: i32 = const 1
+                v2: ref<i32> = field_at @x, [v1]
+                v3: ref<i32> = field_at @x, [v0]
+                v4: ref<i32> = field_at @y, []
+                v5: i32 = while [v0] (v6: i32) {
+                    v7: i32 = load v2
+                    v8: u1 = lt v6, v7
+                    yield [v8]
+                } (v9: i32) {
+                    v10: i32 = load v3
+                    store v4, v10
+                    v11: i32 = add v9, v1
+                    yield [v11]
+                }
+                return []
+            }", @"
+        kernel @k(n: i32) {
+            v0: i32 = arg a0
+            v1: i32 = const 1
+            v2: ref<i32> = field_at @x, [v1]
+            v3: ref<i32> = field_at @x, [v0]
+            v4: ref<i32> = field_at @y, []
+            v5: i32 = load v2
+            v6: i32 = while [v0] (v7: i32) {
+                v8: u1 = lt v7, v5
+                yield [v8]
+            } (v9: i32) {
+                v10: i32 = load v3
+                store v4, v10
+                v11: i32 = add v9, v1
+                yield [v11]
+            }
+            return []
         }
         ");
     }
