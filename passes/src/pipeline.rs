@@ -9,7 +9,8 @@ use crate::simplify::{
     branches, cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
 };
 use crate::sums::{
-    demote_atomics, merge_atomics, privatize, scan_counters, split_branches, thread_local,
+    demote_atomics, guarded_steps, merge_atomics, privatize, scan_counters, split_branches,
+    thread_local,
 };
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize, unroll};
@@ -271,6 +272,14 @@ pub const PIPELINE: &[Step] = &[
         Offloaded,
         Offloaded,
         When::PrivateCells,
+    ),
+    // Where accumulators are locals, and before branches are looked at.
+    pass(
+        "guarded_steps",
+        guarded_steps::run,
+        Offloaded,
+        Offloaded,
+        When::Optimize,
     ),
     // Where the bounds of loops are known; what then stands side by side simplifies.
     pass(

@@ -1,7 +1,10 @@
 //! Atomic operations become cheaper ones: none where nothing is shared, and few where much is added up.
 
+mod continues;
 pub(crate) mod demote_atomics;
+mod extrema;
 mod fixed_places;
+pub(crate) mod guarded_steps;
 pub(crate) mod merge_atomics;
 pub(crate) mod privatize;
 pub(crate) mod scan_counters;
