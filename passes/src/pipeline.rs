@@ -6,7 +6,8 @@ use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::simplify::{
-    branches, cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
+    branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
+    promote_locals,
 };
 use crate::sums::{
     demote_atomics, guarded_steps, merge_atomics, privatize, scan_counters, split_branches,
@@ -211,6 +212,14 @@ pub const PIPELINE: &[Step] = &[
         passes: SIMPLIFY_STRUCTURED,
         rounds: 4,
     },
+    // Where variables are values, and bounds have left their loops.
+    pass(
+        "counted_whiles",
+        counted_whiles::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
     // Where loops still say over what they go.
     kernel(
         "own_words",

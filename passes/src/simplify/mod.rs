@@ -1,6 +1,7 @@
 //! Passes after which the same is computed with less: they make work for each other and hold at every stage.
 
 pub(crate) mod branches;
+pub(crate) mod counted_whiles;
 pub(crate) mod cse;
 pub(crate) mod dce;
 mod existing;
