@@ -1,4 +1,4 @@
-"""The process that runs spellings with one library: each line of its input is an order, each of its output an answer."""
+"""The process that runs spellings with one library: a line of its input is an order, a line of output the answer."""
 
 import importlib
 import importlib.util
