@@ -50,10 +50,10 @@ class Programs:
         self.ti.sync()
         first = time.perf_counter()
         error = self.error(module)
-        again = time.perf_counter()
-        module.run()
-        self.ti.sync()
-        second = time.perf_counter() - again
+        second = self.once(module.run)
+        # What one run has been slow in may have been another process, or code that is compiled then.
+        if second > 0.002:
+            second = min(second, self.once(module.run), self.once(module.run))
         error = max(error, self.error(module))
         self.loaded[number] = module.run
         wrong = not error <= self.comp.tolerance[self.dtype]
@@ -67,6 +67,13 @@ class Programs:
             found = found.reshape(expected.shape)
         scale = max(np.abs(expected).max(), 1e-30)
         return float(np.abs(found - expected).max() / scale)
+
+    def once(self, run):
+        """Seconds of one run."""
+        begin = time.perf_counter()
+        run()
+        self.ti.sync()
+        return time.perf_counter() - begin
 
     def time(self, numbers):
         """Seconds of one run of each."""
