@@ -180,7 +180,8 @@ impl Function {
         self.insts[inst].results = results;
     }
 
-    fn set_params(&mut self, region: Region, params: Vec<Value>) {
+    /// Sets the parameters of a region: its own, in another order, with others or without some, which must be unused.
+    pub fn set_params(&mut self, region: Region, params: Vec<Value>) {
         for (k, &v) in params.iter().enumerate() {
             self.values[v].def = ValueDef::Param(region, k as u32);
         }

@@ -5,6 +5,7 @@ use aerogel_ir::{Function, Stage, Stage::*};
 use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
+use crate::loops::{axis_order, flat_index};
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
     promote_locals,
@@ -216,6 +217,20 @@ pub const PIPELINE: &[Step] = &[
     pass(
         "counted_whiles",
         counted_whiles::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    kernel(
+        "flat_index",
+        flat_index::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    kernel(
+        "axis_order",
+        axis_order::run,
         Structured,
         Structured,
         When::Optimize,

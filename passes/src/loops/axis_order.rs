@@ -1,0 +1,539 @@
+//! The axes of parallel loops come into the order of memory.
+//!
+//! ```text
+//! parallel [0, 0], [m, n] (j, i) { b[i, j] = a[i, j] }
+//!     ==>    parallel [0, 0], [n, m] (i, j) { b[i, j] = a[i, j] }
+//! ```
+//! Neighbouring iterations then touch neighbouring elements, instead of one element in each row. This is loop permutation
+//! (Kennedy and McKinley, Optimizing for Parallelism and Data Locality, ICS 1992), with their cost: cache lines that the
+//! innermost loop touches. A serial loop that is all of a parallel loop's body counts as one more axis:
+//!
+//! ```text
+//! parallel [0], [m] (j) { for i in 0..n { b[i, j] = a[i, j] } }    ==>    the same
+//! ```
+//! The loop also becomes an axis if its iterations have loops inside: those of a parallel loop run through them many at once.
+//! Iterations must not affect each other: they store only to elements of their own, which no other iteration accesses.
+//! So results stay the same to the bit, even those that depend on the order of a loop on one thread.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::access::{Class, classes, has_classes};
+use aerogel_ir::analysis::affine::counted_from;
+use aerogel_ir::analysis::trips::iterations_within;
+use aerogel_ir::{Effect, Function, Inst, Op, Region, Type, Value, walk};
+
+use crate::PassCx;
+use crate::cells::demote_struct_for::replace;
+
+/// Elements of a cache line: what an access costs more if the innermost loop takes it from line to line.
+const LINE: u32 = 16;
+/// A row of fewer iterations is no place for the innermost loop.
+const SHORTEST: i128 = 16;
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut changed = false;
+    for inst in func.regions[func.body].insts.clone() {
+        if let Op::Parallel { attrs, .. } = func[inst]
+            && !attrs.serial
+        {
+            changed |= reorder(func, cx, inst);
+        }
+    }
+    changed
+}
+
+/// Reorders the axes of one loop.
+fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
+    let Op::Parallel {
+        lo,
+        hi,
+        attrs,
+        body,
+    } = func[inst].clone()
+    else {
+        unreachable!("the caller looked")
+    };
+    let inner = inner_loop(func, inst, body);
+    let mut axes = func.regions[body].params.clone();
+    let mut ends: Vec<[Value; 2]> = lo.into_iter().zip(hi).map(|(lo, hi)| [lo, hi]).collect();
+    if let Some(inner) = &inner {
+        axes.push(inner.counter);
+        ends.push(inner.ends);
+    }
+    if axes.len() < 2 || axes.iter().any(|&axis| func.ty(axis) != Type::I32) {
+        return false;
+    }
+    let Some(accesses) = accesses(func, cx, body, &axes) else {
+        return false;
+    };
+    let long = |&[lo, hi]: &[Value; 2]| match (func.as_const(lo), func.as_const(hi)) {
+        (Some(lo), Some(hi)) => hi.as_i128() - lo.as_i128() >= SHORTEST,
+        _ => true,
+    };
+    let better = order(&accesses, axes.len(), |k| long(&ends[k]));
+    // Iterations with loops inside run many at once where they are those of the parallel loop.
+    let is_nest = inner
+        .as_ref()
+        .is_some_and(|inner| iterations_within(func, inner.body) != Some(0) && long(&inner.ends));
+    let as_it_is = || is_nest.then(|| (0..axes.len()).collect());
+    let Some(order) = better.or_else(as_it_is) else {
+        return false;
+    };
+    let mut region = body;
+    if let Some(inner) = inner {
+        region = inner.body;
+        unite(func, body, &inner, &mut axes);
+    }
+    func.set_params(region, order.iter().map(|&k| axes[k]).collect());
+    func.insts[inst].op = Op::Parallel {
+        lo: order.iter().map(|&k| ends[k][0]).collect(),
+        hi: order.iter().map(|&k| ends[k][1]).collect(),
+        attrs,
+        body: region,
+    };
+    true
+}
+
+/// A serial loop that is all of a parallel loop's body.
+struct InnerLoop {
+    counter: Value,
+    ends: [Value; 2],
+    body: Region,
+}
+
+/// The loop that is all of the body of `parallel`, but for arithmetic before it.
+fn inner_loop(func: &Function, parallel: Inst, body: Region) -> Option<InnerLoop> {
+    let (&end, insts) = func.regions[body].insts.split_last()?;
+    let (&last, before) = insts.split_last()?;
+    let Op::For {
+        lo,
+        hi,
+        step,
+        ref init,
+        body: inner,
+    } = func[last]
+    else {
+        return None;
+    };
+    let is_pure = |&inst: &Inst| func[inst].effect() == Effect::Pure;
+    let is_whole = matches!(func[end], Op::Yield { .. }) && before.iter().all(is_pure);
+    let is_one = func.as_const(step).is_some_and(|step| step.as_i128() == 1);
+    if !is_whole || !is_one || !init.is_empty() || breaks(func, inner) {
+        return None;
+    }
+    // The ends must be known where the parallel loop begins.
+    let insts = &func.regions[func.body].insts;
+    let above = insts.iter().take_while(|&&inst| inst != parallel);
+    let above: Vec<Inst> = above.copied().collect();
+    let known = |value| func.def(value).is_some_and(|inst| above.contains(&inst));
+    (known(lo) && known(hi)).then(|| InnerLoop {
+        counter: func.regions[inner].params[0],
+        ends: [lo, hi],
+        body: inner,
+    })
+}
+
+/// Whether anything leaves the loop of a body.
+fn breaks(func: &Function, body: Region) -> bool {
+    func.regions[body]
+        .insts
+        .iter()
+        .any(|&inst| match func[inst] {
+            Op::Break { .. } => true,
+            Op::If {
+                then, otherwise, ..
+            } => breaks(func, then) || breaks(func, otherwise),
+            _ => false,
+        })
+}
+
+/// Makes the inner loop's body that of the parallel loop; what stood before the loop stands in it.
+fn unite(func: &mut Function, body: Region, inner: &InnerLoop, axes: &mut [Value]) {
+    let old = std::mem::take(&mut func.regions[body].params);
+    let mut insts = std::mem::take(&mut func.regions[body].insts);
+    insts.truncate(insts.len() - 2);
+    insts.append(&mut func.regions[inner.body].insts);
+    func.regions[inner.body].insts = insts;
+    let new: Vec<Value> = old
+        .iter()
+        .map(|&axis| func.add_param(inner.body, func.ty(axis)))
+        .collect();
+    axes[..new.len()].copy_from_slice(&new);
+    let new: Vec<Option<Value>> = new.into_iter().map(Some).collect();
+    replace(func, inner.body, &old, &new);
+}
+
+/// How one access uses the axes: bits of the axes that each of its indices depends on, in the order of memory, the fastest
+/// last.
+type Access = Vec<u32>;
+
+/// The accesses of a body; nothing if its iterations affect each other, or anything besides memory.
+fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> Option<Vec<Access>> {
+    let mut bits: SecondaryMap<Value, u32> = SecondaryMap::new();
+    for (k, &axis) in axes.iter().enumerate() {
+        bits[axis] = 1 << k;
+    }
+    let mut is_plain = true;
+    let mut found = Vec::new();
+    let mut places = Vec::new();
+    let mut written: LookupMap<Class, Vec<Value>> = LookupMap::default();
+    walk(func, body, &mut |func, inst| {
+        let op = &func[inst];
+        let mut of = 0;
+        op.operands(|x| of |= bits[x]);
+        // What loops and branches carry, and locals hold, may depend on anything.
+        let all = u32::MAX >> (32 - axes.len());
+        match *op {
+            Op::Load { place } if matches!(element(func, place), Some(Element::Local)) => of = all,
+            Op::For { body, .. } => {
+                let (&counter, carried) =
+                    func.regions[body].params.split_first().expect("it counts");
+                carried.iter().for_each(|&param| bits[param] = all);
+                bits[counter] |= of;
+                of = all;
+            }
+            _ if op.effect() == Effect::Control => {
+                op.regions(|r| func.regions[r].params.iter().for_each(|&p| bits[p] = all));
+                of = all;
+            }
+            _ => {}
+        }
+        for &result in &func.insts[inst].results {
+            bits[result] = of;
+        }
+        match op {
+            Op::Store { place, .. } => match element(func, *place) {
+                Some(Element::Shared(at))
+                    if is_own(func, at, axes) && has_classes(func, *place) =>
+                {
+                    for class in classes(func, cx.env, *place) {
+                        written.insert(class, indices(func, at).to_vec());
+                    }
+                }
+                Some(Element::Local) => {}
+                _ => is_plain = false,
+            },
+            Op::FieldAt { .. } | Op::ArrayAt { .. } => {
+                places.push(func.insts[inst].results[0]);
+                found.extend(in_memory_order(func, cx, op).map(|order| {
+                    let at = indices(func, func.insts[inst].results[0]);
+                    order.iter().map(|&k| bits[at[k]]).collect::<Access>()
+                }));
+            }
+            // Which cells are active may depend on other iterations.
+            Op::Cell(_) => is_plain = false,
+            op => {
+                is_plain &= matches!(
+                    op.effect(),
+                    Effect::Pure | Effect::Reads | Effect::Allocates | Effect::Control
+                ) || matches!(
+                    op,
+                    Op::Yield { .. } | Op::Continue { .. } | Op::Break { .. }
+                );
+            }
+        }
+    });
+    // Another element of what is written may be that of another iteration.
+    let is_apart = |&place: &Value| {
+        let at = indices(func, place);
+        let all = classes(func, cx.env, place);
+        all.iter()
+            .all(|class| written.get(class).is_none_or(|own| own == at))
+    };
+    (is_plain && places.iter().all(is_apart)).then_some(found)
+}
+
+/// What a storage is part of.
+enum Element {
+    /// An element of a field or an array, by its place.
+    Shared(Value),
+    Local,
+}
+
+fn element(func: &Function, place: Value) -> Option<Element> {
+    match func.def_op(place)? {
+        Op::FieldAt { .. } | Op::ArrayAt { .. } => Some(Element::Shared(place)),
+        Op::Local {} => Some(Element::Local),
+        &(Op::ElemRef { base, .. } | Op::MemberRef { base, .. }) => element(func, base),
+        _ => None,
+    }
+}
+
+/// The indices of an element.
+fn indices(func: &Function, place: Value) -> &[Value] {
+    match func.def_op(place) {
+        Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
+        op => unreachable!("{op:?} is no element"),
+    }
+}
+
+/// Whether an element is that of one iteration only: each axis is one of its indices.
+fn is_own(func: &Function, place: Value, axes: &[Value]) -> bool {
+    let counted: Vec<Value> = indices(func, place)
+        .iter()
+        .map(|&index| counted_from(func, index).0)
+        .collect();
+    axes.iter().all(|axis| counted.contains(axis))
+}
+
+/// The numbers of an access' indices, as their axes lie in memory, the fastest last.
+fn in_memory_order(func: &Function, cx: &PassCx<'_>, op: &Op) -> Option<Vec<usize>> {
+    match op {
+        Op::ArrayAt { indices, .. } => Some((0..indices.len()).collect()),
+        Op::FieldAt { field, .. } => {
+            let field = &cx.env.fields[*field];
+            let path = cx.env.trees[field.tree].path(*field.places.first()?);
+            let mut order: Vec<usize> = Vec::new();
+            let axes = path.levels.iter().flat_map(|level| &level.axes);
+            for axis in axes.filter(|axis| axis.extent > 1) {
+                // Of an axis that several levels divide, the innermost one counts.
+                order.retain(|&index| index != axis.index);
+                order.push(axis.index);
+            }
+            Some(order)
+        }
+        _ => {
+            debug_assert!(false, "{op:?} in {} is no element", func.name);
+            None
+        }
+    }
+}
+
+/// The order of the axes, if there is a better one than theirs.
+fn order(accesses: &[Access], n_axes: usize, long: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    // What each access costs if an axis is the innermost one.
+    let cost = |k: usize| -> u32 {
+        let each = accesses.iter().map(|indices| {
+            let fastest = indices.len().saturating_sub(1);
+            match indices.iter().rposition(|bits| bits & 1 << k != 0) {
+                None => 0,
+                Some(at) if at == fastest => 1,
+                Some(_) => LINE,
+            }
+        });
+        each.sum()
+    };
+    let last = n_axes - 1;
+    let best = (0..n_axes).filter(|&k| long(k)).min_by_key(|&k| cost(k))?;
+    if 2 * cost(best) >= cost(last) {
+        return None;
+    }
+    // How far from the fastest index axes stand.
+    let distance = |k: usize| -> usize {
+        let each = accesses.iter().filter_map(|indices| {
+            let at = indices.iter().rposition(|bits| bits & 1 << k != 0)?;
+            Some(indices.len() - 1 - at)
+        });
+        each.sum()
+    };
+    let mut order: Vec<usize> = (0..n_axes).filter(|&k| k != best).collect();
+    order.sort_by_key(|&k| std::cmp::Reverse(distance(k)));
+    order.push(best);
+    Some(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn columns_become_rows() {
+        check_pass!("axis_order", "
+            tree0 { dense i:32 j:64 { place x: i32 place y: i32 } }
+            field @x: i32 = tree0 [S2]
+            field @y: i32 = tree0 [S3]
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                parallel [v0, v0], [v1, v2] (v3: i32, v4: i32) {
+                    v5: ref<i32> = field_at @x, [v4, v3]
+                    v6: i32 = load v5
+                    v7: ref<i32> = field_at @y, [v4, v3]
+                    store v7, v6
+                    yield []
+                }
+                return []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                parallel [v0, v0], [v2, v1] (v3: i32, v4: i32) {
+                    v5: ref<i32> = field_at @x, [v3, v4]
+                    v6: i32 = load v5
+                    v7: ref<i32> = field_at @y, [v3, v4]
+                    store v7, v6
+                    yield []
+                }
+                return []
+            }
+            ");
+    }
+
+    #[test]
+    fn loops_inside() {
+        check_pass!("axis_order", "
+            tree0 { dense i:32 j:64 { place x: i32 place y: i32 } }
+            field @x: i32 = tree0 [S2]
+            field @y: i32 = tree0 [S3]
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                v3: i32 = const 1
+                parallel [v0], [v1] (v4: i32) {
+                    v5: i32 = add v4, v3
+                    for v0, v2, v3, [] (v6: i32) {
+                        v7: ref<i32> = field_at @x, [v6, v5]
+                        v8: i32 = load v7
+                        v9: ref<i32> = field_at @y, [v6, v4]
+                        store v9, v8
+                        yield []
+                    }
+                    yield []
+                }
+                return []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                v3: i32 = const 1
+                parallel [v0, v0], [v2, v1] (v4: i32, v5: i32) {
+                    v6: i32 = add v5, v3
+                    v7: ref<i32> = field_at @x, [v4, v6]
+                    v8: i32 = load v7
+                    v9: ref<i32> = field_at @y, [v4, v5]
+                    store v9, v8
+                    yield []
+                }
+                return []
+            }
+            ");
+    }
+
+    #[test]
+    fn loops_with_loops_inside() {
+        check_pass!("axis_order", "
+            tree0 { dense i:32 j:64 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 32
+                v2: i32 = const 64
+                v3: i32 = const 1
+                parallel [v0], [v1] (v4: i32) {
+                    for v0, v2, v3, [] (v5: i32) {
+                        v6: i32 = for v0, v5, v3, [v4] (v7: i32, v8: i32) {
+                            v9: i32 = add v7, v8
+                            yield [v9]
+                        }
+                        v10: ref<i32> = field_at @x, [v4, v5]
+                        store v10, v6
+                        yield []
+                    }
+                    yield []
+                }
+                return []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 32
+                v2: i32 = const 64
+                v3: i32 = const 1
+                parallel [v0, v0], [v1, v2] (v4: i32, v5: i32) {
+                    v6: i32 = for v0, v5, v3, [v4] (v7: i32, v8: i32) {
+                        v9: i32 = add v7, v8
+                        yield [v9]
+                    }
+                    v10: ref<i32> = field_at @x, [v4, v5]
+                    store v10, v6
+                    yield []
+                }
+                return []
+            }
+            ");
+    }
+
+    #[test]
+    fn iterations_that_affect_others_stay() {
+        // Each column is swept in order.
+        check_pass!("axis_order", "
+            tree0 { dense i:32 j:64 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                v3: i32 = const 1
+                parallel [v0], [v1] (v4: i32) {
+                    for v3, v2, v3, [] (v6: i32) {
+                        v7: i32 = sub v6, v3
+                        v8: ref<i32> = field_at @x, [v7, v4]
+                        v9: i32 = load v8
+                        v10: ref<i32> = field_at @x, [v6, v4]
+                        store v10, v9
+                        yield []
+                    }
+                    yield []
+                }
+                return []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                v3: i32 = const 1
+                parallel [v0], [v1] (v4: i32) {
+                    for v3, v2, v3, [] (v5: i32) {
+                        v6: i32 = sub v5, v3
+                        v7: ref<i32> = field_at @x, [v6, v4]
+                        v8: i32 = load v7
+                        v9: ref<i32> = field_at @x, [v5, v4]
+                        store v9, v8
+                        yield []
+                    }
+                    yield []
+                }
+                return []
+            }
+            ");
+    }
+
+    #[test]
+    fn elements_of_several_iterations_stay() {
+        // The last iteration along `i` decides.
+        check_pass!("axis_order", "
+            tree0 { dense i:32 j:64 { place x: i32 } dense j:64 { place y: i32 } }
+            field @x: i32 = tree0 [S2]
+            field @y: i32 = tree0 [S4]
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                parallel [v0, v0], [v1, v2] (v3: i32, v4: i32) {
+                    v5: ref<i32> = field_at @x, [v4, v3]
+                    v6: i32 = load v5
+                    v7: ref<i32> = field_at @y, [v3]
+                    store v7, v6
+                    yield []
+                }
+                return []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 64
+                v2: i32 = const 32
+                parallel [v0, v0], [v1, v2] (v3: i32, v4: i32) {
+                    v5: ref<i32> = field_at @x, [v4, v3]
+                    v6: i32 = load v5
+                    v7: ref<i32> = field_at @y, [v3]
+                    store v7, v6
+                    yield []
+                }
+                return []
+            }
+            ");
+    }
+}

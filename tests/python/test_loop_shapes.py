@@ -1,0 +1,199 @@
+"""Loops whose axes are reordered, split or cut at edges compute what is written."""
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+SHAPES = [(40, 72), (33, 100), (1, 64), (64, 1), (16, 16), (3, 5)]
+
+
+@pytest.mark.parametrize("n, m", SHAPES)
+def test_columns_first(arch, n, m):
+    ti.init(arch=arch)
+    a, b = ti.field(ti.i32, (n, m)), ti.field(ti.i32, (n, m))
+    values = np.random.default_rng(1).integers(0, 1000, (n, m)).astype(np.int32)
+    a.from_numpy(values)
+
+    @ti.kernel
+    def by_ndrange():
+        for j, i in ti.ndrange(m, n):
+            b[i, j] = a[i, j] * 2 + i * 1000 + j
+
+    @ti.kernel
+    def by_ranges():
+        for j in range(m):
+            base = j * 3
+            for i in range(n):
+                if a[i, j] % 7 == 0:
+                    continue
+                b[i, j] = a[i, j] + i * 1000 + base
+
+    i, j = np.mgrid[:n, :m]
+    by_ndrange()
+    first = values * 2 + i * 1000 + j
+    np.testing.assert_array_equal(b.to_numpy(), first)
+    by_ranges()
+    np.testing.assert_array_equal(b.to_numpy(), np.where(values % 7 == 0, first, values + i * 1000 + j * 3))
+
+
+def test_columns_first_in_arrays_of_three_axes(arch):
+    ti.init(arch=arch)
+
+    @ti.kernel
+    def weigh(a: ti.types.ndarray(dtype=ti.f32, ndim=3), b: ti.types.ndarray(dtype=ti.f32, ndim=3)):
+        for k, j, i in ti.ndrange(a.shape[2], a.shape[1], a.shape[0]):
+            b[i, j, k] = a[i, j, k] * (i + 10 * j + 100 * k)
+
+    a = np.random.default_rng(2).random((5, 7, 40), dtype=np.float32)
+    b = np.zeros_like(a)
+    weigh(a, b)
+    i, j, k = np.mgrid[:5, :7, :40].astype(np.float32)
+    np.testing.assert_array_equal(b, a * (i + 10 * j + 100 * k))
+    weigh(a, a)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_a_sweep_in_place_keeps_its_order(arch):
+    ti.init(arch=arch, cpu_max_num_threads=1)
+    n = 48
+    a = ti.field(ti.i32, (n, n))
+
+    @ti.kernel
+    def sweep():
+        for j in range(n):
+            for i in range(1, n):
+                a[i, j] = a[i - 1, j] * 3 + a[i, j]
+
+    @ti.kernel
+    def last():
+        for j in range(n):
+            for i in range(n):
+                a[0, j] = a[i, j]
+
+    values = np.random.default_rng(3).integers(0, 9, (n, n)).astype(np.int32)
+    a.from_numpy(values)
+    sweep()
+    with np.errstate(over="ignore"):
+        for i in range(1, n):
+            values[i] += values[i - 1] * 3
+    np.testing.assert_array_equal(a.to_numpy(), values)
+    last()
+    np.testing.assert_array_equal(a.to_numpy()[0], values[-1])
+
+
+@pytest.mark.parametrize("shape", [(6, 40), (5, 3), (4, 8, 16), (3, 10, 12), (2, 64, 8)])
+def test_flat_indices(arch, shape):
+    ti.init(arch=arch)
+    x, y = ti.field(ti.i32, shape), ti.field(ti.i32, int(np.prod(shape)))
+
+    @ti.kernel
+    def two():
+        for t in range(shape[0] * shape[1]):
+            i, j = t // shape[1], t % shape[1]
+            x[i, j] = t * 7 + i
+            y[t] = j
+
+    @ti.kernel
+    def three():
+        for t in range(shape[0] * shape[1] * shape[2]):
+            i = t // (shape[1] * shape[2])
+            j = t % (shape[1] * shape[2]) // shape[2]
+            k = t % shape[2]
+            x[i, j, k] = t * 7 + i
+            y[t] = t % (shape[1] * shape[2]) + t // shape[2] % shape[1]
+
+    (two if len(shape) == 2 else three)()
+    at = np.arange(np.prod(shape)).reshape(shape)
+    np.testing.assert_array_equal(x.to_numpy(), at * 7 + np.indices(shape)[0])
+    flat = at.ravel()
+    expected = flat % shape[1] if len(shape) == 2 else flat % (shape[1] * shape[2]) + flat // shape[2] % shape[1]
+    np.testing.assert_array_equal(y.to_numpy(), expected)
+
+
+def test_flat_indices_of_part_of_a_row(arch):
+    ti.init(arch=arch)
+    x = ti.field(ti.i32, (5, 16))
+
+    @ti.kernel
+    def fill():
+        for t in range(70):
+            x[t // 16, t % 16] = t
+
+    fill()
+    expected = np.arange(80)
+    expected[70:] = 0
+    np.testing.assert_array_equal(x.to_numpy().ravel(), expected)
+
+
+@pytest.mark.parametrize("storage", ["field", "array"])
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 100, 257])
+def test_neighbours_beyond_the_ends_of_a_row(arch, storage, n):
+    ti.init(arch=arch)
+
+    def around(at, edge):
+        left, right = at - 1, at + 1
+        if edge == "clamped":
+            return np.maximum(left, 0), np.minimum(right, n - 1)
+        return left % n, right % n
+
+    annotation = ti.template() if storage == "field" else ti.types.ndarray(dtype=ti.i32, ndim=2)
+
+    @ti.kernel
+    def clamped(a: annotation, b: annotation):
+        for i, j in a:
+            b[i, j] = a[i, ti.max(j - 1, 0)] * 3 + a[i, ti.min(j + 1, n - 1)]
+
+    @ti.kernel
+    def selected(a: annotation, b: annotation):
+        for i, j in ti.ndrange(3, n):
+            b[i, j] = a[i, ti.select(j < 1, 0, j - 1)] * 3 + a[i, ti.select(j + 1 < n, j + 1, n - 1)]
+
+    @ti.kernel
+    def counted(a: annotation, b: annotation):
+        for i, j in a:
+            b[i, j] = a[i, j - ti.cast(j > 0, ti.i32)] * 3 + a[i, j + ti.cast(j < n - 1, ti.i32)]
+
+    @ti.kernel
+    def periodic(a: annotation, b: annotation):
+        for i, j in ti.ndrange(3, n):
+            b[i, j] = a[i, (j - 1) % n] * 3 + a[i, (j + 1) % n]
+
+    @ti.kernel
+    def moved_around(a: annotation, b: annotation, m: ti.i32):
+        for i, j in a:
+            b[i, j] = a[i, (j + m - 1) % m] * 3 + a[i, (j + n + 1) % n]
+
+    values = np.random.default_rng(4).integers(0, 1000, (3, n)).astype(np.int32)
+    kernels = {
+        clamped: "clamped",
+        selected: "clamped",
+        counted: "clamped",
+        periodic: "periodic",
+        moved_around: "periodic",
+    }
+    for kernel, edge in kernels.items():
+        a, b = values.copy(), np.zeros_like(values)
+        if storage == "field":
+            a, b = ti.field(ti.i32, (3, n)), ti.field(ti.i32, (3, n))
+            a.from_numpy(values)
+        kernel(a, b, *([n] if kernel is moved_around else []))
+        left, right = around(np.arange(n), edge)
+        result = b.to_numpy() if storage == "field" else b
+        np.testing.assert_array_equal(result, values[:, left] * 3 + values[:, right], err_msg=str(kernel))
+
+
+def test_remainders_far_outside(arch):
+    ti.init(arch=arch)
+    a, b = ti.field(ti.i32, 64), ti.field(ti.i32, 500)
+    a.from_numpy(np.arange(64, dtype=np.int32))
+
+    @ti.kernel
+    def wrap(n: ti.i32, by: ti.i32):
+        for i in range(500):
+            b[i] = a[(i + by) % n] + 100 * a[(i + by) & 31] + 10000 * a[(i - 200) % 64]
+
+    for n, by in ((64, 0), (64, 63), (50, -50), (50, 1000), (7, 3), (1, 5)):
+        wrap(n, by)
+        i = np.arange(500)
+        np.testing.assert_array_equal(b.to_numpy(), (i + by) % n + 100 * ((i + by) & 31) + 10000 * ((i - 200) % 64))
