@@ -1,7 +1,7 @@
 //! The inside of a row: the indices at which each comparison with a number that is the same all along has one outcome.
 //!
-//! A stencil asks at each point whether a neighbour lies beyond an edge, as in `x[select(i < 1, i + last, i - 1)]` and
-//! `x[min(i + 1, last)]`. LLVM sees indices that may jump anywhere, and reads each element by itself; but they jump only at
+//! A stencil asks at each point whether a neighbour lies beyond an edge, as in `x[select(i < 1, i + last, i - 1)]`,
+//! `x[min(i + 1, last)]` and `x[(i + 1) % n]`. LLVM sees indices that may jump anywhere, and reads each element by itself; but they jump only at
 //! the ends of the row. So a row is run in three parts, of which the edges share their code:
 //!
 //! ```text
@@ -60,6 +60,8 @@ impl Sum {
 pub(crate) enum Outcome {
     Truth(bool),
     Is(Value),
+    /// A value less another one, or a constant.
+    Less(Value, Result<Value, i64>),
 }
 
 /// Where the inside of a row lies, and what is known there.
@@ -214,7 +216,6 @@ impl Search<'_> {
                 [Some(false), _] | [_, Some(false)] => drop(self.truths.insert(result, false)),
                 _ => {}
             }
-            return;
         }
         let (moved, other, is_swapped) = match (self.moved.get(&lhs), self.moved.get(&rhs)) {
             (Some(moved), None) => (moved.clone(), rhs, false),
@@ -247,7 +248,50 @@ impl Search<'_> {
                     decides: true,
                 });
             }
+            BinaryOp::Mod if !is_swapped && self.decides[result] => {
+                self.remainder(result, index, &moved, (other, same));
+            }
+            BinaryOp::And if self.decides[result] => {
+                // A remainder, where the other number is one less than a power of two.
+                if same.terms.is_empty() && (same.constant + 1).count_ones() == 1 {
+                    self.remainder(result, index, &moved, (other, same.and(1)));
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// A remainder of an index: the index itself where it is from 0 on and below the divisor `by`, or the index without the
+    /// divisor if the index was moved by as much.
+    fn remainder(&mut self, result: Value, index: Value, moved: &Sum, (other, by): (Value, Sum)) {
+        let without = moved.clone().plus(&by, true);
+        let is_moved_around = match (&by.terms[..], self.resolved(&without)) {
+            ([], _) => 2 * moved.constant >= by.constant,
+            (_, Some((None, _))) => true,
+            _ => false,
+        };
+        let divisor = match by.terms[..] {
+            [] if by.constant <= 0 => return,
+            [] => Err(by.constant),
+            _ => Ok(other),
+        };
+        let (moved, outcome) = match is_moved_around {
+            true => (without, Outcome::Less(index, divisor)),
+            false => (moved.clone(), Outcome::Is(index)),
+        };
+        self.moved.insert(result, moved.clone());
+        for (side, end) in [(Side::From, Sum::default()), (Side::Below, by)] {
+            let at = end.plus(&moved, true);
+            let is_narrow = self.side(&at) == (side, true);
+            self.facts.push(Fact {
+                value: result,
+                outcome,
+                side,
+                at,
+                moved: moved.clone(),
+                is_narrow,
+                decides: true,
+            });
         }
     }
 
@@ -310,6 +354,8 @@ impl Search<'_> {
                 };
                 (side, before.min(behind) <= NARROW)
             }
+            // A number that is far from where the row begins is likely to be near to where it ends.
+            (None, Some(lo), _) if at - lo > NARROW => (Side::Below, false),
             (None, lo, _) => (Side::From, lo.is_some_and(|lo| at - lo <= NARROW)),
             (Some(base), _, (Some(end), hi)) if base == end => (Side::Below, hi - at <= NARROW),
             _ => (Side::Below, false),
@@ -424,6 +470,7 @@ fn deciding(
     walk(func, region, &mut |func, inst| match &func[inst] {
         Op::ArrayAt { indices, .. } => stack.extend(indices),
         Op::ElemRef { index, .. } => stack.extend(index),
+        Op::Node(op) => op.operands(&mut |x| stack.push(x)),
         Op::If { cond, .. } | Op::Assert { cond, .. } => stack.push(*cond),
         _ => {}
     });

@@ -85,6 +85,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         match outcome {
             Outcome::Truth(truth) => self.b.bool(truth),
             Outcome::Is(other) => self.value(other),
+            Outcome::Less(index, by) => {
+                let index = self.value(index);
+                let by = match by {
+                    Ok(by) => self.value(by),
+                    Err(by) => self.b.int(index.get_type(), by),
+                };
+                self.b.nsw(Opcode::Sub, index, by)
+            }
         }
     }
 }
