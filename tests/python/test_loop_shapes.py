@@ -37,6 +37,34 @@ def test_columns_first(arch, n, m):
     np.testing.assert_array_equal(b.to_numpy(), np.where(values % 7 == 0, first, values + i * 1000 + j * 3))
 
 
+def test_columns_first_with_loads_before_the_inner_loop(arch):
+    ti.init(arch=arch, cpu_max_num_threads=1)
+    n, m = 20, 50
+    a, w, h = ti.field(ti.i32, (n, m)), ti.field(ti.i32, m), ti.field(ti.i32, ())
+    w.from_numpy(np.arange(m, dtype=np.int32))
+    h[None] = 3
+
+    @ti.kernel
+    def scaled():
+        for j in range(m):
+            factor = w[j] * h[None]
+            for i in range(n):
+                a[i, j] = factor + i
+
+    @ti.kernel
+    def summed_up():
+        for j in range(m):
+            first = a[0, j]
+            for i in range(n):
+                a[i, j] = a[i, j] + first
+
+    i, j = np.mgrid[:n, :m]
+    scaled()
+    np.testing.assert_array_equal(a.to_numpy(), j * 3 + i)
+    summed_up()
+    np.testing.assert_array_equal(a.to_numpy(), j * 6 + i)
+
+
 def test_columns_first_in_arrays_of_three_axes(arch):
     ti.init(arch=arch)
 

@@ -251,11 +251,13 @@ impl Search<'_> {
             BinaryOp::Mod if !is_swapped && self.decides[result] => {
                 self.remainder(result, index, &moved, (other, same));
             }
-            BinaryOp::And if self.decides[result] => {
-                // A remainder, where the other number is one less than a power of two.
-                if same.terms.is_empty() && (same.constant + 1).count_ones() == 1 {
-                    self.remainder(result, index, &moved, (other, same.and(1)));
-                }
+            // A remainder, where the other number is one less than a power of two.
+            BinaryOp::And
+                if self.decides[result]
+                    && same.terms.is_empty()
+                    && (same.constant + 1).count_ones() == 1 =>
+            {
+                self.remainder(result, index, &moved, (other, same.and(1)));
             }
             _ => {}
         }

@@ -116,6 +116,57 @@ fn indices_that_turn_round() {
 }
 
 #[test]
+fn remainders_of_indices() {
+    let body = format!("x: i32 = add j, c  at: i32 = mod x, cols {READ}");
+    expect(&body, &ENDS, |j, n, c| {
+        Some(j.wrapping_add(c).rem_euclid(n))
+    });
+    let body = format!("x: i32 = sub j, c  at: i32 = mod x, cols {READ}");
+    expect(&body, &ENDS, |j, n, c| {
+        Some(j.wrapping_sub(c).rem_euclid(n))
+    });
+    // Moved by the divisor first.
+    for (moved, by) in [
+        ("x: i32 = add j, last", -1),
+        ("x: i32 = add one, j", 1),
+        ("w: i32 = add j, cols  x: i32 = sub w, one", -1),
+    ] {
+        let body = format!("{moved}  at: i32 = mod x, cols {READ}");
+        expect(&body, &[0], |j, n, _| Some((j + by).rem_euclid(n)));
+    }
+    // By a number of the run, which may be zero or negative.
+    let body = format!(
+        "x: i32 = add j, one  y: i32 = mod x, c  z: i32 = max y, zero  at: i32 = min z, last {READ}"
+    );
+    expect(&body, &[-7, -1, 0, 1, 2, 40, 2000], |j, n, c| {
+        let rest = match c {
+            0 => 0,
+            c if c < 0 => (j + 1).rem_euclid(-c) + if (j + 1) % c == 0 { 0 } else { c },
+            c => (j + 1).rem_euclid(c),
+        };
+        Some(rest.clamp(0, n - 1))
+    });
+}
+
+#[test]
+fn masks_of_indices() {
+    for (moved, by) in [
+        ("add j, one", 1),
+        ("sub j, one", -1),
+        ("add j, mask", 31),
+        ("add j, c", 0),
+    ] {
+        let body = format!(
+            "mask: i32 = const 31  x: i32 = {moved}  y: i32 = and x, mask  at: i32 = min y, last {READ}"
+        );
+        let arguments = if by == 0 { &ENDS[..] } else { &[0] };
+        expect(&body, arguments, |j, n, c| {
+            Some((j.wrapping_add(c).wrapping_add(by) & 31).min(n - 1))
+        });
+    }
+}
+
+#[test]
 fn elements_that_are_zero_outside() {
     let body =
         "x: i32 = add j, one  low: u1 = ge x, zero  high: u1 = lt x, cols  both: u1 = and low, high
@@ -169,8 +220,24 @@ fn neighbours_are_read_side_by_side() {
         p0: ref<i32> = array_at a1, [i, left]  r0: i32 = load p0
         p1: ref<i32> = array_at a1, [i, right]  r1: i32 = load p1
         r: i32 = add r0, r1";
-    let text = code(body, None).llvm_ir.unwrap();
-    assert!(text.contains("vector.body"), "{text}");
-    let text = code(body, Some([10, 1000])).llvm_ir.unwrap();
-    assert!(text.contains("vector.body"), "{text}");
+    side_by_side(body);
+}
+
+/// That no element is read by itself for each lane of a vector, whether the bounds are known or not.
+fn side_by_side(body: &str) {
+    for known in [None, Some([10, 1000])] {
+        let text = code(body, known).llvm_ir.unwrap();
+        let mut vectors = text.split("vector.body").skip(1);
+        assert!(vectors.any(|code| code.contains("load <")), "{text}");
+    }
+}
+
+#[test]
+fn neighbours_around_the_ends_are_read_side_by_side() {
+    side_by_side(
+        "x: i32 = add j, one  right: i32 = mod x, cols  z: i32 = add j, cols  y: i32 = sub z, one  left: i32 = mod y, cols
+        p0: ref<i32> = array_at a1, [i, left]  r0: i32 = load p0
+        p1: ref<i32> = array_at a1, [i, right]  r1: i32 = load p1
+        r: i32 = add r0, r1",
+    );
 }

@@ -101,7 +101,7 @@ struct InnerLoop {
     body: Region,
 }
 
-/// The loop that is all of the body of `parallel`, but for arithmetic before it.
+/// The loop that is all of the body of `parallel`, but for arithmetic and loads before it.
 fn inner_loop(func: &Function, parallel: Inst, body: Region) -> Option<InnerLoop> {
     let (&end, insts) = func.regions[body].insts.split_last()?;
     let (&last, before) = insts.split_last()?;
@@ -115,8 +115,9 @@ fn inner_loop(func: &Function, parallel: Inst, body: Region) -> Option<InnerLoop
     else {
         return None;
     };
-    let is_pure = |&inst: &Inst| func[inst].effect() == Effect::Pure;
-    let is_whole = matches!(func[end], Op::Yield { .. }) && before.iter().all(is_pure);
+    // What is read there, no iteration writes: `accesses` sees to that.
+    let only_reads = |&inst: &Inst| matches!(func[inst].effect(), Effect::Pure | Effect::Reads);
+    let is_whole = matches!(func[end], Op::Yield { .. }) && before.iter().all(only_reads);
     let is_one = func.as_const(step).is_some_and(|step| step.as_i128() == 1);
     if !is_whole || !is_one || !init.is_empty() || breaks(func, inner) {
         return None;
