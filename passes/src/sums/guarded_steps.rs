@@ -23,6 +23,7 @@ mod cells;
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::analysis::cost::is_cheap;
 use aerogel_ir::{
     AtomicOp, BinaryOp, Effect, FastMath, Function, Inst, Op, Region, UnaryOp, Value, walk,
 };
@@ -132,7 +133,19 @@ fn has_loops(func: &Function) -> bool {
 }
 
 fn is_wanted(func: &Function, body: Region) -> bool {
-    has_branches(func, body) && is_innermost(func, body)
+    has_branches(func, body) && is_innermost(func, body) && !is_costly_inside(func, body, 0)
+}
+
+/// Whether a branch of a branch holds something costly, such as a division. Vectors compute it for every lane; a branch of a
+/// branch is seldom taken, so that less is lost as long as both stay branches.
+fn is_costly_inside(func: &Function, region: Region, depth: u32) -> bool {
+    func.regions[region].insts.iter().any(|&inst| {
+        let op = &func[inst];
+        let computes = matches!(op, Op::Unary { .. } | Op::Binary { .. });
+        let is_costly = depth > 1 && computes && !is_cheap(op);
+        let inner = |&side: &Region| is_costly_inside(func, side, depth + 1);
+        is_costly || func.owned(inst).iter().any(inner)
+    })
 }
 
 fn has_branches(func: &Function, body: Region) -> bool {

@@ -301,3 +301,26 @@ fn accumulators_of_threads() {
     }
     ");
 }
+
+#[test]
+fn a_division_in_a_branch_of_a_branch_stays_there() {
+    let body = |op: &str| {
+        format!(
+            "c: u1 = gt v, zero
+            t: f32 = if c {{
+                m: f32 = mul v, v
+                d: u1 = gt m, v
+                r: f32 = if d {{ w: f32 = {op} m, v  u: f32 = add s, w  yield [u] }} {{ yield [s] }}
+                yield [r]
+            }} {{ yield [s] }}
+            yield [t]"
+        )
+    };
+    let run = |op| looped("f32", "0.0", &body(op));
+    let behind = |text: &str| {
+        let body = text.trim_end_matches('}');
+        body[body.rfind('}').expect("a branch")..].contains("add")
+    };
+    assert!(behind(&run("mul")));
+    assert!(!behind(&run("div")) && run("div").contains("add"));
+}
