@@ -237,3 +237,40 @@ def test_what_is_no_vector_is_not_called(cpu):
     for kernel, args in ((number, (1.0,)), (nothing, ())):
         with pytest.raises(ti.TaichiTypeError, match="cannot be called"):
             kernel(*args)
+
+
+def test_names_of_the_first_programs(untold, capfd):
+    ti.require_version(0, 5, 11)
+    ti.require_version(1, 7, 4)
+    ti.require_version(1)
+    for newer in ((1, 7, 5), (1, 8), (99,)):
+        with pytest.raises(ti.TaichiRuntimeError, match="Aerogel runs programs of versions up to 1.7.4"):
+            ti.require_version(*newer)
+    x = ti.field(ti.i32)
+    ti.root.dense(ti.indices(0, 1), (2, 3)).place(x)
+    y = ti.field(ti.f32, ())
+
+    @ti.materialize_callback
+    @ti.kernel
+    def begin():
+        for i, j in x:
+            x[i, j] = 10 * i + j
+
+    assert x.to_numpy().tolist() == [[0, 1, 2], [10, 11, 12]]
+
+    @ti.kernel
+    def run():
+        total = ti.expr_init(0.5)
+        total += ti.subscript(x, 1, 2)
+        y[None] = total + ti.trace(ti.Matrix([[1, 2], [3, 4]]))
+
+    run()
+    assert y[None] == 17.5
+    assert not ti.inside_kernel() and ti.to_numpy_type(ti.f32) == np.float32
+    assert ti.to_taichi_type(np.dtype("int32")) == ti.i32
+    assert ti.python_scope(abs)(-2) == 2 and ti.taichi_scope(abs) is ti.lang.util.taichi_scope(abs)
+    capfd.readouterr()
+    assert [log("seen?") for log in (ti.trace, ti.debug, ti.info, ti.warn, ti.error)] == [None] * 5
+    out, err = capfd.readouterr()
+    shown = [line for line in (out + err).splitlines() if "seen?" in line]
+    assert shown == ["[Aerogel] seen?"] * 2

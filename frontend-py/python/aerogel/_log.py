@@ -30,6 +30,11 @@ def _write(level: str, message: str) -> None:
         (sys.stdout if level == INFO else sys.stderr).write(f"[Aerogel] {message}\n")
 
 
+def trace(message: str) -> None:
+    """A message about every step."""
+    _write(TRACE, message)
+
+
 def debug(message: str) -> None:
     """A message about what goes on inside."""
     _write(DEBUG, message)

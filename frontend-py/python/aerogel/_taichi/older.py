@@ -199,8 +199,8 @@ def determinant(a):  # noqa: ANN001, ANN201
 
 @ti.pyfunc
 def trace(a):  # noqa: ANN001, ANN201
-    """``a.trace()``."""
-    return a.trace()
+    """``a.trace()``; of a text, a message that only the logging level ``trace`` shows."""
+    return _log.trace(a) if ti.static(isinstance(a, str)) else a.trace()
 
 
 @ti.pyfunc
@@ -249,6 +249,53 @@ def same(value: Any) -> Any:
     return value
 
 
+#: The newest version of Taichi whose programs run here.
+TAICHI = (1, 7, 4)
+
+
+def require_version(major: int, minor: int | None = None, patch: int | None = None) -> None:
+    """Raises an error if a program needs a newer version of Taichi than Aerogel is compatible with.
+
+    Raises:
+        AerogelRuntimeError: The version is newer than 1.7.4.
+    """
+    wanted = tuple(part or 0 for part in (major, minor, patch))
+    if wanted > TAICHI:
+        needed, newest = (".".join(map(str, version)) for version in (wanted, TAICHI))
+        raise ti.errors.AerogelRuntimeError(
+            f"the program needs version {needed} of Taichi; Aerogel runs programs of versions up to {newest}"
+        )
+
+
+def materialize_callback(function: Callable[[], None]) -> Callable[[], None]:
+    """Lays out the fields placed so far and calls the function, such as a kernel that fills them."""
+    ti.lang.impl.get_runtime().materialize()
+    function()
+    return function
+
+
+def indices(*numbers: int) -> Any:
+    """The axes with these numbers, as ``SNode.dense`` takes them."""
+    return ti.axes(*numbers)
+
+
+@ti.func
+def expr_init(value):  # noqa: ANN001, ANN201
+    """A variable with this value."""
+    return value
+
+
+@ti.func
+def subscript(whole: ti.template(), i, j=None, k=None):  # noqa: ANN001, ANN201
+    """``whole[i, j, k]``."""
+    if ti.static(j is None):
+        return whole[i]
+    elif ti.static(k is None):
+        return whole[i, j]
+    else:
+        return whole[i, j, k]
+
+
 #: What each name was, and what is written today; a text is the path of what it is.
 NAMES: Mapping[str, tuple[Any, str]] = {
     "AOS": (ti.Layout.AOS, "ti.Layout.AOS"),
@@ -276,8 +323,11 @@ NAMES: Mapping[str, tuple[Any, str]] = {
     "complex_kernel_grad": ("ad.grad_for", "ti.ad.grad_for"),
     "core": ("_lib.core", "ti._lib.core"),
     "cross": (cross, "a.cross(b)"),
+    "debug": (_log.debug, "print"),
     "determinant": (determinant, "a.determinant()"),
     "dot": (dot, "a.dot(b)"),
+    "error": (_log.error, "print"),
+    "expr_init": (expr_init, "the value alone"),
     "ext_arr": (any_arr, "ti.types.ndarray()"),
     "get_runtime": ("lang.impl.get_runtime", "ti.lang.impl.get_runtime"),
     "imdisplay": (imdisplay, "ti.tools.imshow"),
@@ -285,6 +335,9 @@ NAMES: Mapping[str, tuple[Any, str]] = {
     "imresize": ("tools.imresize", "ti.tools.imresize"),
     "imshow": ("tools.imshow", "ti.tools.imshow"),
     "imwrite": ("tools.imwrite", "ti.tools.imwrite"),
+    "indices": (indices, "ti.axes(...)"),
+    "info": (_log.info, "print"),
+    "inside_kernel": ("lang.impl.inside_kernel", "False: Python code is never inside of a kernel"),
     "inverse": (inversed, "a.inverse()"),
     "inversed": (inversed, "a.inverse()"),
     "kernel_profiler_clear": ("profiler.clear_kernel_profiler_info", "ti.profiler.clear_kernel_profiler_info"),
@@ -298,6 +351,7 @@ NAMES: Mapping[str, tuple[Any, str]] = {
     "logical_or": (logical_or, "a or b"),
     "main": (main, 'if __name__ == "__main__"'),
     "memory_profiler_print": ("profiler.print_memory_profiler_info", "ti.profiler.print_memory_profiler_info"),
+    "materialize_callback": (materialize_callback, "a call after the fields are made"),
     "mkdir_p": (mkdir_p, "os.makedirs(path, exist_ok=True)"),
     "normalized": (normalized, "a.normalized()"),
     "outer_product": (outer_product, "a.outer_product(b)"),
@@ -306,14 +360,22 @@ NAMES: Mapping[str, tuple[Any, str]] = {
     "print_kernel_profile_info": ("profiler.print_kernel_profiler_info", "ti.profiler.print_kernel_profiler_info"),
     "print_memory_profile_info": ("profiler.print_memory_profiler_info", "ti.profiler.print_memory_profiler_info"),
     "print_profile_info": ("profiler.print_scoped_profiler_info", "ti.profiler.print_scoped_profiler_info"),
+    "python_scope": (same, "the function without it"),
     "quant": (_Quant, "ti.types.quant"),
     "query_kernel_profile_info": ("profiler.query_kernel_profiler_info", "ti.profiler.query_kernel_profiler_info"),
+    "require_version": (require_version, "nothing, or a check of ti.__version__"),
     "sqr": (sqr, "x ** 2"),
+    "subscript": (subscript, "x[i]"),
+    "taichi_scope": (same, "the function without it"),
+    "to_numpy_type": ("lang.util.to_numpy_type", "ti.lang.util.to_numpy_type"),
+    "to_pytorch_type": ("lang.util.to_pytorch_type", "ti.lang.util.to_pytorch_type"),
+    "to_taichi_type": ("lang.util.to_taichi_type", "ti.lang.util.to_taichi_type"),
     "trace": (trace, "a.trace()"),
     "transposed": (transposed, "a.transpose()"),
     "type_factory": (_TypeFactory(), "ti.types.quant"),
     "type_factory_": (_TypeFactory(), "ti.types.quant"),
     "var": (var, "ti.field"),
+    "warn": (_log.warn, "warnings.warn"),
     "vectorize": (nothing, "the loop alone: it runs in vectors by itself"),
 }
 

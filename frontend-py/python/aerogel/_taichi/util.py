@@ -54,6 +54,11 @@ def python_scope(function: F) -> F:
     return function
 
 
+def taichi_scope(function: F) -> F:
+    """Marks a function that kernels call."""
+    return function
+
+
 def warning(msg: str, warning_type: type[Warning] = UserWarning, stacklevel: int = 1, **kwargs: Any) -> None:
     """Prints a warning as the package does its own."""
     _log.warn(msg)
