@@ -130,7 +130,8 @@ for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
 for _module in (aot, experimental, lang, simt, texture):
     sys.modules[_module.__name__.replace("._taichi", "")] = _module
 sys.modules["aerogel._lib"] = _lib
-old_modules.offer("aerogel.lang", lang.OLD_NAMES)
+old_modules.offer("aerogel.lang")
+old_modules.offer("aerogel._lib")
 
 __version__: tuple[int, int, int] = (1, 7, 4)
 """The version of Taichi whose interface this is; Aerogel's own is ``aerogel.version``."""

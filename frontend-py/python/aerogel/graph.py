@@ -25,6 +25,9 @@ from aerogel.errors import AerogelCompilationError, AerogelRuntimeError
 from aerogel.kernel import Kernel, _annotations
 from aerogel.types import MatrixType, NdarrayType
 
+# Programs import from modules of Taichi's package of this name.
+__path__: list[str] = []
+
 
 class ArgKind(enum.Enum):
     """What an argument of a graph is."""

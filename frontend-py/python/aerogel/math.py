@@ -36,6 +36,9 @@ from aerogel.ops import (
 )
 from aerogel.types import matrix, vector
 
+# Programs import from modules of Taichi's package of this name.
+__path__: list[str] = []
+
 if TYPE_CHECKING:
     from aerogel._annotations import (
         ivec2,

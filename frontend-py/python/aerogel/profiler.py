@@ -19,6 +19,9 @@ from typing import Any
 from aerogel import _native
 from aerogel._config import cfg
 
+# Programs import from modules of Taichi's package of this name.
+__path__: list[str] = []
+
 
 @dataclass
 class KernelProfilerQueryResult:

@@ -46,7 +46,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             return self._example(fullname, parts[2:])
         own = ".".join(["aerogel", *parts[1:]])
         try:
-            found = importlib.util.find_spec(own)
+            found = own in sys.modules or importlib.util.find_spec(own)
         except ModuleNotFoundError:
             found = None
         return importlib.machinery.ModuleSpec(fullname, _Loader(own)) if found else None

@@ -9,6 +9,9 @@ from typing import Any
 from aerogel.data import axes, snode
 from aerogel.data.structs import Struct, StructField
 
+# Programs import from modules of Taichi's package of this name.
+__path__: list[str] = []
+
 __all__ = ["grid", "usage"]
 
 

@@ -72,17 +72,9 @@ else:
         uint64,
     )
 
-offer(
-    __name__,
-    {
-        "annotations": "types",
-        "compound_types": "types",
-        "ndarray_type": "types",
-        "primitive_types": "_dtypes",
-        "texture_type": "_taichi.texture",
-        "utils": "_dtypes",
-    },
-)
+# `import taichi.types.annotations` wants a package.
+__path__: list[str] = []
+offer(__name__)
 
 
 class Template:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from aerogel._taichi.absent import Absent
 
+# Programs import from modules of Taichi's package of this name.
+__path__: list[str] = []
+
 _INSTEAD = "kernels are compiled when they are called, and kept on disk for the next process (offline_cache)"
 
 DeviceCapability = Absent("ti.DeviceCapability", _INSTEAD)

@@ -1,26 +1,18 @@
-"""What programs ask ``taichi._lib.core`` for: which of Taichi's back ends there are."""
+"""``taichi._lib`` and ``taichi._lib.utils``: the core of Taichi, as far as programs ask for it."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
 
-from aerogel._config import is_extension_supported
+from aerogel._taichi import core as ti_python_core
+
+# `import taichi._lib.core` wants a package.
+__path__: list[str] = []
+
+__all__ = ["get_os_name", "ti_python_core"]
 
 
-def _absent() -> bool:
-    """No: of Taichi's GPU back ends and windows there is none."""
-    return False
-
-
-core = SimpleNamespace(
-    GGUI_AVAILABLE=False,
-    is_extension_supported=is_extension_supported,
-    with_amdgpu=_absent,
-    with_cc=_absent,
-    with_cuda=_absent,
-    with_dx11=_absent,
-    with_dx12=_absent,
-    with_metal=_absent,
-    with_opengl=_absent,
-    with_vulkan=_absent,
-)
+def get_os_name() -> str:
+    """``linux``, ``osx`` or ``win``, as Taichi calls them."""
+    names = {"darwin": "osx", "win32": "win"}
+    return names.get(sys.platform, "linux")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from aerogel import _log
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype, numpy_name
+from aerogel.data.matrix import Matrix
 
 F = TypeVar("F", bound=Callable)
 
@@ -37,6 +38,11 @@ def to_pytorch_type(dt: Any) -> Any:
 def has_pytorch() -> bool:
     """Whether PyTorch is installed."""
     return importlib.util.find_spec("torch") is not None
+
+
+def is_taichi_class(rhs: Any) -> bool:
+    """Whether this is a matrix, a vector, or an object of a class that says so of itself."""
+    return isinstance(rhs, Matrix) or bool(getattr(rhs, "is_taichi_class", False))
 
 
 def in_taichi_scope() -> bool:
