@@ -281,6 +281,9 @@ impl Search<'_> {
             true => (without, Outcome::Less(index, divisor)),
             false => (moved.clone(), Outcome::Is(index)),
         };
+        if divisor.is_err() && !self.is_most_of_row(&moved, by.constant) {
+            return;
+        }
         self.moved.insert(result, moved.clone());
         for (side, end) in [(Side::From, Sum::default()), (Side::Below, by)] {
             let at = end.plus(&moved, true);
@@ -294,6 +297,17 @@ impl Search<'_> {
                 is_narrow,
                 decides: true,
             });
+        }
+    }
+
+    /// Whether a moved index is from 0 on and below a constant along most of the row, as far as its ends are known.
+    fn is_most_of_row(&self, moved: &Sum, below: i64) -> bool {
+        match (self.ends, self.resolved(moved)) {
+            ([(None, lo), (None, hi)], Some((None, by))) => {
+                let inside = hi.min(below - by) - lo.max(-by);
+                2 * inside >= hi - lo
+            }
+            _ => below >= SHORTEST,
         }
     }
 
