@@ -12,7 +12,18 @@ import aerogel as ti
 
 TAICHI = json.loads(resources.files("aerogel._taichi").joinpath("modules.json").read_text())
 
-WITH_FILES = ["ad._ad", "aot", "linalg", "types.quant", "tools.image", "tools.video", "ui.camera", "ui.canvas", "ui.scene", "ui.window"]
+WITH_FILES = [
+    "ad._ad",
+    "aot",
+    "linalg",
+    "types.quant",
+    "tools.image",
+    "tools.video",
+    "ui.camera",
+    "ui.canvas",
+    "ui.scene",
+    "ui.window",
+]
 
 
 def run(program):
