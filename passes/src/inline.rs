@@ -82,8 +82,13 @@ impl Sizes<'_> {
         let callee = &self.funcs[id];
         let mut plain = !callee.is_kernel
             && !callee.regions[callee.body].insts.is_empty()
-            && callee.yielded(callee.body).is_some()
-            && !self.is_recursive(id);
+            && callee.yielded(callee.body).is_some();
+        let mut calls = false;
+        walk(callee, callee.body, &mut |func, inst| {
+            calls |= matches!(func[inst], Op::Call { .. });
+        });
+        // Most functions call no others, and then no search is needed.
+        plain &= !calls || !self.is_recursive(id);
         let mut size = 0usize;
         walk(callee, callee.body, &mut |func, inst| {
             plain &= !matches!(func[inst], Op::Return { .. });

@@ -20,7 +20,7 @@ use aerogel_runtime::{Bounds, TaskCode};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::{FunctionValue, PhiValue};
+use inkwell::values::FunctionValue;
 
 use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
@@ -437,18 +437,6 @@ impl<'ctx> Row<'ctx> {
     }
 }
 
-/// The loop over the tiles of a part.
-struct Tiles<'ctx> {
-    /// Whether the part is made of whole rows. Otherwise there is one tile, as wide as rows are.
-    whole_rows: Val<'ctx>,
-    width: Val<'ctx>,
-    /// The first column of the tile.
-    column: Val<'ctx>,
-    counter: PhiValue<'ctx>,
-    again: BasicBlock<'ctx>,
-    next: BasicBlock<'ctx>,
-}
-
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The loop over this call's part of the index space.
     pub(crate) fn each(&mut self, body: Region) {
@@ -623,42 +611,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.end_tile(&tiles, last_extent, exit);
         }
         self.b.at(exit);
-    }
-
-    /// Begins the loop over the tiles of a part: one as wide as rows are, if the part is not made of whole rows.
-    fn begin_tiles(
-        &mut self,
-        [lo, hi]: [Val<'ctx>; 2],
-        start: Val<'ctx>,
-        extent: Val<'ctx>,
-    ) -> Tiles<'ctx> {
-        let length = self.b.nsw(Opcode::Sub, hi, lo);
-        let rest = self.b.op(Opcode::URem, length, extent);
-        let ragged = self.b.op(Opcode::Or, rest, start);
-        let whole_rows = self.b.is_zero(ragged);
-        let width = self.b.select(whole_rows, self.b.i64(tiles::WIDTH), extent);
-        let [again, next] = ["tile", "tile_done"].map(|n| self.b.block(self.llvm, n));
-        let before = self.b.current();
-        self.b.br(again);
-        self.b.at(again);
-        let column = self.b.phi(basic(self.b.i64_type()));
-        incoming(column, self.b.i64(0), before);
-        Tiles {
-            whole_rows,
-            width,
-            column: column.as_basic_value(),
-            counter: column,
-            again,
-            next,
-        }
-    }
-
-    fn end_tile(&mut self, tiles: &Tiles<'ctx>, extent: Val<'ctx>, exit: BasicBlock<'ctx>) {
-        self.b.at(tiles.next);
-        let column = self.b.nsw(Opcode::Add, tiles.column, tiles.width);
-        incoming(tiles.counter, column, tiles.next);
-        let more = self.b.icmp(IntPredicate::SLT, column, extent);
-        self.b.cond_br(more, tiles.again, exit);
     }
 
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.

@@ -3,11 +3,17 @@
 //! ```text
 //! for i, j: b[i, j] = a[j, i]     ==>     for tile of j:  for i:  for j in tile:  b[i, j] = a[j, i]
 //! ```
-//! Along a row of `b` each element of `a` lies on a cache line of its own, which is needed again in the next row, and is gone
-//! by then if the row is long. A tile is as wide as the lines that stay.
+//! Along a row of `b`, every element of `a` lies on a different cache line. The next row needs the same lines, but a long row has
+//! evicted them from the cache. A tile is narrow enough for its lines to stay cached.
 //! (Wolf and Lam, *A data locality optimizing algorithm*, PLDI 1991.)
 
 use aerogel_ir::{BinaryOp, Function, NodeOp, Op, Region, Value, walk};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::PhiValue;
+
+use crate::builder::{Opcode, Val, basic, incoming};
+use crate::context::FuncCx;
 
 /// Columns of a tile: those of one cache line of `f32`. A power of two. Rows whose length in bytes is a power of two share few
 /// sets of a cache, so more lines would not stay.
@@ -60,5 +66,61 @@ fn is_local(func: &Function, place: Value) -> bool {
         Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => is_local(func, base),
         Some(Op::Local {}) => true,
         _ => false,
+    }
+}
+
+/// The loop over the tiles of a part.
+pub(crate) struct Tiles<'ctx> {
+    /// Whether the part consists of whole rows.
+    pub(crate) whole_rows: Val<'ctx>,
+    pub(crate) width: Val<'ctx>,
+    /// The first column of the tile.
+    pub(crate) column: Val<'ctx>,
+    counter: PhiValue<'ctx>,
+    again: BasicBlock<'ctx>,
+    pub(crate) next: BasicBlock<'ctx>,
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Begins the loop over the tiles of a part. A part that does not consist of whole rows has one tile, as wide as a row.
+    pub(crate) fn begin_tiles(
+        &mut self,
+        [lo, hi]: [Val<'ctx>; 2],
+        start: Val<'ctx>,
+        row_length: Val<'ctx>,
+    ) -> Tiles<'ctx> {
+        let length = self.b.nsw(Opcode::Sub, hi, lo);
+        let rest = self.b.op(Opcode::URem, length, row_length);
+        let ragged = self.b.op(Opcode::Or, rest, start);
+        let whole_rows = self.b.is_zero(ragged);
+        let width = self.b.select(whole_rows, self.b.i64(WIDTH), row_length);
+        let [again, next] = ["tile", "tile_done"].map(|n| self.b.block(self.llvm, n));
+        let before = self.b.current();
+        self.b.br(again);
+        self.b.at(again);
+        let column = self.b.phi(basic(self.b.i64_type()));
+        incoming(column, self.b.i64(0), before);
+        Tiles {
+            whole_rows,
+            width,
+            column: column.as_basic_value(),
+            counter: column,
+            again,
+            next,
+        }
+    }
+
+    /// Ends a tile; control continues at `exit` after the last one.
+    pub(crate) fn end_tile(
+        &mut self,
+        tiles: &Tiles<'ctx>,
+        row_length: Val<'ctx>,
+        exit: BasicBlock<'ctx>,
+    ) {
+        self.b.at(tiles.next);
+        let column = self.b.nsw(Opcode::Add, tiles.column, tiles.width);
+        incoming(tiles.counter, column, tiles.next);
+        let more = self.b.icmp(IntPredicate::SLT, column, row_length);
+        self.b.cond_br(more, tiles.again, exit);
     }
 }

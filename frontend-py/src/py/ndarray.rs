@@ -106,7 +106,7 @@ impl NativeNdarray {
 
     fn offset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
         let axes = self.index(py, key)?.into_iter().zip(&self.shape);
-        let linear = axes.fold(0, |linear, (i, extent)| linear * extent + i);
+        let linear = axes.fold(0, |linear, (i, size)| linear * size + i);
         Ok(linear * self.n_components() * self.ty.bytes() as usize)
     }
 
