@@ -123,7 +123,7 @@ def report(comp, records, args):
 
 
 def main(argv=None):
-    """Runs what is asked for; 1 where a result is wrong."""
+    """Runs the chosen computations. The exit status is 1 if a result is wrong."""
     args = arguments(sys.argv[1:] if argv is None else argv)
     if args.list:
         for comp in args.computations:

@@ -277,7 +277,7 @@ class Writer:
             body = [f"if {inside}:", *indent(body)]
         spans = [f"({margin}, {size} - {margin})" if margin else size for size in sizes]
         ranges = [span.strip("()") if margin else span for span in spans]
-        extents = [f"({size} - {2 * margin})" if margin else size for size in sizes]
+        lengths = [f"({size} - {2 * margin})" if margin else size for size in sizes]
         order = list(range(len(names)))
         match kind:
             case "range" | "ndrange" | "swapped":
@@ -305,10 +305,10 @@ class Writer:
             case "flat":
                 lines, rest = [], "flat"
                 for k in range(len(names) - 1, 0, -1):
-                    lines.append(f"{names[k]} = {rest} % {extents[k]}" + (f" + {margin}" if margin else ""))
-                    rest = f"{rest} // {extents[k]}"
+                    lines.append(f"{names[k]} = {rest} % {lengths[k]}" + (f" + {margin}" if margin else ""))
+                    rest = f"{rest} // {lengths[k]}"
                 lines.append(f"{names[0]} = {rest}" + (f" + {margin}" if margin else ""))
-                return [f"for flat in range({' * '.join(extents)}):", *indent([*lines, *body])]
+                return [f"for flat in range({' * '.join(lengths)}):", *indent([*lines, *body])]
             case "while":
                 if len(names) == 1:
                     lines = [f"{names[0]} = 256 * chunk - 1", f"while {names[0]} < 256 * chunk + 255:"]
