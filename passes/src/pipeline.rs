@@ -5,7 +5,7 @@ use aerogel_ir::{Function, Stage, Stage::*};
 use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
-use crate::loops::{axis_order, flat_index};
+use crate::loops::{axis_order, carried_powers, flat_index};
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
     promote_locals,
@@ -318,6 +318,14 @@ pub const PIPELINE: &[Step] = &[
         passes: SIMPLIFY_OFFLOADED,
         rounds: 2,
     },
+    // Where what is the same in all iterations has left its loop.
+    pass(
+        "carried_powers",
+        carried_powers::run,
+        Offloaded,
+        Offloaded,
+        When::Optimize,
+    ),
     // Where everything is said about accesses, so that nothing else is hindered by it.
     pass(
         "clamp_indices",

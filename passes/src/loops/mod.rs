@@ -1,4 +1,5 @@
-//! The shape of parallel loops: which axes they have, and in which order.
+//! The shape of loops: which axes they have, in which order, and what they carry from one iteration to the next.
 
 pub(crate) mod axis_order;
+pub(crate) mod carried_powers;
 pub(crate) mod flat_index;

@@ -226,7 +226,7 @@ impl Count {
 }
 
 /// Whether `break` or `return` may leave a loop.
-fn may_break(func: &Function, region: Region) -> bool {
+pub(crate) fn may_break(func: &Function, region: Region) -> bool {
     func.regions[region]
         .insts
         .iter()

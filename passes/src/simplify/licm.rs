@@ -5,7 +5,7 @@
 //! ```
 //! What stands in a branch stays there, but for arithmetic in the branches of `each`: it runs once for a part of a task and its
 //! many iterations. (On a GPU a thread has a part to itself, and perhaps a single iteration.) Loads move if nothing in the loop
-//! writes what they read and the place is there even if the loop never runs; loads of elements that
+//! writes what they read and the loop certainly runs or the place is there even if it does not; loads of elements that
 //! certainly exist leave branches as well, for a loop with such a load in a branch is not vectorised. Nothing leaves a
 //! parallel loop before offloading, where it would have to travel between tasks; from `each` it moves to the task's begin.
 
@@ -113,9 +113,16 @@ impl Licm<'_> {
                             && match func[looped] {
                                 Op::Each { .. } => !self.serial,
                                 Op::While { cond, .. } => cond == region,
+                                Op::For { lo, hi, step, .. } => {
+                                    let ends = [lo, hi, step].map(|v| func.as_const(v));
+                                    matches!(ends, [Some(lo), Some(hi), Some(step)]
+                                        if step.as_i128() > 0 && lo.as_i128() < hi.as_i128())
+                                }
                                 _ => false,
                             };
-                        (runs || is_always_there(func, place))
+                        (runs
+                            || is_always_there(func, place)
+                            || is_inside(func, self.cx, &self.ranges, place))
                             && is_unchanged(func, self.cx, place, written)
                     }
                     Effect::Allocates | Effect::Writes | Effect::Control | Effect::Terminator => {

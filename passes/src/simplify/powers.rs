@@ -71,7 +71,7 @@ pub(super) fn half_power(
 }
 
 /// x multiplied with itself `n` times, by squaring.
-pub(super) fn power(cursor: &mut Builder<'_>, x: Value, n: u128, ty: Type) -> Value {
+pub(crate) fn power(cursor: &mut Builder<'_>, x: Value, n: u128, ty: Type) -> Value {
     let (mut result, mut square, mut rest) = (None, x, n);
     loop {
         if rest & 1 == 1 {
