@@ -10,6 +10,13 @@
 //! for i in last .. hi { body }
 //! ```
 //!
+//! Along the outer axes the rows next to an edge are run as edges, too. So the inside of a field asks no questions, if its edges are
+//! known to be narrow:
+//!
+//! ```text
+//! for i in rows { if first_row <= i < last_row { edge, inside, edge of the row } else { the row as an edge } }
+//! ```
+//!
 //! This is index set splitting (Griebl, Feautrier, Lengauer, International Journal of Parallel Programming 28, 2000) for the
 //! one part that matters. Where it lies is computed as the row begins, so that the numbers need not be known any earlier:
 //! which side of a number is taken for the inside is a guess, and costs time at most.
@@ -27,7 +34,7 @@ const SHORTEST: i64 = 32;
 /// An edge of so many indices is run one after the other.
 const NARROW: i64 = 64;
 /// A body of more instructions takes too long to compile twice.
-const LARGEST: usize = 1000;
+const LARGEST: usize = 2000;
 
 /// A number that is the same all along a row: a constant, and values that are added or (`true`) taken away.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,10 +74,10 @@ pub(crate) enum Outcome {
 /// Where the inside of a row lies, and what is known there.
 pub(crate) struct Interior {
     pub(crate) outcomes: LookupMap<Value, Outcome>,
-    /// No index is below any of these.
-    pub(crate) from: Vec<Sum>,
-    /// All indices are below these.
-    pub(crate) below: Vec<Sum>,
+    /// No index along an axis is below any of these.
+    pub(crate) from: Vec<(usize, Sum)>,
+    /// All indices along an axis are below these.
+    pub(crate) below: Vec<(usize, Sum)>,
     /// Whether the edges are so narrow that nothing is lost if their indices come one after the other.
     pub(crate) has_narrow_edges: bool,
 }
@@ -83,14 +90,21 @@ enum Side {
     Below,
 }
 
+/// An index along an axis, and how far it is moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Moved {
+    axis: usize,
+    by: Sum,
+}
+
 /// What may be known in the inside.
 struct Fact {
     value: Value,
     outcome: Outcome,
     side: Side,
     at: Sum,
-    /// How far the index is moved that is compared.
-    moved: Sum,
+    /// The index that is compared.
+    moved: Moved,
     is_narrow: bool,
     /// Whether it decides where memory is, or what is done.
     decides: bool,
@@ -110,26 +124,30 @@ struct Search<'a> {
     inside: SecondaryMap<Value, bool>,
     /// What decides where memory is, or what is done.
     decides: SecondaryMap<Value, bool>,
-    /// Indices: how far each is moved.
-    moved: LookupMap<Value, Sum>,
+    moved: LookupMap<Value, Moved>,
     truths: LookupMap<Value, bool>,
-    /// Where the row begins and ends.
-    ends: [(Option<Base>, i64); 2],
+    /// Where each axis begins and ends; that of the row is the last one.
+    ends: Vec<[(Option<Base>, i64); 2]>,
     facts: Vec<Fact>,
     /// Sums that have to be numbers of 32 bits for the indices to be what they seem.
-    exact: Vec<Sum>,
+    exact: Vec<Moved>,
 }
 
 impl Interior {
-    /// The inside of the rows of a body, whose last axis has these bounds; nothing if it would be no faster there.
-    pub(crate) fn of(func: &Function, body: Region, bounds: [Value; 2]) -> Option<Self> {
-        let &counter = func.regions[body].params.last()?;
+    /// The inside of the rows of a body, whose axes have these bounds; nothing if it would be no faster there.
+    pub(crate) fn of(func: &Function, body: Region, bounds: &[Value]) -> Option<Self> {
+        let counters = &func.regions[body].params;
+        let &counter = counters.last()?;
         if func.elem(counter) != ScalarType::I32 || iterations_within(func, body) != Some(0) {
             return None;
         }
         let (inside, n_insts) = defined(func, body);
-        let ends = bounds.map(|end| base(func, end));
-        if n_insts > LARGEST || matches!(ends, [(None, lo), (None, hi)] if hi - lo < SHORTEST) {
+        let ends: Vec<_> = bounds
+            .chunks_exact(2)
+            .map(|axis| [axis[0], axis[1]].map(|end| base(func, end)))
+            .collect();
+        let is_short = matches!(ends.last()?, [(None, lo), (None, hi)] if hi - lo < SHORTEST);
+        if n_insts > LARGEST || is_short {
             return None;
         }
         let mut search = Search {
@@ -142,7 +160,12 @@ impl Interior {
             facts: Vec::new(),
             exact: Vec::new(),
         };
-        search.moved.insert(counter, Sum::default());
+        for (axis, &counter) in counters.iter().enumerate() {
+            if func.elem(counter) == ScalarType::I32 {
+                let by = Sum::default();
+                search.moved.insert(counter, Moved { axis, by });
+            }
+        }
         search.region(body);
         search.finish()
     }
@@ -160,12 +183,26 @@ impl Search<'_> {
                 } => {
                     // What does not run there asks for nothing.
                     match self.truths.get(&cond) {
-                        Some(true) => self.region(then),
-                        Some(false) => self.region(otherwise),
+                        Some(&truth) => self.branch(inst, if truth { then } else { otherwise }),
                         None => [then, otherwise].iter().for_each(|&r| self.region(r)),
                     }
                 }
                 _ => self.inst(inst),
+            }
+        }
+    }
+
+    /// The side of a branch that is taken in the inside: what it gives is known as it is there.
+    fn branch(&mut self, inst: Inst, taken: Region) {
+        self.region(taken);
+        let func = self.func;
+        let given = func.yielded(taken).unwrap_or_default();
+        for (&result, value) in func.insts[inst].results.iter().zip(given) {
+            if let Some(&truth) = self.truths.get(value) {
+                self.truths.insert(result, truth);
+            }
+            if let Some(moved) = self.moved.get(value).cloned() {
+                self.moved.insert(result, moved);
             }
         }
     }
@@ -217,21 +254,20 @@ impl Search<'_> {
                 _ => {}
             }
         }
-        let (moved, other, is_swapped) = match (self.moved.get(&lhs), self.moved.get(&rhs)) {
-            (Some(moved), None) => (moved.clone(), rhs, false),
-            (None, Some(moved)) => (moved.clone(), lhs, true),
-            _ => return,
-        };
-        let Some(same) = self.same(other) else {
+        let Some((moved, other, same, is_swapped)) = self.index_and_same(lhs, rhs) else {
             return;
         };
         let index = if is_swapped { rhs } else { lhs };
+        let axis = moved.axis;
         match op {
-            BinaryOp::Add => self.moves(result, moved.plus(&same, false)),
-            BinaryOp::Sub if !is_swapped => self.moves(result, moved.plus(&same, true)),
+            BinaryOp::Add => self.moves(result, axis, moved.by.plus(&same, false)),
+            BinaryOp::Sub if !is_swapped => self.moves(result, axis, moved.by.plus(&same, true)),
             BinaryOp::Min | BinaryOp::Max if self.decides[result] => {
-                let turn = same.plus(&moved, true);
-                let (side, is_narrow) = self.side(&turn);
+                let turn = same.plus(&moved.by, true);
+                let (side, is_narrow) = self.side(axis, &turn);
+                if !is_narrow && !self.is_last(axis) {
+                    return;
+                }
                 // The index is the smaller one up to where both are equal.
                 let is_index = (op == BinaryOp::Min) == (side == Side::Below);
                 let at = turn.and(i64::from(side == Side::Below));
@@ -263,12 +299,34 @@ impl Search<'_> {
         }
     }
 
+    /// The one of two numbers that is an index, and the other one, which is the same all along the row, as it is and as a sum;
+    /// and whether the index is the second.
+    fn index_and_same(&self, lhs: Value, rhs: Value) -> Option<(Moved, Value, Sum, bool)> {
+        let found = |index: Value, other: Value, is_swapped: bool| {
+            let moved = self.moved.get(&index)?.clone();
+            Some((moved, other, self.same(other)?, is_swapped))
+        };
+        let both = [found(lhs, rhs, false), found(rhs, lhs, true)];
+        // An index of an outer axis is itself the same all along the row.
+        let mut both = both.into_iter().flatten();
+        let first = both.next()?;
+        match both.next() {
+            Some(second) if !self.is_last(first.0.axis) => Some(second),
+            _ => Some(first),
+        }
+    }
+
+    fn is_last(&self, axis: usize) -> bool {
+        axis + 1 == self.ends.len()
+    }
+
     /// A remainder of an index: the index itself where it is from 0 on and below the divisor `by`, or the index without the
     /// divisor if the index was moved by as much.
-    fn remainder(&mut self, result: Value, index: Value, moved: &Sum, (other, by): (Value, Sum)) {
-        let without = moved.clone().plus(&by, true);
+    fn remainder(&mut self, result: Value, index: Value, moved: &Moved, (other, by): (Value, Sum)) {
+        let axis = moved.axis;
+        let without = moved.by.clone().plus(&by, true);
         let is_moved_around = match (&by.terms[..], self.resolved(&without)) {
-            ([], _) => 2 * moved.constant >= by.constant,
+            ([], _) => 2 * moved.by.constant >= by.constant,
             (_, Some((None, _))) => true,
             _ => false,
         };
@@ -279,15 +337,22 @@ impl Search<'_> {
         };
         let (moved, outcome) = match is_moved_around {
             true => (without, Outcome::Less(index, divisor)),
-            false => (moved.clone(), Outcome::Is(index)),
+            false => (moved.by.clone(), Outcome::Is(index)),
         };
-        if divisor.is_err() && !self.is_most_of_row(&moved, by.constant) {
+        if divisor.is_err() && !self.is_most_of_axis(axis, &moved, by.constant) {
             return;
         }
-        self.moved.insert(result, moved.clone());
-        for (side, end) in [(Side::From, Sum::default()), (Side::Below, by)] {
+        let sides = [(Side::From, Sum::default()), (Side::Below, by)].map(|(side, end)| {
             let at = end.plus(&moved, true);
-            let is_narrow = self.side(&at) == (side, true);
+            let is_narrow = self.side(axis, &at) == (side, true);
+            (side, at, is_narrow)
+        });
+        if !self.is_last(axis) && !sides.iter().all(|&(.., is_narrow)| is_narrow) {
+            return;
+        }
+        let moved = Moved { axis, by: moved };
+        self.moved.insert(result, moved.clone());
+        for (side, at, is_narrow) in sides {
             self.facts.push(Fact {
                 value: result,
                 outcome,
@@ -300,9 +365,9 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a moved index is from 0 on and below a constant along most of the row, as far as its ends are known.
-    fn is_most_of_row(&self, moved: &Sum, below: i64) -> bool {
-        match (self.ends, self.resolved(moved)) {
+    /// Whether a moved index is from 0 on and below a constant along most of an axis, as far as its ends are known.
+    fn is_most_of_axis(&self, axis: usize, moved: &Sum, below: i64) -> bool {
+        match (self.ends[axis], self.resolved(moved)) {
             ([(None, lo), (None, hi)], Some((None, by))) => {
                 let inside = hi.min(below - by) - lo.max(-by);
                 2 * inside >= hi - lo
@@ -312,23 +377,23 @@ impl Search<'_> {
     }
 
     /// An index that is moved, without running over the ends of its type.
-    fn moves(&mut self, result: Value, by: Sum) {
-        self.exact.push(by.clone());
-        self.moved.insert(result, by);
+    fn moves(&mut self, result: Value, axis: usize, by: Sum) {
+        let moved = Moved { axis, by };
+        self.exact.push(moved.clone());
+        self.moved.insert(result, moved);
     }
 
     fn compare(&mut self, result: Value, op: CompareOp, [lhs, rhs]: [Value; 2]) {
-        let (moved, other, op) = match (self.moved.get(&lhs), self.moved.get(&rhs)) {
-            (Some(moved), None) => (moved.clone(), rhs, op),
-            (None, Some(moved)) => (moved.clone(), lhs, swapped(op)),
-            _ => return,
-        };
-        let Some(same) = self.same(other) else {
+        let Some((moved, _, same, is_swapped)) = self.index_and_same(lhs, rhs) else {
             return;
         };
+        let op = if is_swapped { swapped(op) } else { op };
         // Where the index is what it is compared with.
-        let turn = same.plus(&moved, true);
-        let (side, is_narrow) = self.side(&turn);
+        let turn = same.plus(&moved.by, true);
+        let (side, is_narrow) = self.side(moved.axis, &turn);
+        if !is_narrow && !self.is_last(moved.axis) {
+            return;
+        }
         let (truth, behind) = match op {
             CompareOp::Lt => (side == Side::Below, false),
             CompareOp::Ge => (side == Side::From, false),
@@ -353,11 +418,11 @@ impl Search<'_> {
     }
 
     /// On which side of a number the inside lies, and whether little is left on the other side for certain.
-    fn side(&self, at: &Sum) -> (Side, bool) {
+    fn side(&self, axis: usize, at: &Sum) -> (Side, bool) {
         let Some((base_of, at)) = self.resolved(at) else {
             return (Side::Below, false);
         };
-        let [(no_base, lo), hi] = self.ends;
+        let [(no_base, lo), hi] = self.ends[axis];
         let lo = no_base.is_none().then_some(lo);
         match (base_of, lo, hi) {
             (None, Some(lo), (None, hi)) => {
@@ -403,7 +468,8 @@ impl Search<'_> {
     fn finish(self) -> Option<Interior> {
         let (chosen, others): (Vec<Fact>, Vec<Fact>) =
             self.facts.into_iter().partition(|fact| fact.decides);
-        if chosen.is_empty() {
+        let last = self.ends.len() - 1;
+        if !chosen.iter().any(|fact| fact.moved.axis == last) {
             return None;
         }
         // What else asks the same of an index makes the inside no smaller.
@@ -420,32 +486,33 @@ impl Search<'_> {
         let others: Vec<Fact> = others.collect();
         for fact in chosen.into_iter().chain(others) {
             out.outcomes.insert(fact.value, fact.outcome);
+            let axis = fact.moved.axis;
             out.has_narrow_edges &= fact.is_narrow;
             match fact.side {
-                Side::From => insert(&mut out.from, fact.at),
-                Side::Below => insert(&mut out.below, fact.at),
+                Side::From => insert(&mut out.from, axis, fact.at),
+                Side::Below => insert(&mut out.below, axis, fact.at),
             }
         }
         // No index runs over an end of its type when it is moved.
-        let counts_from_zero = matches!(self.ends[0], (None, 0..));
-        for by in self.exact {
+        for Moved { axis, by } in self.exact {
+            let counts_from_zero = matches!(self.ends[axis][0], (None, 0..));
             let is_constant = by.terms.is_empty();
             if !is_constant || by.constant < 0 && !counts_from_zero {
                 let least = Sum::default().and(i64::from(i32::MIN));
-                insert(&mut out.from, least.plus(&by, true));
+                insert(&mut out.from, axis, least.plus(&by, true));
             }
             if !is_constant || by.constant > 0 {
                 let most = Sum::default().and(i64::from(i32::MAX) + 1);
-                insert(&mut out.below, most.plus(&by, true));
+                insert(&mut out.below, axis, most.plus(&by, true));
             }
         }
         Some(out)
     }
 }
 
-fn insert(bounds: &mut Vec<Sum>, bound: Sum) {
-    if !bounds.contains(&bound) {
-        bounds.push(bound);
+fn insert(bounds: &mut Vec<(usize, Sum)>, axis: usize, bound: Sum) {
+    if !bounds.iter().any(|(a, b)| *a == axis && *b == bound) {
+        bounds.push((axis, bound));
     }
 }
 
@@ -494,10 +561,23 @@ fn deciding(
         if !inside[value] || std::mem::replace(&mut found[value], true) {
             continue;
         }
-        if let Some(op) = func.def_op(value)
-            && !matches!(op, Op::Load { .. })
-        {
-            op.operands(|x| stack.push(x));
+        let Some(inst) = func.def(value) else {
+            continue;
+        };
+        match &func[inst] {
+            Op::Load { .. } => {}
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                stack.push(*cond);
+                let at = func.insts[inst].results.iter().position(|&r| r == value);
+                let sides = [then, otherwise].into_iter();
+                let given = sides.filter_map(|&side| func.yielded(side)?.get(at?).copied());
+                stack.extend(given);
+            }
+            op => op.operands(|x| stack.push(x)),
         }
     }
     found

@@ -43,8 +43,8 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) random: bool,
     /// The number that tells this task's random numbers from those of others.
     pub(crate) stream: u64,
-    /// `[lo, hi)` of the last axis.
-    pub(crate) row: Option<[Value; 2]>,
+    /// `lo` and `hi` of each axis, one after the other.
+    pub(crate) axes: Vec<Value>,
     /// `[lo, hi)` of each axis, as `i64`.
     pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
     /// The part of the linearised space to walk.
@@ -156,7 +156,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         serial,
         random,
         stream: stream(kernel, task),
-        row: yielded.last_chunk().copied(),
+        axes: yielded.to_vec(),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
         part: part_of_space,
         is_looped: false,
@@ -615,10 +615,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.
     pub(crate) fn row(&mut self, row: &Row<'ctx>, serial: bool) -> BasicBlock<'ctx> {
-        let bounds = self.task.as_ref().and_then(|task| task.row);
-        let interior = bounds
-            .filter(|_| !serial)
-            .and_then(|bounds| Interior::of(self.func, row.body, bounds));
+        let task = self.task.as_ref().filter(|_| !serial);
+        let interior = task.and_then(|task| Interior::of(self.func, row.body, &task.axes));
         match interior {
             Some(interior) => self.row_in_parts(row, interior),
             None => self.stretch(row, serial, false),

@@ -16,20 +16,35 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let (lo, hi) = (row.lo, row.hi);
         let wide = |f: &Self, x: Val<'ctx>| f.b.extend(ScalarType::I32, x, 64);
         let [low, high] = [wide(self, lo), wide(self, hi)];
-        let mut first = low;
-        for sum in &interior.from {
+        let (mut first, mut last) = (low, high);
+        // Whether the whole row lies beyond an edge.
+        let mut beyond = self.b.bool(false);
+        let params = &self.func.regions[row.body].params;
+        for (axis, sum) in &interior.from {
             let at = self.sum(sum);
-            let above = self.b.icmp(IntPredicate::SGT, at, first);
-            first = self.b.select(above, at, first);
+            if params[*axis] == row.counter {
+                let above = self.b.icmp(IntPredicate::SGT, at, first);
+                first = self.b.select(above, at, first);
+            } else {
+                let index = wide(self, self.value(params[*axis]));
+                let before = self.b.icmp(IntPredicate::SLT, index, at);
+                beyond = self.b.op(Opcode::Or, beyond, before);
+            }
         }
-        let mut last = high;
-        for sum in &interior.below {
+        for (axis, sum) in &interior.below {
             let at = self.sum(sum);
-            let under = self.b.icmp(IntPredicate::SLT, at, last);
-            last = self.b.select(under, at, last);
+            if params[*axis] == row.counter {
+                let under = self.b.icmp(IntPredicate::SLT, at, last);
+                last = self.b.select(under, at, last);
+            } else {
+                let index = wide(self, self.value(params[*axis]));
+                let behind = self.b.icmp(IntPredicate::SGE, index, at);
+                beyond = self.b.op(Opcode::Or, beyond, behind);
+            }
         }
         // Where there is no inside, one edge is all.
         let none = self.b.icmp(IntPredicate::SLE, last, first);
+        let none = self.b.op(Opcode::Or, none, beyond);
         let first = self.b.select(none, high, first);
         let [first, last] = [first, last].map(|x| self.narrow(row.counter, x));
 
