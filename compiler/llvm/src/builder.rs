@@ -223,6 +223,13 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         ok(self.builder.build_insert_element(vector, value, at, "")).into()
     }
 
+    /// The number in a lane of a vector.
+    pub(crate) fn extract(&self, vector: Val<'ctx>, at: u32) -> Val<'ctx> {
+        let at = self.ctx.i32_type().const_int(u64::from(at), false);
+        let vector = vector.into_vector_value();
+        ok(self.builder.build_extract_element(vector, at, ""))
+    }
+
     pub(crate) fn op(&self, op: Opcode, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
         ok(self.builder.build_binop(op, a, b, ""))
     }

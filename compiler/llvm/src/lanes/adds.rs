@@ -53,6 +53,7 @@ pub(super) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
         is_flat: true,
         shared: None,
         alike: None,
+        reads: false,
         width: Width::Iterations(BATCH),
     })
 }

@@ -26,7 +26,7 @@ fn numbers(func: &Function, inst: Inst) -> bool {
     results.all(|&v| func.ty(v).scalar().is_some_and(|ty| !ty.is_half()))
 }
 
-fn can_alone(func: &Function, inst: Inst) -> bool {
+pub(super) fn can_alone(func: &Function, inst: Inst) -> bool {
     numbers(func, inst)
         && match &func[inst] {
             Op::Const { .. }

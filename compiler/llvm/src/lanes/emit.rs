@@ -25,6 +25,7 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};
 
 use super::plan::Plan;
+use super::reads;
 use super::saves::{Alike, falls, touches};
 use super::strides::Shared;
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
@@ -46,6 +47,10 @@ pub(crate) struct Lanes<'s, 'c, 'a, 'ctx> {
     random: Option<Val<'ctx>>,
     shared: Option<&'s Shared>,
     pub(super) alike: Option<&'s Alike>,
+    /// Whether lanes read memory, and what is the same in all of them is computed once.
+    pub(super) reads: bool,
+    /// A mask of lanes of which at least one is there.
+    pub(super) present: Mask<'ctx>,
 }
 
 /// Which lanes are there; nothing if all are.
@@ -78,6 +83,8 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             random,
             shared: plan.shared.as_ref(),
             alike: plan.alike.as_ref(),
+            reads: plan.reads,
+            present: None,
         }
     }
 
@@ -113,6 +120,11 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 self.b().op(Opcode::Add, first, distance)
             }
         }
+    }
+
+    /// Whether lanes have a number each.
+    pub(super) fn has(&self, value: Value) -> bool {
+        self.values[value].is_some()
     }
 
     pub(super) fn all(&self, values: &[Value]) -> Vec<Val<'ctx>> {
@@ -210,6 +222,9 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             self.f.inst(inst);
             return mask;
         }
+        if self.once(inst) || self.is_address(inst) {
+            return mask;
+        }
         let result = data.results.first().copied();
         let made = match &data.op {
             Op::Const { value } => {
@@ -243,6 +258,10 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 then,
                 otherwise,
             } => return self.branch(inst, *cond, [*then, *otherwise], mask),
+            Op::Load { place } if self.reads => {
+                self.read(inst, *place, mask);
+                return mask;
+            }
             Op::Load { place } => self.f.load_lanes(*place, self.width),
             Op::For {
                 lo, hi, init, body, ..
@@ -374,7 +393,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
 
     /// One side of a branch, for the lanes of `mask`. What takes long is jumped over where there are none.
     fn side(&mut self, region: Region, mask: Val<'ctx>) -> Option<(Vec<Val<'ctx>>, Mask<'ctx>)> {
-        if !takes_long(self.func, region) {
+        if !takes_long(self.func, region) && !(self.reads && reads::is_long(self.func, region)) {
             return self.region(region, Some(mask));
         }
         let before = self.b().current();
@@ -382,7 +401,9 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let any = self.any(mask);
         self.b().likely_br(self.b().not(any), exit, inside);
         self.b().at(inside);
+        let present = std::mem::replace(&mut self.present, Some(mask));
         let (values, _) = self.region(region, Some(mask)).expect("it only computes");
+        self.present = present;
         let last = self.b().current();
         self.b().br(exit);
         self.b().at(exit);
@@ -452,13 +473,47 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     ) {
         let func = self.func;
         let signed = func.elem(lo).is_signed();
+        if self.is_same(lo) {
+            let first = self.f.value(lo);
+            let (&counter, params) = func.regions[body]
+                .params
+                .split_first()
+                .expect("a loop counts");
+            let init = self.all(init);
+            let results = self.looped(
+                inst,
+                &init,
+                body,
+                mask,
+                Some((counter, first)),
+                |lanes, carried, _| {
+                    lanes.define_all(params, carried);
+                    // What no lane counts is one number for all that are there.
+                    let at = lanes.f.value(counter);
+                    let more = match lanes.is_same(hi) {
+                        true => {
+                            let end = lanes.f.value(hi);
+                            let more = lanes.b().less(signed, at, end);
+                            lanes.b().splat(more, lanes.width)
+                        }
+                        false => {
+                            let at = lanes.b().splat(at, lanes.width);
+                            lanes.b().less(signed, at, lanes.value(hi))
+                        }
+                    };
+                    (more, None)
+                },
+            );
+            self.define_all(&func.insts[inst].results, &results);
+            return;
+        }
         let end = self.value(hi);
         // The counter is carried like other values, so that it stays where a lane has left.
         let init: Vec<Val<'ctx>> = std::iter::once(&lo)
             .chain(init)
             .map(|&v| self.value(v))
             .collect();
-        let results = self.looped(inst, &init, body, mask, |lanes, carried| {
+        let results = self.looped(inst, &init, body, mask, None, |lanes, carried, _| {
             lanes.define_all(&func.regions[body].params, carried);
             let one = lanes.b().int(end.get_type(), 1);
             let counted = lanes.b().op(Opcode::Add, carried[0], one);
@@ -477,24 +532,25 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     ) {
         let func = self.func;
         let init = self.all(init);
-        let results = self.looped(inst, &init, body, mask, |lanes, carried| {
+        let results = self.looped(inst, &init, body, mask, None, |lanes, carried, there| {
             lanes.define_all(&func.regions[cond].params, carried);
             lanes.define_all(&func.regions[body].params, carried);
-            let yielded = lanes.region(cond, mask);
+            let yielded = lanes.region(cond, there);
             (yielded.expect("a condition yields").0[0], None)
         });
         self.define_all(&func.insts[inst].results, &results);
     }
 
     /// A loop over the lanes of `mask`. `more` defines the parameters, and gives which lanes go on,
-    /// and the counter's next value.
+    /// and the counter's next value. If all lanes count alike, `counter` is what counts, and from where on.
     fn looped(
         &mut self,
         inst: Inst,
         init: &[Val<'ctx>],
         body: Region,
         mask: Mask<'ctx>,
-        more: impl FnOnce(&mut Self, &[Val<'ctx>]) -> (Val<'ctx>, Option<Val<'ctx>>),
+        counter: Option<(Value, Val<'ctx>)>,
+        more: impl FnOnce(&mut Self, &[Val<'ctx>], Mask<'ctx>) -> (Val<'ctx>, Option<Val<'ctx>>),
     ) -> Vec<Val<'ctx>> {
         let func = self.func;
         let before = self.b().current();
@@ -510,11 +566,20 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             })
             .collect();
         let carried: Vec<Val<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
+        let counter = counter.map(|(counter, first)| {
+            let phi = self.b().phi(first.get_type());
+            incoming(phi, first, before);
+            self.f.values[counter] = Some(phi.as_basic_value());
+            (func.elem(counter).is_signed(), phi)
+        });
         let counts = self.begin_counts(inst, before);
         let (mut breaks, mut loops) = (false, touches(func, body));
         walk(func, body, &mut |func, inst| {
             breaks |= matches!(func[inst], Op::Break { .. });
-            loops |= matches!(func[inst], Op::For { .. } | Op::While { .. });
+            loops |= matches!(
+                func[inst],
+                Op::For { .. } | Op::While { .. } | Op::Load { .. }
+            );
         });
         // Where lanes leave only because there is no more, there is none for them afterwards.
         let active = (mask.is_some() || breaks).then(|| {
@@ -523,8 +588,11 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             incoming(phi, first, before);
             phi
         });
-        let (more, counted) = more(self, &carried);
-        let run = self.narrow(active.map(|phi| phi.as_basic_value()), more);
+        let active_here = active.map(|phi| phi.as_basic_value());
+        // What a lane reads that has left may be anywhere.
+        let there = if self.reads { active_here } else { mask };
+        let (more, counted) = more(self, &carried, there);
+        let run = self.narrow(active_here, more);
         // A body without loops that saves nothing is computed once too often, so that the loop is one block.
         let any = self.any(run);
         if loops {
@@ -533,6 +601,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             self.b().at(inside);
             self.f.poll();
         }
+        let present = std::mem::replace(&mut self.present, Some(run));
         self.loops.push(Leaving {
             counted,
             carried: carried.clone(),
@@ -541,7 +610,12 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         if let Some((values, mask)) = self.region(body, Some(run)) {
             self.leave(&values, mask, true);
         }
+        self.present = present;
         let left = self.loops.pop().expect("pushed above");
+        if let Some((signed, phi)) = counter {
+            let counted = self.b().count_on(signed, phi.as_basic_value());
+            incoming(phi, counted, self.b().current());
+        }
         let last = self.b().current();
         for (&phi, &value) in phis.iter().zip(&left.carried) {
             incoming(phi, value, last);
@@ -636,6 +710,8 @@ impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
             random: None,
             shared: None,
             alike: None,
+            reads: false,
+            present: None,
         };
         lanes.define_all(&func.regions[func.body].params, args);
         let (results, _) = lanes.region(func.body, None)?;

@@ -7,6 +7,7 @@ mod adds;
 mod analysis;
 mod emit;
 mod plan;
+mod reads;
 mod rows;
 mod saves;
 mod strides;

@@ -6,6 +6,7 @@ use aerogel_ir::{Effect, Env, FastMath, Function, Inst, Op, Region, Value, walk}
 
 use super::adds;
 use super::analysis;
+use super::reads;
 use super::saves::{self, Alike};
 use super::strides::{Search, Shared, Strides, is_written_out};
 
@@ -23,6 +24,8 @@ pub(crate) struct Plan {
     pub(super) shared: Option<Shared>,
     /// What lanes count in step, if loops save something for their turns.
     pub(super) alike: Option<Alike>,
+    /// Whether loops that lanes leave by themselves read memory.
+    pub(super) reads: bool,
     /// How many iterations make a batch.
     pub(super) width: Width,
 }
@@ -136,6 +139,7 @@ fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
         is_flat: false,
         shared: None,
         alike: Some(alike),
+        reads: false,
         width: Width::Vectors(n_vectors),
     })
 }
@@ -252,6 +256,7 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     let counter = *func.regions[body].params.last()?;
     let mut search = Search::new(Strides::new(func, env, body, counter));
     let mut together = Vec::new();
+    let mut reads = false;
     let loops: Vec<usize> = (0..n_reading)
         .filter(|&at| {
             let inst = insts[at];
@@ -259,10 +264,17 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
                 together.push(inst);
                 return true;
             }
-            diverges(func, inst) && analysis::can(func, inst, None)
+            if diverges(func, inst) && analysis::can(func, inst, None) {
+                return true;
+            }
+            let reads_in_lanes = diverges_inside(func, inst)
+                && reads::can(func, env, inst)
+                && reads::pays(func, env, inst, counter, body);
+            reads |= reads_in_lanes;
+            reads_in_lanes
         })
         .collect();
-    if loops.is_empty() {
+    if loops.is_empty() || reads && !together.is_empty() {
         return None;
     }
     let n_vectors = together.iter().map(|&inst| n_vectors(func, inst)).max();
@@ -282,6 +294,7 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
         is_flat: false,
         shared,
         alike: None,
+        reads,
         width: Width::Vectors(n_vectors.unwrap_or(1)),
     })
 }
@@ -301,7 +314,14 @@ fn crossing(
     for (at, &inst) in insts.iter().enumerate() {
         let piece = piece_of(loops, at);
         let mut uses = |func: &Function, inst: Inst| {
-            func[inst].operands(|v| {
+            // Where something is, lanes compute again from the numbers that say so.
+            let in_lanes = loops.contains(&at);
+            let mut used = Vec::new();
+            func[inst].operands(|v| match in_lanes {
+                true => reads::numbers(func, v, &mut used),
+                false => used.push(v),
+            });
+            for v in used {
                 if let Some(from) = made[v]
                     && from != piece
                     && !crosses[v]
@@ -309,7 +329,7 @@ fn crossing(
                     crosses[v] = true;
                     crossing.push((from, v));
                 }
-            });
+            }
         };
         uses(func, inst);
         for region in func.owned(inst) {
@@ -400,6 +420,19 @@ pub(super) fn local(func: &Function, place: Value) -> Option<Value> {
         Op::Local {} => Some(place),
         &Op::ElemRef { base, .. } | &Op::MemberRef { base, .. } => local(func, base),
         _ => None,
+    }
+}
+
+/// Whether an instruction is a loop that diverges, or a branch with one inside.
+fn diverges_inside(func: &Function, inst: Inst) -> bool {
+    match func[inst] {
+        Op::If {
+            then, otherwise, ..
+        } => [then, otherwise].iter().any(|&side| {
+            let mut insts = func.regions[side].insts.iter();
+            insts.any(|&inst| diverges_inside(func, inst))
+        }),
+        _ => diverges(func, inst),
     }
 }
 

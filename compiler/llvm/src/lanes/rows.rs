@@ -283,7 +283,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Eight bytes of the frame that are zero, which LLVM does not know: of a read that it knows it would make a branch. (And of
     /// what is no number in the arithmetic of lanes that are not there, processors make slow work.)
-    fn zero_word(&mut self) -> Val<'ctx> {
+    pub(super) fn zero_word(&mut self) -> Val<'ctx> {
         let word = basic(self.b.i64_type());
         self.in_entry(|s| {
             let place = s.b.alloca(word).into();

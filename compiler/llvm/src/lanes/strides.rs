@@ -305,7 +305,7 @@ impl<'a> Search<'a> {
 }
 
 /// Whether an instruction may end the iteration of the loop it stands in.
-fn leaves(func: &Function, inst: Inst) -> bool {
+pub(super) fn leaves(func: &Function, inst: Inst) -> bool {
     match func[inst] {
         Op::Break { .. } | Op::Continue { .. } => true,
         Op::If {

@@ -1,0 +1,407 @@
+//! What divergent loops read, in lanes.
+//!
+//! Where iterations leave a loop in different turns, or take different sides of a branch, what they read lies anywhere: each lane
+//! reads for itself. What is the same in all lanes that are there (the counter of a loop that they began together, and what is
+//! computed of it) is computed and read once:
+//!
+//! ```text
+//! for 0, 12, 1 (k) { v1 = load balls[k] .. }         one read, and a vector with it in all lanes
+//! v2 = load balls[v3]                                a read for each lane, at `v3` of the lane
+//! ```
+//! A lane that is not there reads the first element, which is always there; where no lane may be there, memory of the frame.
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::trips;
+use aerogel_ir::{Effect, Env, Function, Inst, NodeOp, Op, ParamType, Region, Type, Value, walk};
+use aerogel_snode::NodeKind;
+
+use super::analysis;
+use super::emit::{Lanes, Mask};
+use super::saves;
+use super::strides::{Strides, leaves as leaves_iteration, weight};
+use crate::builder::{Opcode, Val};
+use crate::types::stored;
+
+/// Whether a loop, or a branch with loops inside, can be computed in lanes with all that it reads.
+pub(super) fn can(func: &Function, env: &Env, inst: Inst) -> bool {
+    let here = |inst: Inst| match func[inst] {
+        Op::Load { place } => {
+            let ty = func.insts[inst].results[0];
+            let is_number = func
+                .ty(ty)
+                .scalar()
+                .is_some_and(|ty| !ty.is_half() && ty != ScalarType::U1);
+            is_number && is_place(func, env, place)
+        }
+        _ if is_address(&func[inst]) => true,
+        _ => analysis::can_alone(func, inst) && saves::touches_safely(func, inst),
+    };
+    let mut can = here(inst);
+    for region in func.owned(inst) {
+        walk(func, region, &mut |_, inst| can &= here(inst));
+    }
+    can
+}
+
+/// Whether an instruction only computes where something is.
+fn is_address(op: &Op) -> bool {
+    use NodeOp::{Child, Linearize, Lookup, Root};
+    matches!(
+        op,
+        Op::Node(Root { .. } | Child { .. } | Linearize { .. } | Lookup { .. })
+            | Op::ArrayAt { .. }
+            | Op::ElemRef { .. }
+    )
+}
+
+/// Whether a place lies in a dense field or an array.
+fn is_place(func: &Function, env: &Env, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(Op::Node(NodeOp::Root { .. }) | Op::ArrayAt { .. }) => true,
+        Some(&Op::Node(NodeOp::Child { cell, .. })) => is_place(func, env, cell),
+        Some(&Op::Node(NodeOp::Lookup {
+            node,
+            container,
+            index,
+        })) => {
+            env.trees[node.tree][node.node].kind == NodeKind::Dense
+                && matches!(func.def_op(index), Some(Op::Node(NodeOp::Linearize { .. })))
+                && is_place(func, env, container)
+        }
+        Some(Op::ElemRef { base, index }) => {
+            let is_known = index.iter().all(|&i| func.as_const(i).is_some());
+            is_known && index.len() == 1 && is_place(func, env, *base)
+        }
+        _ => false,
+    }
+}
+
+/// The numbers that a value is computed from: itself, or the coordinates if it is an address.
+pub(super) fn numbers(func: &Function, value: Value, found: &mut Vec<Value>) {
+    match func.def_op(value) {
+        Some(op) if is_address(op) => op.operands(|v| numbers(func, v, found)),
+        _ => found.push(value),
+    }
+}
+
+/// A side of a branch with more instructions is jumped over where no lane takes it.
+const LONG: usize = 16;
+
+/// Whether a side of a branch is worth a jump over it, and nothing in it leaves the iteration.
+pub(super) fn is_long(func: &Function, region: Region) -> bool {
+    let (mut n_insts, mut leaves) = (0, false);
+    for &inst in &func.regions[region].insts {
+        leaves |= leaves_iteration(func, inst);
+        for owned in func.owned(inst) {
+            walk(func, owned, &mut |_, _| n_insts += 1);
+        }
+        n_insts += 1;
+    }
+    n_insts > LONG && !leaves
+}
+
+/// What a read for each lane takes: an instruction to get its address, the read, and one to put it into the vector.
+const OF_A_LANE: f32 = 3.0;
+/// What a branch takes that goes either way, in instructions: half of the times another way than the processor guesses.
+const OF_A_GUESS: f32 = 12.0;
+/// So many turns a loop has if that is not known.
+const TURNS: f32 = 8.0;
+/// Lanes wait for those with more turns.
+const WAITING: f32 = 1.5;
+/// So many lanes at least. LLVM makes as many of the turns of a straight loop over what lies in a row.
+const LANES: f32 = 8.0;
+
+/// Whether lanes are faster than one iteration after the other.
+pub(super) fn pays(func: &Function, env: &Env, inst: Inst, counter: Value, body: Region) -> bool {
+    let mut cost = Cost {
+        func,
+        env,
+        varies: varying(func, counter, body),
+        in_lanes: 0.0,
+        alone: 0.0,
+    };
+    cost.inst(inst, 1.0);
+    cost.in_lanes * WAITING < cost.alone
+}
+
+/// What differs from one iteration to the next.
+fn varying(func: &Function, counter: Value, body: Region) -> SecondaryMap<Value, bool> {
+    let mut varies = SecondaryMap::new();
+    varies[counter] = true;
+    vary(func, body, &mut varies);
+    varies
+}
+
+fn vary(func: &Function, region: Region, varies: &mut SecondaryMap<Value, bool>) {
+    for &inst in &func.regions[region].insts {
+        if let Op::For { lo, body, .. } = func[inst] {
+            let params = &func.regions[body].params;
+            varies[params[0]] = varies[lo];
+            params[1..].iter().for_each(|&param| varies[param] = true);
+        } else {
+            for owned in func.owned(inst) {
+                let params = &func.regions[owned].params;
+                params.iter().for_each(|&param| varies[param] = true);
+            }
+        }
+        for owned in func.owned(inst) {
+            vary(func, owned, varies);
+        }
+        let mut any = !func.owned(inst).is_empty();
+        func[inst].operands(|v| any |= varies[v]);
+        for &result in &func.insts[inst].results {
+            varies[result] = any;
+        }
+    }
+}
+
+struct Cost<'a> {
+    func: &'a Function,
+    env: &'a Env,
+    varies: SecondaryMap<Value, bool>,
+    in_lanes: f32,
+    alone: f32,
+}
+
+impl Cost<'_> {
+    fn inst(&mut self, inst: Inst, times: f32) {
+        let func = self.func;
+        match func[inst] {
+            Op::For { body, .. } => {
+                let turns = trips::length(func, &func[inst]).map_or(TURNS, |n| n as f32);
+                self.looped(body, times * turns.min(256.0));
+            }
+            Op::While { cond, body, .. } => {
+                self.region(cond, times * TURNS);
+                self.looped(body, times * TURNS);
+            }
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                // Where both sides are short, both are computed in any case.
+                let is_long = |side: Region| func.regions[side].insts.len() > 4;
+                if self.varies[cond] && (is_long(then) || is_long(otherwise)) {
+                    self.alone += OF_A_GUESS * times;
+                }
+                // Lanes compute both sides.
+                let before = self.alone;
+                self.region(then, times);
+                self.region(otherwise, times);
+                self.alone = before + (self.alone - before) / 2.0;
+            }
+            Op::Load { place } => {
+                self.alone += times;
+                let lanes = if self.varies[place] {
+                    OF_A_LANE
+                } else {
+                    2.0 / LANES
+                };
+                self.in_lanes += lanes * times;
+            }
+            ref op if is_address(op) || op.effect() != Effect::Pure => {}
+            Op::Const { .. } => {}
+            _ => {
+                let weight = weight(func, inst) as f32;
+                self.alone += weight * times;
+                self.in_lanes += weight * times / LANES;
+            }
+        }
+    }
+
+    fn region(&mut self, region: Region, times: f32) {
+        for &inst in &self.func.regions[region].insts {
+            self.inst(inst, times);
+        }
+    }
+
+    fn looped(&mut self, body: Region, times: f32) {
+        let before = self.alone;
+        self.region(body, times);
+        if self.is_row(body) {
+            self.alone = before + (self.alone - before) / LANES;
+        }
+    }
+
+    /// Whether the turns of a loop are straight code, and read what lies in a row or is the same in all of them.
+    fn is_row(&self, body: Region) -> bool {
+        let func = self.func;
+        let Some(&counter) = func.regions[body].params.first() else {
+            return false;
+        };
+        let mut strides = Strides::new(func, self.env, body, counter);
+        let mut insts = func.regions[body].insts.iter();
+        insts.all(|&inst| match func[inst] {
+            Op::Load { place } => {
+                let ty = func.ty(place).pointee().and_then(Type::scalar);
+                let in_a_row = ty.map(|ty| i64::from(ty.bytes()));
+                let stride = strides.of(place);
+                stride == Some(0) || stride.is_some() && stride == in_a_row
+            }
+            _ => func.owned(inst).is_empty(),
+        })
+    }
+}
+
+/// Where something is: at a distance from `base` that is the same in all lanes, and one of each lane's own.
+struct Spot<'ctx> {
+    base: Val<'ctx>,
+    distance: Val<'ctx>,
+    own: Option<Val<'ctx>>,
+}
+
+impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
+    /// Whether a number is the same in all lanes that are there, and known as one.
+    pub(super) fn is_same(&self, value: Value) -> bool {
+        self.reads && !self.has(value)
+    }
+
+    /// Computes an instruction of the same numbers once; whether it is one.
+    pub(super) fn once(&mut self, inst: Inst) -> bool {
+        let op = &self.func[inst];
+        if !self.reads || !op.is_elementwise() && !matches!(op, Op::Const { .. }) {
+            return false;
+        }
+        let mut same = true;
+        op.operands(|v| same &= self.is_same(v));
+        if same {
+            self.f.inst(inst);
+        }
+        same
+    }
+
+    /// Whether an instruction is part of an address, which is computed where it is used.
+    pub(super) fn is_address(&self, inst: Inst) -> bool {
+        self.reads && is_address(&self.func[inst])
+    }
+
+    /// The numbers at a place, in the lanes of `mask`.
+    pub(super) fn read(&mut self, inst: Inst, place: Value, mask: Mask<'ctx>) {
+        let result = self.func.insts[inst].results[0];
+        let ty = self.func.elem(result);
+        let spot = self.spot(place);
+        let mut base = self.b().offset(spot.base, spot.distance);
+        if let Some(mask) = mask.filter(|&mask| self.present != Some(mask)) {
+            let any = self.any(mask);
+            let anything = self.f.zero_word();
+            base = self.b().select(any, base, anything);
+        }
+        let number = stored(self.b().ctx, ty);
+        let Some(own) = spot.own else {
+            let (value, _) = self.b().load(number, base);
+            let value = self.b().of_stored(ty, value);
+            self.f.values[result] = Some(value);
+            return;
+        };
+        let own = match mask {
+            Some(_) => self.merge(mask, own, own.get_type().const_zero()),
+            None => own,
+        };
+        let all = self.b().vector_type(number, self.width);
+        let mut made = crate::builder::undef(all);
+        for lane in 0..self.width {
+            let at = self.b().extract(own, lane);
+            let at = self.b().extend(ScalarType::I32, at, 64);
+            let place = self.b().offset(base, at);
+            let (value, _) = self.b().load(number, place);
+            made = self.b().insert(made, value, lane);
+        }
+        let made = self.b().of_stored(ty, made);
+        self.define(result, made);
+    }
+
+    fn spot(&mut self, place: Value) -> Spot<'ctx> {
+        let func = self.func;
+        let (op, zero) = (func.def_op(place), self.b().i64(0));
+        match op.expect("`can` was asked") {
+            Op::Node(NodeOp::Root { tree }) => Spot {
+                base: self.f.root(*tree),
+                distance: zero,
+                own: None,
+            },
+            &Op::Node(NodeOp::Child { node, cell }) => {
+                let spot = self.spot(cell);
+                let at = self.f.module.env.trees[node.tree][node.node].offset_in_cell;
+                self.moved(spot, at as i64)
+            }
+            &Op::Node(NodeOp::Lookup {
+                node,
+                container,
+                index,
+            }) => {
+                let mut spot = self.spot(container);
+                let Some(Op::Node(NodeOp::Linearize { coords, .. })) = func.def_op(index) else {
+                    unreachable!("`can` was asked")
+                };
+                let tree = &self.f.module.env.trees[node.tree];
+                let is_small = tree.byte_size() < 1 << 31;
+                let mut strides = vec![tree[node.node].cell_size as i64];
+                for axis in tree[node.node].axes.iter().skip(1).rev() {
+                    strides.push(strides[strides.len() - 1] * i64::from(axis.extent));
+                }
+                for (&coord, stride) in coords.iter().zip(strides.into_iter().rev()) {
+                    let stride = self.b().i64(stride);
+                    self.step(&mut spot, coord, stride, is_small);
+                }
+                spot
+            }
+            Op::ArrayAt { array, indices } => {
+                let ParamType::Array { elem, .. } = func.params[array.as_u32() as usize].ty else {
+                    unreachable!("{array} is an array")
+                };
+                let bytes = elem.n_elems() * elem.elem().expect("arrays hold numbers").bytes();
+                let mut spot = Spot {
+                    base: self.f.array_address(*array),
+                    distance: zero,
+                    own: None,
+                };
+                let mut stride = self.b().i64(i64::from(bytes));
+                for (axis, &index) in indices.iter().enumerate().rev() {
+                    self.step(&mut spot, index, stride, false);
+                    if axis > 0 {
+                        let extent = self.f.array_extent(*array, axis as u32);
+                        stride = self.b().nsw(Opcode::Mul, stride, extent);
+                    }
+                }
+                spot
+            }
+            Op::ElemRef { base, index } => {
+                let spot = self.spot(*base);
+                let number = func.as_const(index[0]).expect("`can` was asked").as_i128();
+                let ty = func.ty(place).pointee().and_then(Type::scalar);
+                let bytes = i64::from(ty.expect("an element is a number").bytes());
+                self.moved(spot, number as i64 * bytes)
+            }
+            _ => unreachable!("`can` was asked"),
+        }
+    }
+
+    fn moved(&self, spot: Spot<'ctx>, by: i64) -> Spot<'ctx> {
+        let by = self.b().i64(by);
+        let distance = self.b().nsw(Opcode::Add, spot.distance, by);
+        Spot { distance, ..spot }
+    }
+
+    /// Goes on by `index` times `stride` bytes. Where all distances are numbers of 32 bits, lanes compute with these.
+    fn step(&mut self, spot: &mut Spot<'ctx>, index: Value, stride: Val<'ctx>, is_small: bool) {
+        let elem = self.func.elem(index);
+        if self.is_same(index) {
+            let index = self.f.index(index);
+            let by = self.b().nsw(Opcode::Mul, index, stride);
+            spot.distance = self.b().nsw(Opcode::Add, spot.distance, by);
+            return;
+        }
+        let bits = if is_small { 32 } else { 64 };
+        let index = self.value(index);
+        let index = self.b().extend(elem, index, bits);
+        let stride = self.b().extend(ScalarType::I64, stride, bits);
+        let stride = self.b().splat(stride, self.width);
+        let by = self.b().op(Opcode::Mul, index, stride);
+        spot.own = Some(match spot.own {
+            Some(own) => self.b().op(Opcode::Add, own, by),
+            None => by,
+        });
+    }
+}
