@@ -298,6 +298,11 @@ insts! {
         Reserve ("reserve") { buffer: Value, count: Value } = Writes;
         /// The storage of one scalar of a room.
         RoomAt ("room_at") { room: Value, index: Value } = Pure;
+        /// Adds the product of two matrices to a tile of sums, all in one room. `at` holds where the left factor, the right
+        /// one and the sums begin; rows of the left factor and of the sums are `left_row` and `sums_row` scalars apart,
+        /// those of the right one `columns`. Each sum takes its `count` products in order, and may fuse them if
+        /// `fused`: the interpreter rounds twice.
+        TileProduct ("tile_product") { room: Value, at: Vec<Value>, count: Value, rows: u32, columns: u32, left_row: u32, sums_row: u32, fused: bool } = Writes;
 
         /// Reads a storage.
         Load ("load") { place: Value } = Reads;
@@ -574,6 +579,7 @@ macro_rules! word_field {
 
 word_field! {
     u32: |w, _, _| w.parse().ok();
+    bool: |w, _, _| w.parse().ok();
     Arg: |w, _, _| w.strip_prefix('a')?.parse().ok().map(Arg::from_u32);
     TreeId: |w, _, _| w.strip_prefix("tree")?.parse().ok().map(TreeId::from_u32);
     AssertKind: |w, _, _| AssertKind::from_name(w);

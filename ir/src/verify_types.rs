@@ -262,6 +262,18 @@ impl Check<'_> {
                 self.indices(std::slice::from_ref(index))?;
                 self.result(Type::RefScalar(elem))
             }
+            Op::TileProduct {
+                room, at, count, ..
+            } => {
+                let Type::Room(elem) = self.ty(*room) else {
+                    return Err(format!("{} is no room", self.ty(*room)));
+                };
+                ensure(elem.is_float(), || format!("no sums of {elem} are made"))?;
+                ensure(at.len() == 3, || "it has two factors and a sum".into())?;
+                self.indices(at)?;
+                self.integer(*count)?;
+                self.no_result()
+            }
             Op::Unary { op, x } => {
                 let (ty, elem) = self.numeric(*x)?;
                 ensure(op.takes(elem), || format!("`{op}` does not take {elem}"))?;

@@ -5,7 +5,7 @@ use aerogel_ir::{Function, Stage, Stage::*};
 use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
-use crate::loops::{axis_order, carried_powers, flat_index};
+use crate::loops::{axis_order, carried_powers, flat_index, matrix_products};
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
     promote_locals,
@@ -224,6 +224,14 @@ pub const PIPELINE: &[Step] = &[
     kernel(
         "flat_index",
         flat_index::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    // Before axes change places: whatever their order.
+    kernel(
+        "matrix_products",
+        matrix_products::run,
         Structured,
         Structured,
         When::Optimize,

@@ -26,6 +26,7 @@ mod nodes;
 pub mod optimize;
 mod places;
 mod power;
+mod products;
 mod random;
 mod sites;
 mod sums;

@@ -65,6 +65,10 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 None
             }
             Op::RoomAt { room, index } => Some(self.room_at(*room, *index)),
+            Op::TileProduct { .. } => {
+                self.tile_product(&data.op);
+                None
+            }
             Op::ElemRef { base, index } => Some(self.elem_ref(*base, index)),
             Op::ArrayAt { array, indices } => Some(self.array_at(*array, indices)),
             Op::TempAt { offset: at } => {

@@ -21,6 +21,8 @@ pub(crate) enum Place<'ctx> {
     Local { accumulates: bool },
     /// Memory with an alias tag.
     Tagged(MetadataValue<'ctx>),
+    /// A room of a buffer: no other thread sees it.
+    Room,
     /// Any memory.
     Unknown,
 }
@@ -142,6 +144,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             }
             Some(Op::TempAt { .. }) => Place::Tagged(self.tag("temporaries")),
             Some(Op::Shared {}) => Place::Tagged(self.tag("shared")),
+            Some(Op::RoomAt { .. }) => Place::Room,
             _ => Place::Unknown,
         }
     }
@@ -176,10 +179,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 let tag = self.tag("locals");
                 self.b.mark(inst, "tbaa", tag);
             }
+            Place::Room => {
+                let tag = self.tag("rooms");
+                self.b.mark(inst, "tbaa", tag);
+            }
             Place::Unknown => {}
         }
+        // One iteration after the other uses the same room.
         if let Some(group) = self.group
-            && !matches!(place, Place::Local { .. })
+            && !matches!(place, Place::Local { .. } | Place::Room)
         {
             self.b.mark(inst, "llvm.access.group", group);
         }

@@ -2,6 +2,7 @@
 
 mod control;
 mod nodes;
+mod products;
 mod tensors;
 
 use aerogel_base::entity::SecondaryMap;
@@ -291,6 +292,10 @@ impl<'a> Machine<'a> {
                 };
                 let at = usize::try_from(self.int(*index)).unwrap_or(usize::MAX);
                 Val::Place(vec![(Slot::Room(self.int(*room) as usize, at), ty)])
+            }
+            Op::TileProduct { .. } => {
+                self.tile_product(inst);
+                return Ok(Vec::new());
             }
             Op::ElemRef { base, index } => {
                 let tensor = func.ty(*base).pointee().expect("a storage");

@@ -56,6 +56,8 @@ pub fn one(op: &Op) -> f32 {
         Op::For { .. } => 0.5,
         Op::Threads { .. } => 10.0,
         Op::Call { .. } | Op::Random {} | Op::RandomState { .. } | Op::Reserve { .. } => 3.0,
+        // So many products are usual.
+        Op::TileProduct { rows, columns, .. } => 256.0 * (rows * columns) as f32 / 50.0,
         Op::Print { .. } | Op::Warn { .. } => 1000.0,
         Op::Node(op) => node(op),
         // Names and addresses, which the code around them swallows.
@@ -190,6 +192,7 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::Shared {}
         | Op::Buffer {}
         | Op::Reserve { .. }
+        | Op::TileProduct { .. }
         | Op::Load { .. }
         | Op::Prefetch { .. }
         | Op::Store { .. }

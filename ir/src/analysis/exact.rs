@@ -29,7 +29,7 @@ pub fn decisive(func: &Function, region: Region) -> SecondaryMap<Inst, bool> {
 /// The instructions of a function on whose last digit more depends than the last digits of sums and products: a decision,
 /// a difference, a divisor, or a function that is not defined or not smooth everywhere. Memory that the function writes and
 /// reads hands such dependences on. `accumulates` marks subtractions that are steps of an accumulation.
-pub(super) fn sensitive(
+pub fn sensitive(
     func: &Function,
     env: &Env,
     accumulates: &SecondaryMap<Inst, bool>,

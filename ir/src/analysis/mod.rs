@@ -15,6 +15,6 @@ pub mod sums;
 pub mod trips;
 
 pub use accumulations::{Accumulations, accumulations};
-pub use exact::decisive;
+pub use exact::{decisive, sensitive};
 pub use float_bound::at_least;
 pub use ranges::Ranges;

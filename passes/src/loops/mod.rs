@@ -3,3 +3,4 @@
 pub(crate) mod axis_order;
 pub(crate) mod carried_powers;
 pub(crate) mod flat_index;
+pub(crate) mod matrix_products;

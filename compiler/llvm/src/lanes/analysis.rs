@@ -94,6 +94,7 @@ pub(super) fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::Buffer {}
             | Op::Reserve { .. }
             | Op::RoomAt { .. }
+            | Op::TileProduct { .. }
             | Op::StopGradient { .. }
             | Op::RandomState { .. }
             | Op::Grow { .. }

@@ -311,6 +311,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             }
             Op::Arg { .. }
             | Op::Buffer {}
+            | Op::TileProduct { .. }
             | Op::RandomState { .. }
             | Op::StopGradient { .. }
             | Op::ArrayShape { .. }

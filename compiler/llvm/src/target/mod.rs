@@ -43,6 +43,16 @@ pub struct Target {
     pub position_independent: bool,
 }
 
+impl Target {
+    /// How many registers hold vectors.
+    pub(crate) fn vector_registers(&self) -> u32 {
+        match self.vector_width == Some(512) || self.triple.starts_with("aarch64") {
+            true => 32,
+            false => 16,
+        }
+    }
+}
+
 /// Intrinsics that every target selects, or turns into plain instructions.
 const COMMON_INTRINSICS: &[&str] = &[
     "llvm.sqrt",

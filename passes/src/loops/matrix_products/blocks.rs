@@ -1,0 +1,531 @@
+//! The loop over the blocks of a product, in the place of the nest that made it.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{AssertKind, Scalar, ScalarType};
+use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Type, Value};
+
+use super::{Axis, End, Product, Sums};
+
+/// Rows of a tile: so many sums of two vectors are made at once that none is waited for.
+const ROWS: i32 = 12;
+/// Bytes of a tile's row: two of the widest vectors.
+const TILE_BYTES: i32 = 128;
+/// Rows of a block: so many tiles read a panel of the right factor while it is in the cache.
+const BLOCK_ROWS: i32 = 96;
+/// Bytes of a block's row.
+const BLOCK_BYTES: i32 = 1024;
+/// So many products of each sum are made at a time.
+const DEPTH: i32 = 256;
+/// Rows are a cache line longer than what they hold, so that they do not share the sets of a cache.
+const LINE: i32 = 64;
+
+/// Fewer rows, columns, or products of each sum are as well done by loops.
+const LEAST: [i32; 3] = [8, 16, 16];
+/// Fewer products altogether are, too.
+const LEAST_PRODUCTS: i64 = 48 * 48 * 48;
+
+/// Where everything lies in a block's room, in numbers.
+struct Layout {
+    ty: ScalarType,
+    /// Columns of a tile, and of a block.
+    tile: i32,
+    columns: i32,
+    left_row: i32,
+    sums_row: i32,
+    right: i32,
+    sums: i32,
+    count: i32,
+}
+
+impl Layout {
+    fn of(ty: ScalarType) -> Self {
+        let bytes = ty.bytes() as i32;
+        let columns = BLOCK_BYTES / bytes;
+        let left_row = DEPTH + LINE / bytes;
+        let sums_row = columns + LINE / bytes;
+        let right = BLOCK_ROWS * left_row;
+        let sums = right + DEPTH * columns;
+        Self {
+            ty,
+            tile: TILE_BYTES / bytes,
+            columns,
+            left_row,
+            sums_row,
+            right,
+            sums,
+            count: sums + BLOCK_ROWS * sums_row,
+        }
+    }
+}
+
+/// Puts a loop over blocks in the place of a nest; whether that is worth it.
+pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> bool {
+    let extents = [product.row, product.column, product.inner].map(|axis| {
+        let [lo, hi] = product.axes[axis].ends.map(|end| end.constant(func));
+        Some((hi? - lo?).max(0))
+    });
+    let is_small = |(n, least): (&Option<i128>, i32)| n.is_some_and(|n| n < i128::from(least));
+    if extents.iter().zip(LEAST).any(is_small) {
+        return false;
+    }
+    let known = extents.iter().copied().collect::<Option<Vec<i128>>>();
+    let is_known = known.is_some();
+    if known.is_some_and(|all| all.iter().product::<i128>() < i128::from(LEAST_PRODUCTS)) {
+        return false;
+    }
+    let layout = Layout::of(product.ty);
+    let before = func.new_region(&[]);
+    let span = func.insts[inst].span;
+    let mut b = Builder::new(func, before);
+    b.span = span;
+    let mut fixed = Copies::new(&product.inside);
+    let ends: Vec<[Value; 2]> = product
+        .axes
+        .iter()
+        .map(|axis| axis.ends.map(|end| fixed.end(&mut b, end)))
+        .collect();
+    let extents = [product.row, product.column, product.inner].map(|axis| extent(&mut b, ends[axis]));
+    let zero = b.i32(0);
+    let [mut blocks, others] = [(0, BLOCK_ROWS), (1, layout.columns)]
+        .map(|(k, size)| n_parts(&mut b, extents[k], size));
+    if !is_known {
+        let worth_it = worth_it(&mut b, extents);
+        blocks = b.select(worth_it, blocks, zero);
+        small_only(&mut b, inst, worth_it);
+    }
+    let batch: Vec<usize> = (0..product.axes.len())
+        .filter(|&k| ![product.row, product.column, product.inner].contains(&k))
+        .collect();
+    let mut lo: Vec<Value> = batch.iter().map(|&k| ends[k][0]).collect();
+    let mut hi: Vec<Value> = batch.iter().map(|&k| ends[k][1]).collect();
+    lo.extend([zero; 2]);
+    hi.extend([blocks, others]);
+    let params = vec![Type::I32; lo.len()];
+    let body = b.region(&params, |b, params| {
+        let mut at = LookupMap::default();
+        for (&k, &param) in batch.iter().zip(params) {
+            at.insert(product.axes[k].counter, param);
+        }
+        let [row, column] = [params[params.len() - 2], params[params.len() - 1]];
+        Block {
+            product,
+            layout: &layout,
+            ends: &ends,
+            extents,
+            batch: at,
+        }
+        .write(b, [row, column]);
+    });
+    let op = Op::Parallel {
+        lo,
+        hi,
+        attrs: product.attrs,
+        body,
+    };
+    let new = b.effect(op);
+    let added = std::mem::take(&mut func.regions[before].insts);
+    let top = func.body;
+    let insts = &mut func.regions[top].insts;
+    let at = insts.iter().position(|&i| i == inst);
+    let at = at.expect("the loop stands there");
+    if is_known {
+        insts.splice(at..=at, added);
+    } else {
+        // What decides stands before both.
+        debug_assert_eq!(added.last(), Some(&new));
+        insts.splice(at..at, added);
+    }
+    true
+}
+
+/// The number of iterations from one end to the other.
+fn extent(b: &mut Builder<'_>, [lo, hi]: [Value; 2]) -> Value {
+    let is_some = b.compare(CompareOp::Lt, lo, hi);
+    let distance = b.binary(BinaryOp::Sub, hi, lo);
+    let zero = b.i32(0);
+    b.select(is_some, distance, zero)
+}
+
+/// Of how many parts of a size something consists, the last of which may be smaller.
+fn n_parts(b: &mut Builder<'_>, n: Value, size: i32) -> Value {
+    let size_value = b.i32(size);
+    let whole = b.binary(BinaryOp::Div, n, size_value);
+    let rest = b.binary(BinaryOp::Rem, n, size_value);
+    let zero = b.i32(0);
+    let one = b.i32(1);
+    let is_more = b.compare(CompareOp::Gt, rest, zero);
+    let more = b.select(is_more, one, zero);
+    b.binary(BinaryOp::Add, whole, more)
+}
+
+/// Whether a product is so large that blocks of it are better than loops.
+fn worth_it(b: &mut Builder<'_>, extents: [Value; 3]) -> Value {
+    let mut all = None;
+    let mut products = None;
+    for (n, least) in extents.into_iter().zip(LEAST) {
+        let least = b.i32(least);
+        let enough = b.compare(CompareOp::Ge, n, least);
+        all = Some(match all {
+            None => enough,
+            Some(before) => b.binary(BinaryOp::And, before, enough),
+        });
+        let n = b.cast(n, Type::Scalar(ScalarType::F64));
+        products = Some(match products {
+            None => n,
+            Some(before) => b.binary(BinaryOp::Mul, before, n),
+        });
+    }
+    let (all, products) = (all.expect("three"), products.expect("three"));
+    let least = b.constant(Scalar::float(ScalarType::F64, LEAST_PRODUCTS as f64));
+    let enough = b.compare(CompareOp::Ge, products, least);
+    b.binary(BinaryOp::And, all, enough)
+}
+
+/// Makes a loop run only where blocks are not worth it.
+fn small_only(b: &mut Builder<'_>, inst: Inst, worth_it: Value) {
+    let Op::Parallel {
+        lo,
+        mut hi,
+        attrs,
+        body,
+    } = b.func[inst].clone()
+    else {
+        unreachable!("the extents of fields are known")
+    };
+    hi[0] = b.select(worth_it, lo[0], hi[0]);
+    b.func.insts[inst].op = Op::Parallel {
+        lo,
+        hi,
+        attrs,
+        body,
+    };
+}
+
+/// Copies of what a nest computes.
+struct Copies<'a> {
+    inside: &'a SecondaryMap<Value, bool>,
+    made: LookupMap<Value, Value>,
+}
+
+impl<'a> Copies<'a> {
+    fn new(inside: &'a SecondaryMap<Value, bool>) -> Self {
+        Self {
+            inside,
+            made: LookupMap::default(),
+        }
+    }
+
+    /// A copy of a value, with what it is made of; itself if it is made outside of the nest.
+    fn value(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
+        if let Some(&made) = self.made.get(&value) {
+            return made;
+        }
+        if !self.inside[value] {
+            return value;
+        }
+        let inst = b.func.def(value).expect("counters are there");
+        self.inst(b, inst);
+        self.copy_of(value)
+    }
+
+    fn copy_of(&self, value: Value) -> Value {
+        *self.made.get(&value).expect("it was copied")
+    }
+
+    /// A copy of an instruction.
+    fn inst(&mut self, b: &mut Builder<'_>, inst: Inst) {
+        let data = b.func.insts[inst].clone();
+        let mut op = data.op;
+        let mut operands = Vec::new();
+        op.operands(|v| operands.push(v));
+        for v in operands {
+            let copy = self.value(b, v);
+            self.made.insert(v, copy);
+        }
+        op.map_operands(|v| self.copy_of(v));
+        let types: Vec<Type> = data.results.iter().map(|&r| b.func.ty(r)).collect();
+        let outer = std::mem::replace(&mut b.span, data.span);
+        let copy = b.inst(op, &types);
+        b.span = outer;
+        for (&old, &new) in data.results.iter().zip(&b.func.insts[copy].results) {
+            self.made.insert(old, new);
+        }
+    }
+
+    fn end(&mut self, b: &mut Builder<'_>, end: End) -> Value {
+        match end {
+            End::Value(value) => self.value(b, value),
+            End::Const(number) => b.i32(number),
+        }
+    }
+}
+
+/// What is the same in all blocks.
+struct Block<'a> {
+    product: &'a Product,
+    layout: &'a Layout,
+    ends: &'a [[Value; 2]],
+    /// Numbers of rows, columns and products of each sum.
+    extents: [Value; 3],
+    batch: LookupMap<Value, Value>,
+}
+
+/// Numbers from a place on.
+#[derive(Clone, Copy)]
+struct Span {
+    first: Value,
+    len: Value,
+}
+
+impl Block<'_> {
+    fn write(&self, b: &mut Builder<'_>, [row, column]: [Value; 2]) {
+        let layout = self.layout;
+        let rows = part(b, row, BLOCK_ROWS, self.extents[0]);
+        let columns = part(b, column, layout.columns, self.extents[1]);
+        let room = self.room(b);
+        self.begin(b, room, rows, columns);
+        let zero = b.i32(0);
+        let n = n_parts(b, self.extents[2], DEPTH);
+        b.for_(zero, n, |b, k| {
+            let inner = part(b, k, DEPTH, self.extents[2]);
+            self.copy_left(b, room, rows, inner);
+            self.copy_right(b, room, columns, inner);
+            self.tiles(b, room, rows, columns, inner);
+        });
+        self.end(b, room, rows, columns);
+    }
+
+    fn room(&self, b: &mut Builder<'_>) -> Value {
+        let ty = self.layout.ty;
+        let buffer = b.value(Op::Buffer {}, Type::Buffer(ty));
+        let count = b.i32(self.layout.count);
+        let made = b.inst(Op::Reserve { buffer, count }, &[Type::Room(ty), Type::BOOL]);
+        let [room, granted] = b.func.insts[made].results[..] else {
+            unreachable!("it has two results")
+        };
+        b.effect(Op::Assert {
+            cond: granted,
+            kind: AssertKind::Memory,
+            template: "no memory for a block of a product of matrices: {} numbers in one thread (ti.init(ad_memory=...) says how much there may be)".to_owned(),
+            args: vec![count],
+        });
+        room
+    }
+
+    /// A place of the room: `base + x * stride + y`.
+    fn place(&self, b: &mut Builder<'_>, room: Value, base: i32, terms: &[(Value, i32)]) -> Value {
+        let at = offset(b, base, terms);
+        b.value(Op::RoomAt { room, index: at }, Type::RefScalar(self.layout.ty))
+    }
+
+    /// The counter of an axis, at a number from the block's first on.
+    fn counter(&self, b: &mut Builder<'_>, axis: usize, span: Span, at: Value) -> Value {
+        let index = b.binary(BinaryOp::Add, span.first, at);
+        match b.func.as_const(self.ends[axis][0]) {
+            Some(lo) if lo.is_zero() => index,
+            _ => b.binary(BinaryOp::Add, index, self.ends[axis][0]),
+        }
+    }
+
+    fn copies(&self, at: [(usize, Value); 2]) -> Copies<'_> {
+        let mut copies = Copies::new(&self.product.inside);
+        copies.made = self.batch.clone();
+        for (axis, counter) in at {
+            let Axis { counter: old, .. } = self.product.axes[axis];
+            copies.made.insert(old, counter);
+        }
+        copies
+    }
+
+    /// For each row and column of the block, its indices and its place in the room.
+    fn each_sum(
+        &self,
+        b: &mut Builder<'_>,
+        room: Value,
+        rows: Span,
+        columns: Span,
+        body: impl FnOnce(&mut Builder<'_>, Copies<'_>, Value),
+    ) {
+        let zero = b.i32(0);
+        let (row_axis, column_axis) = (self.product.row, self.product.column);
+        b.for_(zero, rows.len, |b, r| {
+            let row = self.counter(b, row_axis, rows, r);
+            b.for_(zero, columns.len, |b, c| {
+                let column = self.counter(b, column_axis, columns, c);
+                let terms = [(r, self.layout.sums_row), (c, 1)];
+                let place = self.place(b, room, self.layout.sums, &terms);
+                let copies = self.copies([(row_axis, row), (column_axis, column)]);
+                body(b, copies, place);
+            });
+        });
+    }
+
+    /// The sums begin.
+    fn begin(&self, b: &mut Builder<'_>, room: Value, rows: Span, columns: Span) {
+        self.each_sum(b, room, rows, columns, |b, mut copies, place| {
+            let value = match &self.product.sums {
+                Sums::Carried { at, .. } => {
+                    let Op::For { init, .. } = &b.func[*at] else {
+                        unreachable!("a loop carries the sums")
+                    };
+                    let init = init[0];
+                    copies.value(b, init)
+                }
+                &Sums::Memory {
+                    cleared: Some(value),
+                    ..
+                } => copies.value(b, value),
+                &Sums::Memory { place, .. } => {
+                    let from = copies.value(b, place);
+                    b.load(from)
+                }
+            };
+            b.store(place, value);
+        });
+    }
+
+    /// The sums become what the nest made of them.
+    fn end(&self, b: &mut Builder<'_>, room: Value, rows: Span, columns: Span) {
+        self.each_sum(b, room, rows, columns, |b, mut copies, place| {
+            let sum = b.load(place);
+            match self.product.sums {
+                Sums::Memory { place: to, .. } => {
+                    let to = copies.value(b, to);
+                    b.store(to, sum);
+                }
+                Sums::Carried { region, at } => {
+                    copies.made.insert(b.func.insts[at].results[0], sum);
+                    let insts = b.func.regions[region].insts.clone();
+                    let (_, insts) = insts.split_last().expect("a region ends in a terminator");
+                    for &inst in insts {
+                        let results = &b.func.insts[inst].results;
+                        let is_made = results.first().is_some_and(|r| copies.made.contains_key(r));
+                        if !is_made {
+                            copies.inst(b, inst);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Copies the left factor row by row.
+    fn copy_left(&self, b: &mut Builder<'_>, room: Value, rows: Span, inner: Span) {
+        let zero = b.i32(0);
+        let product = self.product;
+        let copy = |b: &mut Builder<'_>, r: Value, k: Value| {
+            let row = self.counter(b, product.row, rows, r);
+            let at = self.counter(b, product.inner, inner, k);
+            let mut copies = self.copies([(product.row, row), (product.inner, at)]);
+            let value = copies.value(b, product.factors[0]);
+            let place = self.place(b, room, 0, &[(r, self.layout.left_row), (k, 1)]);
+            b.store(place, value);
+        };
+        if product.along[0] == product.row {
+            b.for_(zero, inner.len, |b, k| {
+                b.for_(zero, rows.len, |b, r| copy(b, r, k));
+            });
+        } else {
+            b.for_(zero, rows.len, |b, r| {
+                b.for_(zero, inner.len, |b, k| copy(b, r, k));
+            });
+        }
+    }
+
+    /// Copies the right factor, panels of as many columns as a tile has after each other.
+    fn copy_right(&self, b: &mut Builder<'_>, room: Value, columns: Span, inner: Span) {
+        let zero = b.i32(0);
+        let (product, layout) = (self.product, self.layout);
+        let panels = n_parts(b, columns.len, layout.tile);
+        let copy = |b: &mut Builder<'_>, panel: Value, k: Value, c: Value| {
+            let all = offset(b, 0, &[(panel, layout.tile), (c, 1)]);
+            let column = self.counter(b, product.column, columns, all);
+            let at = self.counter(b, product.inner, inner, k);
+            let mut copies = self.copies([(product.column, column), (product.inner, at)]);
+            let value = copies.value(b, product.factors[1]);
+            let terms = [(panel, DEPTH * layout.tile), (k, layout.tile), (c, 1)];
+            let place = self.place(b, room, layout.right, &terms);
+            b.store(place, value);
+        };
+        let width = |b: &mut Builder<'_>, panel: Value| {
+            let first = offset(b, 0, &[(panel, layout.tile)]);
+            let left = b.binary(BinaryOp::Sub, columns.len, first);
+            let whole = b.i32(layout.tile);
+            b.binary(BinaryOp::Min, left, whole)
+        };
+        if product.along[1] == product.inner {
+            b.for_(zero, panels, |b, panel| {
+                let width = width(b, panel);
+                b.for_(zero, width, |b, c| {
+                    b.for_(zero, inner.len, |b, k| copy(b, panel, k, c));
+                });
+            });
+        } else {
+            let whole = b.i32(layout.tile);
+            let full = b.binary(BinaryOp::Div, columns.len, whole);
+            b.for_(zero, inner.len, |b, k| {
+                b.for_(zero, full, |b, panel| {
+                    b.for_(zero, whole, |b, c| copy(b, panel, k, c));
+                });
+                b.for_(full, panels, |b, panel| {
+                    let width = width(b, panel);
+                    b.for_(zero, width, |b, c| copy(b, panel, k, c));
+                });
+            });
+        }
+    }
+
+    fn tiles(&self, b: &mut Builder<'_>, room: Value, rows: Span, columns: Span, inner: Span) {
+        let zero = b.i32(0);
+        let layout = self.layout;
+        let panels = n_parts(b, columns.len, layout.tile);
+        let tiles = n_parts(b, rows.len, ROWS);
+        b.for_(zero, panels, |b, panel| {
+            b.for_(zero, tiles, |b, tile| {
+                let left = offset(b, 0, &[(tile, ROWS * layout.left_row)]);
+                let right = offset(b, layout.right, &[(panel, DEPTH * layout.tile)]);
+                let terms = [(tile, ROWS * layout.sums_row), (panel, layout.tile)];
+                let sums = offset(b, layout.sums, &terms);
+                b.effect(Op::TileProduct {
+                    room,
+                    at: vec![left, right, sums],
+                    count: inner.len,
+                    rows: ROWS as u32,
+                    columns: layout.tile as u32,
+                    left_row: layout.left_row as u32,
+                    sums_row: layout.sums_row as u32,
+                    fused: self.product.fused,
+                });
+            });
+        });
+    }
+}
+
+/// A part of `size` numbers, or fewer, of `n`.
+fn part(b: &mut Builder<'_>, number: Value, size: i32, n: Value) -> Span {
+    let first = offset(b, 0, &[(number, size)]);
+    let left = b.binary(BinaryOp::Sub, n, first);
+    let whole = b.i32(size);
+    let len = b.binary(BinaryOp::Min, left, whole);
+    Span { first, len }
+}
+
+/// `base + x * stride + ..`
+fn offset(b: &mut Builder<'_>, base: i32, terms: &[(Value, i32)]) -> Value {
+    let mut sum = (base != 0).then(|| b.i32(base));
+    for &(x, stride) in terms {
+        let term = match stride {
+            1 => x,
+            _ => {
+                let stride = b.i32(stride);
+                b.binary(BinaryOp::Mul, x, stride)
+            }
+        };
+        sum = Some(match sum {
+            None => term,
+            Some(sum) => b.binary(BinaryOp::Add, sum, term),
+        });
+    }
+    sum.unwrap_or_else(|| b.i32(0))
+}
