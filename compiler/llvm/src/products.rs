@@ -95,9 +95,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let bytes = i64::from(part.ty.bytes());
         let number = stored(self.b.ctx, part.ty);
         let vector = self.b.vector_type(number, part.lanes);
-        let at = |s: &Self, place, number: u32| {
-            s.b.offset(place, s.b.i64(i64::from(number) * bytes))
-        };
+        let at =
+            |s: &Self, place, number: u32| s.b.offset(place, s.b.i64(i64::from(number) * bytes));
         let tile = (0..part.rows).flat_map(|r| (0..part.vectors).map(move |v| (r, v)));
         let places: Vec<Val<'ctx>> = tile
             .map(|(r, v)| at(self, part.sums, r * part.sums_row + v * part.lanes))
@@ -187,7 +186,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             BasicTypeEnum::VectorType(ty) => ty.get_element_type(),
             _ => ty,
         };
-        let bytes = if number == basic(self.b.ctx.f64_type()) { 8 } else { 4 };
+        let bytes = if number == basic(self.b.ctx.f64_type()) {
+            8
+        } else {
+            4
+        };
         load.set_alignment(bytes)
             .expect("an alignment is a power of two");
         value

@@ -25,7 +25,7 @@
 //! A loop of few or unknown iterations stays as it is; where the numbers are known at run time only, one of the two runs.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::access::{Class, classes, defined_in, has_classes, is_quantised};
 use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::analysis::sensitive;
@@ -36,6 +36,8 @@ use aerogel_ir::{
 use crate::PassCx;
 
 mod blocks;
+#[cfg(test)]
+mod tests;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     if !cx.options.private_cells {
@@ -43,8 +45,17 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     }
     let mut changed = false;
     for inst in func.regions[func.body].insts.clone() {
-        if let Some(found) = Search::new(func, cx, inst).and_then(Search::product) {
-            changed |= blocks::write(func, inst, &found);
+        let Some(found) = Search::new(func, cx, inst).and_then(Search::product) else {
+            continue;
+        };
+        let Some(all_of_it) = blocks::write(func, inst, &found) else {
+            continue;
+        };
+        changed = true;
+        // What clears all sums before is not needed if they always begin in blocks.
+        if let Some(clearing) = found.clearing.filter(|_| all_of_it) {
+            let body = func.body;
+            func.regions[body].insts.retain(|&i| i != clearing);
         }
     }
     changed
@@ -97,6 +108,8 @@ struct Product {
     fused: bool,
     attrs: LoopAttrs,
     sums: Sums,
+    /// The loop before that clears all sums.
+    clearing: Option<Inst>,
     /// What is made in the nest.
     inside: SecondaryMap<Value, bool>,
 }
@@ -106,13 +119,17 @@ enum Sums {
     /// A loop carries each of them, in a region.
     Carried { region: Region, at: Inst },
     /// They are added to memory, which holds a constant before if it was cleared.
-    Memory { place: Value, cleared: Option<Value> },
+    Memory {
+        place: Value,
+        cleared: Option<Scalar>,
+    },
 }
 
 /// A search for a product in a loop.
 struct Search<'a> {
     func: &'a Function,
     cx: &'a PassCx<'a>,
+    inst: Inst,
     axes: Vec<Axis>,
     attrs: LoopAttrs,
     body: Region,
@@ -168,6 +185,7 @@ impl<'a> Search<'a> {
         let mut search = Self {
             func,
             cx,
+            inst,
             axes: Vec::new(),
             attrs,
             body,
@@ -224,20 +242,20 @@ impl<'a> Search<'a> {
             }
             false => (row, column),
         };
-        let sums = self.cleared(leaf.sums, kept)?;
+        let (sums, clearing) = self.cleared_before(self.cleared(leaf.sums, kept)?);
         let along = [(0, row), (1, column)].map(|(k, axis)| match self.runs_along(factors[k]) {
             Some(found) if found == inner => inner,
             _ => axis,
         });
         let level = self.attrs.fast_math.unwrap_or(self.cx.env.fast_math);
-        let begins_at_zero = |value: Value| func.as_const(value).is_some_and(|c| c.is_zero());
-        let from_zero = match &sums {
+        let first = match &sums {
             Sums::Carried { at, .. } => match &func[*at] {
-                Op::For { init, .. } => begins_at_zero(init[0]),
-                _ => false,
+                Op::For { init, .. } => func.as_const(init[0]),
+                _ => None,
             },
-            Sums::Memory { cleared, .. } => cleared.is_some_and(begins_at_zero),
+            Sums::Memory { cleared, .. } => *cleared,
         };
+        let from_zero = first.is_some_and(Scalar::is_zero);
         let fused = match level {
             FastMath::Off => false,
             FastMath::Full => true,
@@ -257,6 +275,7 @@ impl<'a> Search<'a> {
             fused,
             attrs: self.attrs,
             sums,
+            clearing,
             axes: self.axes,
             inside: self.inside,
         })
@@ -467,8 +486,11 @@ impl<'a> Search<'a> {
         let func = self.func;
         let op = func.def_op(value)?;
         if let Op::Load { place } = *op {
-            let is_written =
-                |place: Value| classes(func, self.cx.env, place).iter().any(|c| written.contains(c));
+            let is_written = |place: Value| {
+                classes(func, self.cx.env, place)
+                    .iter()
+                    .any(|c| written.contains(c))
+            };
             if !has_classes(func, place) || is_written(place) {
                 return None;
             }
@@ -607,11 +629,98 @@ impl<'a> Search<'a> {
                     && there.iter().zip(here).all(same)
                     && classes(func, env, to) == classes(func, env, place)
                     && is_same_storage(func, to, place);
-                (is_same && func.as_const(value).is_some()).then_some(Some(value))?
+                Some(func.as_const(value).filter(|_| is_same)?)
             }
             _ => return None,
         };
         Some(Sums::Memory { place, cleared })
+    }
+
+    /// The sums with what the loop before this one clears all of them to, and that loop.
+    fn cleared_before(&self, sums: Sums) -> (Sums, Option<Inst>) {
+        let Sums::Memory {
+            place,
+            cleared: None,
+        } = sums
+        else {
+            return (sums, None);
+        };
+        let func = self.func;
+        let insts = &func.regions[func.body].insts;
+        let before = insts.iter().take_while(|&&inst| inst != self.inst);
+        let last = before
+            .copied()
+            .filter(|&inst| !is_plain(&func[inst]))
+            .last();
+        let clearing = last.and_then(|inst| Some((inst, Search::new(func, self.cx, inst)?)));
+        match clearing {
+            Some((inst, loops)) => match loops.clears_all(self, place) {
+                Some(value) => {
+                    let cleared = Some(value);
+                    (Sums::Memory { place, cleared }, Some(inst))
+                }
+                None => (sums, None),
+            },
+            None => (sums, None),
+        }
+    }
+
+    /// What a nest stores in all elements that another nest adds to, if it does nothing else.
+    fn clears_all(mut self, of: &Search<'_>, place: Value) -> Option<Scalar> {
+        let func = self.func;
+        defined_in(func, self.body, &mut self.inside);
+        let mut region = self.body;
+        loop {
+            let (&end, insts) = func.regions[region].insts.split_last()?;
+            let (&last, before) = insts.split_last()?;
+            let yields = matches!(&func[end], Op::Yield { values } if values.is_empty());
+            if !yields || !before.iter().all(|&inst| is_plain(&func[inst])) {
+                return None;
+            }
+            match func[last] {
+                Op::For {
+                    lo,
+                    hi,
+                    step,
+                    ref init,
+                    body,
+                } if init.is_empty() && func.as_const(step)?.is_one() => {
+                    self.axes.push(Axis {
+                        counter: func.regions[body].params[0],
+                        ends: [lo, hi].map(End::Value),
+                    });
+                    region = body;
+                }
+                Op::Store { place: to, value } => {
+                    let all = (1_u32 << self.axes.len()) - 1;
+                    let is_same = is_same_storage(func, to, place) && self.own(to)? == all;
+                    let [there, here] = [to, place].map(|p| indices(func, p));
+                    let mut both = there?.iter().zip(here?);
+                    let covers = both.all(|(&a, &b)| self.covers(a, of, b));
+                    return func.as_const(value).filter(|_| is_same && covers);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether an index takes the same numbers as one of another nest.
+    fn covers(&self, index: Value, of: &Search<'_>, other: Value) -> bool {
+        let func = self.func;
+        let ((a, x), (b, y)) = (counted_from(func, index), counted_from(func, other));
+        let axis = |search: &Search<'_>, counter: Value| {
+            let mut axes = search.axes.iter();
+            axes.find(|axis| axis.counter == counter)
+                .map(|axis| axis.ends)
+        };
+        match (axis(self, a), axis(of, b)) {
+            (Some(here), Some(there)) => {
+                let mut ends = here.into_iter().zip(there);
+                x == y && ends.all(|(p, q)| p.is(func, q))
+            }
+            (None, None) => End::Value(index).is(func, End::Value(other)),
+            _ => false,
+        }
     }
 }
 

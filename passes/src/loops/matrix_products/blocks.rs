@@ -2,7 +2,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{AssertKind, Scalar, ScalarType};
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Type, Value};
 
 use super::{Axis, End, Product, Sums};
@@ -11,8 +11,12 @@ use super::{Axis, End, Product, Sums};
 const ROWS: i32 = 12;
 /// Bytes of a tile's row: two of the widest vectors.
 const TILE_BYTES: i32 = 128;
-/// Rows of a block: so many tiles read a panel of the right factor while it is in the cache.
+/// Rows of a block: so many tiles read a panel of the right factor while it is in the cache. Smaller products have smaller
+/// blocks, so that there are some for each thread.
 const BLOCK_ROWS: i32 = 96;
+/// From so many sums on a block has so many rows.
+const ROWS_OF: [(i64, i32); 2] = [(1200 * 1200, BLOCK_ROWS), (300 * 300, 48)];
+const LEAST_ROWS: i32 = 24;
 /// Bytes of a block's row.
 const BLOCK_BYTES: i32 = 1024;
 /// So many products of each sum are made at a time.
@@ -22,8 +26,9 @@ const LINE: i32 = 64;
 
 /// Fewer rows, columns, or products of each sum are as well done by loops.
 const LEAST: [i32; 3] = [8, 16, 16];
-/// Fewer products altogether are, too.
-const LEAST_PRODUCTS: i64 = 48 * 48 * 48;
+/// Fewer products altogether are, too. Sums that a loop carries run in lanes where there are no blocks, so they can wait.
+const LEAST_CARRIED: i64 = 80 * 80 * 80;
+const LEAST_IN_MEMORY: i64 = 48 * 48 * 48;
 
 /// Where everything lies in a block's room, in numbers.
 struct Layout {
@@ -59,20 +64,24 @@ impl Layout {
     }
 }
 
-/// Puts a loop over blocks in the place of a nest; whether that is worth it.
-pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> bool {
+/// Puts a loop over blocks in the place of a nest, if that is worth it; whether nothing of the nest is left.
+pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Option<bool> {
     let extents = [product.row, product.column, product.inner].map(|axis| {
         let [lo, hi] = product.axes[axis].ends.map(|end| end.constant(func));
         Some((hi? - lo?).max(0))
     });
     let is_small = |(n, least): (&Option<i128>, i32)| n.is_some_and(|n| n < i128::from(least));
     if extents.iter().zip(LEAST).any(is_small) {
-        return false;
+        return None;
     }
     let known = extents.iter().copied().collect::<Option<Vec<i128>>>();
     let is_known = known.is_some();
-    if known.is_some_and(|all| all.iter().product::<i128>() < i128::from(LEAST_PRODUCTS)) {
-        return false;
+    let least = match product.sums {
+        Sums::Carried { .. } => LEAST_CARRIED,
+        Sums::Memory { .. } => LEAST_IN_MEMORY,
+    };
+    if known.is_some_and(|all| all.iter().product::<i128>() < i128::from(least)) {
+        return None;
     }
     let layout = Layout::of(product.ty);
     let before = func.new_region(&[]);
@@ -85,12 +94,15 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> bool 
         .iter()
         .map(|axis| axis.ends.map(|end| fixed.end(&mut b, end)))
         .collect();
-    let extents = [product.row, product.column, product.inner].map(|axis| extent(&mut b, ends[axis]));
+    let extents =
+        [product.row, product.column, product.inner].map(|axis| extent(&mut b, ends[axis]));
     let zero = b.i32(0);
-    let [mut blocks, others] = [(0, BLOCK_ROWS), (1, layout.columns)]
-        .map(|(k, size)| n_parts(&mut b, extents[k], size));
+    let block_rows = block_rows(&mut b, extents);
+    let mut blocks = n_parts(&mut b, extents[0], block_rows);
+    let block_columns = b.i32(layout.columns);
+    let others = n_parts(&mut b, extents[1], block_columns);
     if !is_known {
-        let worth_it = worth_it(&mut b, extents);
+        let worth_it = worth_it(&mut b, extents, least);
         blocks = b.select(worth_it, blocks, zero);
         small_only(&mut b, inst, worth_it);
     }
@@ -113,6 +125,7 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> bool 
             layout: &layout,
             ends: &ends,
             extents,
+            block_rows,
             batch: at,
         }
         .write(b, [row, column]);
@@ -136,7 +149,7 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> bool 
         debug_assert_eq!(added.last(), Some(&new));
         insts.splice(at..at, added);
     }
-    true
+    Some(is_known)
 }
 
 /// The number of iterations from one end to the other.
@@ -148,10 +161,9 @@ fn extent(b: &mut Builder<'_>, [lo, hi]: [Value; 2]) -> Value {
 }
 
 /// Of how many parts of a size something consists, the last of which may be smaller.
-fn n_parts(b: &mut Builder<'_>, n: Value, size: i32) -> Value {
-    let size_value = b.i32(size);
-    let whole = b.binary(BinaryOp::Div, n, size_value);
-    let rest = b.binary(BinaryOp::Rem, n, size_value);
+fn n_parts(b: &mut Builder<'_>, n: Value, size: Value) -> Value {
+    let whole = b.binary(BinaryOp::Div, n, size);
+    let rest = b.binary(BinaryOp::Rem, n, size);
     let zero = b.i32(0);
     let one = b.i32(1);
     let is_more = b.compare(CompareOp::Gt, rest, zero);
@@ -159,27 +171,42 @@ fn n_parts(b: &mut Builder<'_>, n: Value, size: i32) -> Value {
     b.binary(BinaryOp::Add, whole, more)
 }
 
+/// Rows of a block.
+fn block_rows(b: &mut Builder<'_>, [rows, columns, _]: [Value; 3]) -> Value {
+    let sums = times(b, &[rows, columns]);
+    let mut size = b.i32(LEAST_ROWS);
+    for (least, of_larger) in ROWS_OF.into_iter().rev() {
+        let least = b.constant(Scalar::int(ScalarType::I64, least.into()));
+        let of_larger = b.i32(of_larger);
+        let is_larger = b.compare(CompareOp::Ge, sums, least);
+        size = b.select(is_larger, of_larger, size);
+    }
+    size
+}
+
 /// Whether a product is so large that blocks of it are better than loops.
-fn worth_it(b: &mut Builder<'_>, extents: [Value; 3]) -> Value {
-    let mut all = None;
-    let mut products = None;
+fn worth_it(b: &mut Builder<'_>, extents: [Value; 3], least: i64) -> Value {
+    let products = times(b, &extents);
+    let least = b.constant(Scalar::int(ScalarType::I64, least.into()));
+    let mut all = b.compare(CompareOp::Ge, products, least);
     for (n, least) in extents.into_iter().zip(LEAST) {
         let least = b.i32(least);
         let enough = b.compare(CompareOp::Ge, n, least);
-        all = Some(match all {
-            None => enough,
-            Some(before) => b.binary(BinaryOp::And, before, enough),
-        });
-        let n = b.cast(n, Type::Scalar(ScalarType::F64));
-        products = Some(match products {
-            None => n,
-            Some(before) => b.binary(BinaryOp::Mul, before, n),
-        });
+        all = b.binary(BinaryOp::And, all, enough);
     }
-    let (all, products) = (all.expect("three"), products.expect("three"));
-    let least = b.constant(Scalar::float(ScalarType::F64, LEAST_PRODUCTS as f64));
-    let enough = b.compare(CompareOp::Ge, products, least);
-    b.binary(BinaryOp::And, all, enough)
+    all
+}
+
+/// A product of numbers of rows, columns and products, of which there are fewer than 2^21 each where it matters.
+fn times(b: &mut Builder<'_>, numbers: &[Value]) -> Value {
+    let most = b.i32(1 << 20);
+    let mut product = b.constant(Scalar::int(ScalarType::I64, 1));
+    for &n in numbers {
+        let n = b.binary(BinaryOp::Min, n, most);
+        let n = b.cast(n, Type::I64);
+        product = b.binary(BinaryOp::Mul, product, n);
+    }
+    product
 }
 
 /// Makes a loop run only where blocks are not worth it.
@@ -203,6 +230,7 @@ fn small_only(b: &mut Builder<'_>, inst: Inst, worth_it: Value) {
 }
 
 /// Copies of what a nest computes.
+#[derive(Clone)]
 struct Copies<'a> {
     inside: &'a SecondaryMap<Value, bool>,
     made: LookupMap<Value, Value>,
@@ -268,6 +296,7 @@ struct Block<'a> {
     ends: &'a [[Value; 2]],
     /// Numbers of rows, columns and products of each sum.
     extents: [Value; 3],
+    block_rows: Value,
     batch: LookupMap<Value, Value>,
 }
 
@@ -281,42 +310,68 @@ struct Span {
 impl Block<'_> {
     fn write(&self, b: &mut Builder<'_>, [row, column]: [Value; 2]) {
         let layout = self.layout;
-        let rows = part(b, row, BLOCK_ROWS, self.extents[0]);
-        let columns = part(b, column, layout.columns, self.extents[1]);
-        let room = self.room(b);
-        self.begin(b, room, rows, columns);
-        let zero = b.i32(0);
-        let n = n_parts(b, self.extents[2], DEPTH);
-        b.for_(zero, n, |b, k| {
-            let inner = part(b, k, DEPTH, self.extents[2]);
-            self.copy_left(b, room, rows, inner);
-            self.copy_right(b, room, columns, inner);
-            self.tiles(b, room, rows, columns, inner);
-        });
-        self.end(b, room, rows, columns);
-    }
-
-    fn room(&self, b: &mut Builder<'_>) -> Value {
-        let ty = self.layout.ty;
-        let buffer = b.value(Op::Buffer {}, Type::Buffer(ty));
-        let count = b.i32(self.layout.count);
-        let made = b.inst(Op::Reserve { buffer, count }, &[Type::Room(ty), Type::BOOL]);
+        let width = b.i32(layout.columns);
+        let rows = part(b, row, self.block_rows, self.extents[0]);
+        let columns = part(b, column, width, self.extents[1]);
+        let buffer = b.value(Op::Buffer {}, Type::Buffer(layout.ty));
+        let count = b.i32(layout.count);
+        let types = [Type::Room(layout.ty), Type::BOOL];
+        let made = b.inst(Op::Reserve { buffer, count }, &types);
         let [room, granted] = b.func.insts[made].results[..] else {
             unreachable!("it has two results")
         };
-        b.effect(Op::Assert {
-            cond: granted,
-            kind: AssertKind::Memory,
-            template: "no memory for a block of a product of matrices: {} numbers in one thread (ti.init(ad_memory=...) says how much there may be)".to_owned(),
-            args: vec![count],
+        let in_tiles = |b: &mut Builder<'_>| {
+            let zero = b.i32(0);
+            let depth = b.i32(DEPTH);
+            self.begin(b, room, rows, columns);
+            let n = n_parts(b, self.extents[2], depth);
+            b.for_(zero, n, |b, k| {
+                let inner = part(b, k, depth, self.extents[2]);
+                self.copy_left(b, room, rows, inner);
+                self.copy_right(b, room, columns, inner);
+                self.tiles(b, room, rows, columns, inner);
+            });
+            self.end(b, room, rows, columns);
+        };
+        // Without memory there is a way, too.
+        b.if_(granted, &[], in_tiles, |b| self.by_loops(b, rows, columns));
+    }
+
+    /// The same by loops.
+    fn by_loops(&self, b: &mut Builder<'_>, rows: Span, columns: Span) {
+        let [lo, hi] = self.ends[self.product.inner];
+        self.each_sum(b, rows, columns, |b, mut copies, _| {
+            let init = vec![self.first(b, &mut copies)];
+            let step = b.i32(1);
+            let ty = Type::Scalar(self.layout.ty);
+            let mut of_step = copies.clone();
+            let body = b.region(&[Type::I32, ty], |b, params| {
+                let inner = self.product.axes[self.product.inner].counter;
+                of_step.made.insert(inner, params[0]);
+                let [x, y] = self.product.factors.map(|f| of_step.value(b, f));
+                let product = b.binary(BinaryOp::Mul, x, y);
+                let sum = b.binary(BinaryOp::Add, product, params[1]);
+                b.yields(vec![sum]);
+            });
+            let op = Op::For {
+                lo,
+                hi,
+                step,
+                init,
+                body,
+            };
+            let sum = b.value(op, ty);
+            self.last(b, copies, sum);
         });
-        room
     }
 
     /// A place of the room: `base + x * stride + y`.
     fn place(&self, b: &mut Builder<'_>, room: Value, base: i32, terms: &[(Value, i32)]) -> Value {
         let at = offset(b, base, terms);
-        b.value(Op::RoomAt { room, index: at }, Type::RefScalar(self.layout.ty))
+        b.value(
+            Op::RoomAt { room, index: at },
+            Type::RefScalar(self.layout.ty),
+        )
     }
 
     /// The counter of an axis, at a number from the block's first on.
@@ -338,14 +393,13 @@ impl Block<'_> {
         copies
     }
 
-    /// For each row and column of the block, its indices and its place in the room.
+    /// For each row and column of the block, their numbers.
     fn each_sum(
         &self,
         b: &mut Builder<'_>,
-        room: Value,
         rows: Span,
         columns: Span,
-        body: impl FnOnce(&mut Builder<'_>, Copies<'_>, Value),
+        body: impl FnOnce(&mut Builder<'_>, Copies<'_>, [Value; 2]),
     ) {
         let zero = b.i32(0);
         let (row_axis, column_axis) = (self.product.row, self.product.column);
@@ -353,61 +407,75 @@ impl Block<'_> {
             let row = self.counter(b, row_axis, rows, r);
             b.for_(zero, columns.len, |b, c| {
                 let column = self.counter(b, column_axis, columns, c);
-                let terms = [(r, self.layout.sums_row), (c, 1)];
-                let place = self.place(b, room, self.layout.sums, &terms);
                 let copies = self.copies([(row_axis, row), (column_axis, column)]);
-                body(b, copies, place);
+                body(b, copies, [r, c]);
             });
         });
     }
 
-    /// The sums begin.
+    /// Where a sum begins.
+    fn first(&self, b: &mut Builder<'_>, copies: &mut Copies<'_>) -> Value {
+        match self.product.sums {
+            Sums::Carried { at, .. } => {
+                let Op::For { init, .. } = &b.func[at] else {
+                    unreachable!("a loop carries the sums")
+                };
+                let init = init[0];
+                copies.value(b, init)
+            }
+            Sums::Memory {
+                cleared: Some(value),
+                ..
+            } => b.constant(value),
+            Sums::Memory { place, .. } => {
+                let from = copies.value(b, place);
+                b.load(from)
+            }
+        }
+    }
+
+    /// What the nest makes of a sum.
+    fn last(&self, b: &mut Builder<'_>, mut copies: Copies<'_>, sum: Value) {
+        match self.product.sums {
+            Sums::Memory { place, .. } => {
+                let to = copies.value(b, place);
+                b.store(to, sum);
+            }
+            Sums::Carried { region, at } => {
+                copies.made.insert(b.func.insts[at].results[0], sum);
+                let insts = b.func.regions[region].insts.clone();
+                let (_, insts) = insts.split_last().expect("a region ends in a terminator");
+                for &inst in insts {
+                    let results = &b.func.insts[inst].results;
+                    let is_made = results.first().is_some_and(|r| copies.made.contains_key(r));
+                    if !is_made {
+                        copies.inst(b, inst);
+                    }
+                }
+            }
+        }
+    }
+
     fn begin(&self, b: &mut Builder<'_>, room: Value, rows: Span, columns: Span) {
-        self.each_sum(b, room, rows, columns, |b, mut copies, place| {
-            let value = match &self.product.sums {
-                Sums::Carried { at, .. } => {
-                    let Op::For { init, .. } = &b.func[*at] else {
-                        unreachable!("a loop carries the sums")
-                    };
-                    let init = init[0];
-                    copies.value(b, init)
-                }
-                &Sums::Memory {
-                    cleared: Some(value),
-                    ..
-                } => copies.value(b, value),
-                &Sums::Memory { place, .. } => {
-                    let from = copies.value(b, place);
-                    b.load(from)
-                }
-            };
+        self.each_sum(b, rows, columns, |b, mut copies, at| {
+            let value = self.first(b, &mut copies);
+            let place = self.sum(b, room, at);
             b.store(place, value);
         });
     }
 
-    /// The sums become what the nest made of them.
     fn end(&self, b: &mut Builder<'_>, room: Value, rows: Span, columns: Span) {
-        self.each_sum(b, room, rows, columns, |b, mut copies, place| {
+        self.each_sum(b, rows, columns, |b, copies, at| {
+            let place = self.sum(b, room, at);
             let sum = b.load(place);
-            match self.product.sums {
-                Sums::Memory { place: to, .. } => {
-                    let to = copies.value(b, to);
-                    b.store(to, sum);
-                }
-                Sums::Carried { region, at } => {
-                    copies.made.insert(b.func.insts[at].results[0], sum);
-                    let insts = b.func.regions[region].insts.clone();
-                    let (_, insts) = insts.split_last().expect("a region ends in a terminator");
-                    for &inst in insts {
-                        let results = &b.func.insts[inst].results;
-                        let is_made = results.first().is_some_and(|r| copies.made.contains_key(r));
-                        if !is_made {
-                            copies.inst(b, inst);
-                        }
-                    }
-                }
-            }
+            self.last(b, copies, sum);
         });
+    }
+
+    /// The place of a sum of the block.
+    fn sum(&self, b: &mut Builder<'_>, room: Value, [r, c]: [Value; 2]) -> Value {
+        let terms = [(r, self.layout.sums_row), (c, 1)];
+        self.place(b, room, self.layout.sums, &terms)
     }
 
     /// Copies the left factor row by row.
@@ -437,7 +505,8 @@ impl Block<'_> {
     fn copy_right(&self, b: &mut Builder<'_>, room: Value, columns: Span, inner: Span) {
         let zero = b.i32(0);
         let (product, layout) = (self.product, self.layout);
-        let panels = n_parts(b, columns.len, layout.tile);
+        let whole = b.i32(layout.tile);
+        let panels = n_parts(b, columns.len, whole);
         let copy = |b: &mut Builder<'_>, panel: Value, k: Value, c: Value| {
             let all = offset(b, 0, &[(panel, layout.tile), (c, 1)]);
             let column = self.counter(b, product.column, columns, all);
@@ -451,7 +520,6 @@ impl Block<'_> {
         let width = |b: &mut Builder<'_>, panel: Value| {
             let first = offset(b, 0, &[(panel, layout.tile)]);
             let left = b.binary(BinaryOp::Sub, columns.len, first);
-            let whole = b.i32(layout.tile);
             b.binary(BinaryOp::Min, left, whole)
         };
         if product.along[1] == product.inner {
@@ -462,7 +530,6 @@ impl Block<'_> {
                 });
             });
         } else {
-            let whole = b.i32(layout.tile);
             let full = b.binary(BinaryOp::Div, columns.len, whole);
             b.for_(zero, inner.len, |b, k| {
                 b.for_(zero, full, |b, panel| {
@@ -479,8 +546,9 @@ impl Block<'_> {
     fn tiles(&self, b: &mut Builder<'_>, room: Value, rows: Span, columns: Span, inner: Span) {
         let zero = b.i32(0);
         let layout = self.layout;
-        let panels = n_parts(b, columns.len, layout.tile);
-        let tiles = n_parts(b, rows.len, ROWS);
+        let [width, height] = [layout.tile, ROWS].map(|n| b.i32(n));
+        let panels = n_parts(b, columns.len, width);
+        let tiles = n_parts(b, rows.len, height);
         b.for_(zero, panels, |b, panel| {
             b.for_(zero, tiles, |b, tile| {
                 let left = offset(b, 0, &[(tile, ROWS * layout.left_row)]);
@@ -503,11 +571,10 @@ impl Block<'_> {
 }
 
 /// A part of `size` numbers, or fewer, of `n`.
-fn part(b: &mut Builder<'_>, number: Value, size: i32, n: Value) -> Span {
-    let first = offset(b, 0, &[(number, size)]);
+fn part(b: &mut Builder<'_>, number: Value, size: Value, n: Value) -> Span {
+    let first = b.binary(BinaryOp::Mul, number, size);
     let left = b.binary(BinaryOp::Sub, n, first);
-    let whole = b.i32(size);
-    let len = b.binary(BinaryOp::Min, left, whole);
+    let len = b.binary(BinaryOp::Min, left, size);
     Span { first, len }
 }
 
