@@ -5,7 +5,7 @@ use aerogel_ir::{Function, Stage, Stage::*};
 use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
-use crate::loops::{axis_order, carried_powers, flat_index, matrix_products};
+use crate::loops::{axis_order, carried_powers, flat_index, matrix_products, partners};
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
     promote_locals,
@@ -232,6 +232,13 @@ pub const PIPELINE: &[Step] = &[
     kernel(
         "matrix_products",
         matrix_products::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    kernel(
+        "partners",
+        partners::run,
         Structured,
         Structured,
         When::Optimize,

@@ -2,5 +2,7 @@
 
 pub(crate) mod axis_order;
 pub(crate) mod carried_powers;
+mod copies;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
+pub(crate) mod partners;

@@ -1,11 +1,11 @@
 //! The loop over the blocks of a product, in the place of the nest that made it.
 
-use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Type, Value};
 
 use super::{Axis, End, Product, Sums};
+use crate::loops::copies::Copies;
 
 /// Rows of a tile: so many sums of two vectors are made at once that none is waited for.
 const ROWS: i32 = 12;
@@ -92,12 +92,13 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Optio
     let ends: Vec<[Value; 2]> = product
         .axes
         .iter()
-        .map(|axis| axis.ends.map(|end| fixed.end(&mut b, end)))
+        .map(|axis| axis.ends.map(|end| value_of(&mut b, &mut fixed, end)))
         .collect();
     let extents =
         [product.row, product.column, product.inner].map(|axis| extent(&mut b, ends[axis]));
     let zero = b.i32(0);
-    let block_rows = block_rows(&mut b, extents);
+    let is_across = product.along[1] == product.inner;
+    let block_rows = block_rows(&mut b, extents, is_across);
     let mut blocks = n_parts(&mut b, extents[0], block_rows);
     let block_columns = b.i32(layout.columns);
     let others = n_parts(&mut b, extents[1], block_columns);
@@ -152,6 +153,13 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Optio
     Some(is_known)
 }
 
+fn value_of(b: &mut Builder<'_>, fixed: &mut Copies<'_>, end: End) -> Value {
+    match end {
+        End::Value(value) => fixed.value(b, value),
+        End::Const(number) => b.i32(number),
+    }
+}
+
 /// The number of iterations from one end to the other.
 fn extent(b: &mut Builder<'_>, [lo, hi]: [Value; 2]) -> Value {
     let is_some = b.compare(CompareOp::Lt, lo, hi);
@@ -171,11 +179,13 @@ fn n_parts(b: &mut Builder<'_>, n: Value, size: Value) -> Value {
     b.binary(BinaryOp::Add, whole, more)
 }
 
-/// Rows of a block.
-fn block_rows(b: &mut Builder<'_>, [rows, columns, _]: [Value; 3]) -> Value {
+/// Rows of a block; more if the right factor is copied against the order of memory.
+fn block_rows(b: &mut Builder<'_>, [rows, columns, _]: [Value; 3], is_across: bool) -> Value {
     let sums = times(b, &[rows, columns]);
-    let mut size = b.i32(LEAST_ROWS);
+    let size_of = |rows: i32| BLOCK_ROWS.min(rows * if is_across { 2 } else { 1 });
+    let mut size = b.i32(size_of(LEAST_ROWS));
     for (least, of_larger) in ROWS_OF.into_iter().rev() {
+        let of_larger = size_of(of_larger);
         let least = b.constant(Scalar::int(ScalarType::I64, least.into()));
         let of_larger = b.i32(of_larger);
         let is_larger = b.compare(CompareOp::Ge, sums, least);
@@ -227,66 +237,6 @@ fn small_only(b: &mut Builder<'_>, inst: Inst, worth_it: Value) {
         attrs,
         body,
     };
-}
-
-/// Copies of what a nest computes.
-#[derive(Clone)]
-struct Copies<'a> {
-    inside: &'a SecondaryMap<Value, bool>,
-    made: LookupMap<Value, Value>,
-}
-
-impl<'a> Copies<'a> {
-    fn new(inside: &'a SecondaryMap<Value, bool>) -> Self {
-        Self {
-            inside,
-            made: LookupMap::default(),
-        }
-    }
-
-    /// A copy of a value, with what it is made of; itself if it is made outside of the nest.
-    fn value(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
-        if let Some(&made) = self.made.get(&value) {
-            return made;
-        }
-        if !self.inside[value] {
-            return value;
-        }
-        let inst = b.func.def(value).expect("counters are there");
-        self.inst(b, inst);
-        self.copy_of(value)
-    }
-
-    fn copy_of(&self, value: Value) -> Value {
-        *self.made.get(&value).expect("it was copied")
-    }
-
-    /// A copy of an instruction.
-    fn inst(&mut self, b: &mut Builder<'_>, inst: Inst) {
-        let data = b.func.insts[inst].clone();
-        let mut op = data.op;
-        let mut operands = Vec::new();
-        op.operands(|v| operands.push(v));
-        for v in operands {
-            let copy = self.value(b, v);
-            self.made.insert(v, copy);
-        }
-        op.map_operands(|v| self.copy_of(v));
-        let types: Vec<Type> = data.results.iter().map(|&r| b.func.ty(r)).collect();
-        let outer = std::mem::replace(&mut b.span, data.span);
-        let copy = b.inst(op, &types);
-        b.span = outer;
-        for (&old, &new) in data.results.iter().zip(&b.func.insts[copy].results) {
-            self.made.insert(old, new);
-        }
-    }
-
-    fn end(&mut self, b: &mut Builder<'_>, end: End) -> Value {
-        match end {
-            End::Value(value) => self.value(b, value),
-            End::Const(number) => b.i32(number),
-        }
-    }
 }
 
 /// What is the same in all blocks.
