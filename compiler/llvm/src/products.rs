@@ -157,7 +157,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let store = self.b.store(place, sum.as_basic_value());
             self.mark_access(store, &Place::Room);
             store
-                .set_alignment(u32::from(part.ty.bits()) / 8)
+                .set_alignment(part.ty.bits() / 8)
                 .expect("an alignment is a power of two");
         }
     }
@@ -199,5 +199,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
 /// The greatest number up to `most` that divides `n`.
 fn divisor(n: u32, most: u32) -> u32 {
-    (1..=most.max(1)).rev().find(|d| n % d == 0).unwrap_or(1)
+    (1..=most.max(1))
+        .rev()
+        .find(|&d| n.is_multiple_of(d))
+        .unwrap_or(1)
 }

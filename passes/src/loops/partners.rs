@@ -454,7 +454,7 @@ mod tests {
     fn partners_become_rows() {
         let text = made("xor");
         assert_eq!(text.matches("parallel").count(), 3, "{text}");
-        assert_eq!(text.matches("select v").count(), 4 + 2 * 2, "{text}");
+        assert_eq!(text.matches("select v").count(), 5 + 2 * 2, "{text}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Machine<'_> {
         for row in 0..i64::from(rows) {
             for column in 0..i64::from(columns) {
                 let to = place(sums + row * i64::from(sums_row) + column);
-                let mut sum = self.memory.read(to.clone());
+                let mut sum = self.memory.read(to);
                 for k in 0..count {
                     let x = place(left + row * i64::from(left_row) + k);
                     let y = place(right + k * i64::from(columns) + column);

@@ -84,9 +84,7 @@ fn any_order() {
             v14: f32 = mul v11, v13
             v15: f32 = atomic_add v9, v14
             yield []
-        }"
-        .replace("v11", "v11")
-        .as_str(),
+        }",
         FastMath::Accumulations,
     );
     assert!(text.contains("tile_product"), "{text}");
