@@ -234,7 +234,15 @@ impl Pairs {
                 stored &= is_own(place) && loaded(place);
             }
         });
-        is_plain && branches && stored && places.iter().all(apart)
+        // Of two arrays that share memory, elements of one number may be different ones.
+        let arrays = places.iter().filter_map(|&place| match func.def_op(place) {
+            Some(&Op::ArrayAt { array, .. }) => Some(array),
+            _ => None,
+        });
+        let mut arrays = arrays.collect::<Vec<_>>();
+        arrays.dedup();
+        let overlap = written.contains(&Class::Arrays) && arrays.len() > 1;
+        is_plain && branches && stored && !overlap && places.iter().all(apart)
     }
 
     /// What is done with a pair, without branches.
