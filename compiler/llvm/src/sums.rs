@@ -11,13 +11,14 @@ use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::Class;
 use aerogel_ir::analysis::sums::{class_of, sums};
-use aerogel_ir::{Arg, AtomicOp, Env, Function, Inst, Module, NodeRef, ParamType, Value};
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, Env, Function, Inst, Module, NodeRef, ParamType, Value};
 use aerogel_runtime::abi::MAX_IMAGES;
 use aerogel_runtime::{Image, ImageMemory, Run, Sum, SumsCode};
 use aerogel_snode::{NodeKind, Tree};
 
 use crate::builder::{Opcode, Val, undef, zero};
 use crate::context::{FuncCx, first_slot};
+use crate::math::SUM;
 use crate::task::constant_bounds;
 use crate::types::{bits, scalar};
 
@@ -262,7 +263,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.b.cast(Opcode::BitCast, self.b.xor(word, n), all)
         });
         let op = op.binary().expect("sums are arithmetic");
-        let new = self.arith(ty).binary(op, old, operand);
+        // Iterations that add to one place one after the other, such as those of a row, become a sum of vectors.
+        let mut arith = self.arith(ty);
+        if matches!(op, BinaryOp::Add | BinaryOp::Sub) {
+            arith.flags |= SUM;
+        }
+        let new = arith.binary(op, old, operand);
         let new = nothing.map_or(new, |n| {
             self.b
                 .xor(self.b.cast(Opcode::BitCast, new, n.get_type()), n)
