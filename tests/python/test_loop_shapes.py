@@ -139,6 +139,91 @@ def test_flat_indices(arch, shape):
     np.testing.assert_array_equal(y.to_numpy(), expected)
 
 
+@pytest.mark.parametrize("n, m", SHAPES)
+def test_sums_in_any_order(arch, n, m):
+    ti.init(arch=arch)
+    a, rows, columns = ti.field(ti.i32, (n, m)), ti.field(ti.i32, n), ti.field(ti.i32, m)
+    values = np.random.default_rng(5).integers(-1000, 1000, (n, m)).astype(np.int32)
+    a.from_numpy(values)
+
+    @ti.kernel
+    def columns_first():
+        for j, i in ti.ndrange(m, n):
+            rows[i] += a[i, j]
+            columns[j] -= a[i, j]
+
+    @ti.kernel
+    def nested():
+        for j in range(m):
+            for i in range(n):
+                rows[i] += a[i, j] * (j + 1)
+
+    @ti.kernel
+    def own():
+        for j in range(m):
+            for i in range(n):
+                columns[j] += a[i, j] * (i + 1)
+
+    @ti.kernel
+    def extremes():
+        for j, i in ti.ndrange(m, n):
+            ti.atomic_max(rows[i], a[i, j])
+            ti.atomic_min(columns[j], a[i, j])
+
+    @ti.kernel
+    def running():
+        for j in range(m):
+            for i in range(n):
+                rows[i] += a[i, j]
+                columns[j] = rows[i]
+
+    i, j = np.mgrid[:n, :m]
+    columns_first()
+    by_row, by_column = values.sum(axis=1), -values.sum(axis=0)
+    np.testing.assert_array_equal(rows.to_numpy(), by_row)
+    np.testing.assert_array_equal(columns.to_numpy(), by_column)
+    nested()
+    own()
+    by_row, by_column = by_row + (values * (j + 1)).sum(axis=1), by_column + (values * (i + 1)).sum(axis=0)
+    np.testing.assert_array_equal(rows.to_numpy(), by_row)
+    np.testing.assert_array_equal(columns.to_numpy(), by_column)
+    extremes()
+    np.testing.assert_array_equal(rows.to_numpy(), np.maximum(by_row, values.max(axis=1)))
+    np.testing.assert_array_equal(columns.to_numpy(), np.minimum(by_column, values.min(axis=0)))
+    # What others add to is read: the order is that of the program, on one thread.
+    ti.init(arch=arch, cpu_max_num_threads=1)
+    a, rows, columns = ti.field(ti.i32, (n, m)), ti.field(ti.i32, n), ti.field(ti.i32, m)
+    a.from_numpy(values)
+    running()
+    np.testing.assert_array_equal(columns.to_numpy(), values.cumsum(axis=1)[-1])
+
+
+@pytest.mark.parametrize("n, m", SHAPES)
+def test_transposed_copies_in_nests(arch, n, m):
+    ti.init(arch=arch)
+    a, b, c = ti.field(ti.i32, (n, m)), ti.field(ti.i32, (m, n)), ti.field(ti.i32, (m, n))
+
+    @ti.kernel
+    def rows():
+        for i in range(m):
+            for j in range(n):
+                b[i, j] = a[j, i] + i
+
+    @ti.kernel
+    def columns():
+        for i in range(n):
+            for j in range(m):
+                c[j, i] = a[i, j] + j
+
+    values = np.random.default_rng(6).integers(0, 1000, (n, m)).astype(np.int32)
+    a.from_numpy(values)
+    rows()
+    columns()
+    expected = values.T + np.arange(m)[:, None]
+    np.testing.assert_array_equal(b.to_numpy(), expected)
+    np.testing.assert_array_equal(c.to_numpy(), expected)
+
+
 def test_flat_indices_of_part_of_a_row(arch):
     ti.init(arch=arch)
     x = ti.field(ti.i32, (5, 16))

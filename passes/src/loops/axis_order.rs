@@ -12,21 +12,26 @@
 //! parallel [0], [m] (j) { for i in 0..n { b[i, j] = a[i, j] } }    ==>    the same
 //! ```
 //! The loop also becomes an axis if its iterations have loops inside: those of a parallel loop run through them many at once.
-//! Iterations must not affect each other: they store only to elements of their own, which no other iteration accesses.
-//! So results stay the same to the bit, even those that depend on the order of a loop on one thread.
+//! So it does if one access goes along memory and another across: those of a parallel loop are walked in tiles.
+//!
+//! Iterations must not affect each other: they store only to elements of their own, which no other iteration accesses, and
+//! otherwise only add to memory (or keep minima, maxima or bits). So results stay the same to the bit, even those that depend on
+//! the order of a loop on one thread, but for sums that parallel iterations make, whose order is not fixed.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::access::{Class, classes, has_classes};
+use aerogel_base::hash::{LookupMap, LookupSet};
+use aerogel_ir::analysis::access::{Class, classes, has_classes, is_quantised, touched};
 use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::analysis::trips::iterations_within;
-use aerogel_ir::{Effect, Function, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{AtomicOp, Effect, Function, Inst, Op, Region, Type, Value, walk};
 
 use crate::PassCx;
 use crate::cells::demote_struct_for::replace;
 
 /// Elements of a cache line: what an access costs more if the innermost loop takes it from line to line.
 const LINE: u32 = 16;
+/// The same for what is written: a line that is written in parts is read before and written back.
+const WRITTEN_LINE: u32 = 3 * LINE;
 /// A row of fewer iterations is no place for the innermost loop.
 const SHORTEST: i128 = 16;
 
@@ -70,12 +75,14 @@ fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
         (Some(lo), Some(hi)) => hi.as_i128() - lo.as_i128() >= SHORTEST,
         _ => true,
     };
-    let better = order(&accesses, axes.len(), |k| long(&ends[k]));
-    // Iterations with loops inside run many at once where they are those of the parallel loop.
-    let is_nest = inner
-        .as_ref()
-        .is_some_and(|inner| iterations_within(func, inner.body) != Some(0) && long(&inner.ends));
-    let as_it_is = || is_nest.then(|| (0..axes.len()).collect());
+    let better = order(&accesses.all, axes.len(), |k| long(&ends[k]));
+    // Iterations with loops inside run many at once where they are those of the parallel loop, whose iterations are also
+    // walked in tiles.
+    let gains = inner.as_ref().is_some_and(|inner| {
+        let is_nest = iterations_within(func, inner.body) != Some(0);
+        long(&inner.ends) && (is_nest || !accesses.adds && goes_across(&accesses.all, axes.len()))
+    });
+    let as_it_is = || gains.then(|| (0..axes.len()).collect());
     let Some(order) = better.or_else(as_it_is) else {
         return false;
     };
@@ -164,20 +171,55 @@ fn unite(func: &mut Function, body: Region, inner: &InnerLoop, axes: &mut [Value
     replace(func, inner.body, &old, &new);
 }
 
-/// How one access uses the axes: bits of the axes that each of its indices depends on, in the order of memory, the fastest
-/// last.
-type Access = Vec<u32>;
+/// How one access uses the axes.
+struct Access {
+    /// Bits of the axes that each index depends on, in the order of memory, the fastest last.
+    indices: Vec<u32>,
+    is_written: bool,
+}
+
+/// What a body accesses.
+struct Accesses {
+    all: Vec<Access>,
+    /// Whether iterations add to memory that they share.
+    adds: bool,
+}
+
+/// How an instruction adds to memory that iterations share, if nobody uses what was there before and the order of such
+/// instructions does not matter, but for how sums are rounded.
+fn sum(
+    func: &Function,
+    cx: &PassCx<'_>,
+    inst: Inst,
+    uses: &SecondaryMap<Value, u32>,
+) -> Option<AtomicOp> {
+    let Op::Atomic { op, place, .. } = func[inst] else {
+        return None;
+    };
+    let used = func.insts[inst].results.iter().any(|&old| uses[old] > 0);
+    let op = match op {
+        AtomicOp::Sub => AtomicOp::Add,
+        AtomicOp::Mul | AtomicOp::Exchange => return None,
+        op => op,
+    };
+    // Each sum is rounded where a field is quantised.
+    (!used && has_classes(func, place) && !is_quantised(func, cx.env, place)).then_some(op)
+}
 
 /// The accesses of a body; nothing if its iterations affect each other, or anything besides memory.
-fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> Option<Vec<Access>> {
+fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> Option<Accesses> {
     let mut bits: SecondaryMap<Value, u32> = SecondaryMap::new();
     for (k, &axis) in axes.iter().enumerate() {
         bits[axis] = 1 << k;
     }
-    let mut is_plain = true;
-    let mut found = Vec::new();
+    let (mut is_plain, mut is_known) = (true, true);
     let mut places = Vec::new();
+    let mut all_accesses: Vec<(Value, Access)> = Vec::new();
     let mut written: LookupMap<Class, Vec<Value>> = LookupMap::default();
+    // What is added to, and how; what is accessed otherwise.
+    let mut added: Vec<(Class, AtomicOp)> = Vec::new();
+    let mut others: LookupSet<Class> = LookupSet::default();
+    let uses = func.use_counts();
     walk(func, body, &mut |func, inst| {
         let op = &func[inst];
         let mut of = 0;
@@ -202,7 +244,31 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
         for &result in &func.insts[inst].results {
             bits[result] = of;
         }
+        let sum = sum(func, cx, inst, &uses);
+        for &place in touched(op) {
+            if !has_classes(func, place) {
+                is_known = false;
+                continue;
+            }
+            if !matches!(op, Op::Load { .. })
+                && let Some(Element::Shared(at)) = element(func, place)
+            {
+                let of_place = all_accesses.iter_mut().filter(|(place, _)| *place == at);
+                of_place.for_each(|(_, access)| access.is_written = true);
+            }
+            for class in classes(func, cx.env, place) {
+                let Some(sum) = sum else {
+                    others.insert(class);
+                    continue;
+                };
+                match added.iter().find(|(known, _)| *known == class) {
+                    Some(&(_, way)) => is_plain &= way == sum,
+                    None => added.push((class, sum)),
+                }
+            }
+        }
         match op {
+            Op::Atomic { .. } if sum.is_some() => {}
             Op::Store { place, .. } => match element(func, *place) {
                 Some(Element::Shared(at))
                     if is_own(func, at, axes) && has_classes(func, *place) =>
@@ -215,11 +281,17 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
                 _ => is_plain = false,
             },
             Op::FieldAt { .. } | Op::ArrayAt { .. } => {
-                places.push(func.insts[inst].results[0]);
-                found.extend(in_memory_order(func, cx, op).map(|order| {
-                    let at = indices(func, func.insts[inst].results[0]);
-                    order.iter().map(|&k| bits[at[k]]).collect::<Access>()
-                }));
+                let place = func.insts[inst].results[0];
+                places.push(place);
+                let access = in_memory_order(func, cx, op).map(|order| {
+                    let at = indices(func, place);
+                    let access = Access {
+                        indices: order.iter().map(|&k| bits[at[k]]).collect(),
+                        is_written: false,
+                    };
+                    (place, access)
+                });
+                all_accesses.extend(access);
             }
             // Which cells are active may depend on other iterations.
             Op::Cell(_) => is_plain = false,
@@ -241,7 +313,12 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
         all.iter()
             .all(|class| written.get(class).is_none_or(|own| own == at))
     };
-    (is_plain && places.iter().all(is_apart)).then_some(found)
+    let only_added = added.iter().all(|(class, _)| !others.contains(class));
+    let only_added = added.is_empty() || is_known && only_added;
+    (is_plain && only_added && places.iter().all(is_apart)).then(|| Accesses {
+        all: all_accesses.into_iter().map(|(_, access)| access).collect(),
+        adds: !added.is_empty(),
+    })
 }
 
 /// What a storage is part of.
@@ -300,15 +377,30 @@ fn in_memory_order(func: &Function, cx: &PassCx<'_>, op: &Op) -> Option<Vec<usiz
     }
 }
 
+/// Whether an access goes across memory along the last axis, and along memory on another one.
+fn goes_across(accesses: &[Access], n_axes: usize) -> bool {
+    let last = 1 << (n_axes - 1);
+    accesses.iter().any(|access| {
+        access
+            .indices
+            .split_last()
+            .is_some_and(|(&fastest, others)| {
+                let is_alone = fastest.count_ones() == 1 && fastest != last;
+                is_alone && others.iter().any(|&bits| bits == last)
+            })
+    })
+}
+
 /// The order of the axes, if there is a better one than theirs.
 fn order(accesses: &[Access], n_axes: usize, long: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
     // What each access costs if an axis is the innermost one.
     let cost = |k: usize| -> u32 {
-        let each = accesses.iter().map(|indices| {
-            let fastest = indices.len().saturating_sub(1);
-            match indices.iter().rposition(|bits| bits & 1 << k != 0) {
+        let each = accesses.iter().map(|access| {
+            let fastest = access.indices.len().saturating_sub(1);
+            match access.indices.iter().rposition(|bits| bits & 1 << k != 0) {
                 None => 0,
                 Some(at) if at == fastest => 1,
+                Some(_) if access.is_written => WRITTEN_LINE,
                 Some(_) => LINE,
             }
         });
@@ -321,7 +413,7 @@ fn order(accesses: &[Access], n_axes: usize, long: impl Fn(usize) -> bool) -> Op
     }
     // How far from the fastest index axes stand.
     let distance = |k: usize| -> usize {
-        let each = accesses.iter().filter_map(|indices| {
+        let each = accesses.iter().filter_map(|Access { indices, .. }| {
             let at = indices.iter().rposition(|bits| bits & 1 << k != 0)?;
             Some(indices.len() - 1 - at)
         });
@@ -334,207 +426,4 @@ fn order(accesses: &[Access], n_axes: usize, long: impl Fn(usize) -> bool) -> Op
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::check_pass;
-
-    #[test]
-    fn columns_become_rows() {
-        check_pass!("axis_order", "
-            tree0 { dense i:32 j:64 { place x: i32 place y: i32 } }
-            field @x: i32 = tree0 [S2]
-            field @y: i32 = tree0 [S3]
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                parallel [v0, v0], [v1, v2] (v3: i32, v4: i32) {
-                    v5: ref<i32> = field_at @x, [v4, v3]
-                    v6: i32 = load v5
-                    v7: ref<i32> = field_at @y, [v4, v3]
-                    store v7, v6
-                    yield []
-                }
-                return []
-            }", @"
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                parallel [v0, v0], [v2, v1] (v3: i32, v4: i32) {
-                    v5: ref<i32> = field_at @x, [v3, v4]
-                    v6: i32 = load v5
-                    v7: ref<i32> = field_at @y, [v3, v4]
-                    store v7, v6
-                    yield []
-                }
-                return []
-            }
-            ");
-    }
-
-    #[test]
-    fn loops_inside() {
-        check_pass!("axis_order", "
-            tree0 { dense i:32 j:64 { place x: i32 place y: i32 } }
-            field @x: i32 = tree0 [S2]
-            field @y: i32 = tree0 [S3]
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                v3: i32 = const 1
-                parallel [v0], [v1] (v4: i32) {
-                    v5: i32 = add v4, v3
-                    for v0, v2, v3, [] (v6: i32) {
-                        v7: ref<i32> = field_at @x, [v6, v5]
-                        v8: i32 = load v7
-                        v9: ref<i32> = field_at @y, [v6, v4]
-                        store v9, v8
-                        yield []
-                    }
-                    yield []
-                }
-                return []
-            }", @"
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                v3: i32 = const 1
-                parallel [v0, v0], [v2, v1] (v4: i32, v5: i32) {
-                    v6: i32 = add v5, v3
-                    v7: ref<i32> = field_at @x, [v4, v6]
-                    v8: i32 = load v7
-                    v9: ref<i32> = field_at @y, [v4, v5]
-                    store v9, v8
-                    yield []
-                }
-                return []
-            }
-            ");
-    }
-
-    #[test]
-    fn loops_with_loops_inside() {
-        check_pass!("axis_order", "
-            tree0 { dense i:32 j:64 { place x: i32 } }
-            field @x: i32 = tree0 [S2]
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 32
-                v2: i32 = const 64
-                v3: i32 = const 1
-                parallel [v0], [v1] (v4: i32) {
-                    for v0, v2, v3, [] (v5: i32) {
-                        v6: i32 = for v0, v5, v3, [v4] (v7: i32, v8: i32) {
-                            v9: i32 = add v7, v8
-                            yield [v9]
-                        }
-                        v10: ref<i32> = field_at @x, [v4, v5]
-                        store v10, v6
-                        yield []
-                    }
-                    yield []
-                }
-                return []
-            }", @"
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 32
-                v2: i32 = const 64
-                v3: i32 = const 1
-                parallel [v0, v0], [v1, v2] (v4: i32, v5: i32) {
-                    v6: i32 = for v0, v5, v3, [v4] (v7: i32, v8: i32) {
-                        v9: i32 = add v7, v8
-                        yield [v9]
-                    }
-                    v10: ref<i32> = field_at @x, [v4, v5]
-                    store v10, v6
-                    yield []
-                }
-                return []
-            }
-            ");
-    }
-
-    #[test]
-    fn iterations_that_affect_others_stay() {
-        // Each column is swept in order.
-        check_pass!("axis_order", "
-            tree0 { dense i:32 j:64 { place x: i32 } }
-            field @x: i32 = tree0 [S2]
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                v3: i32 = const 1
-                parallel [v0], [v1] (v4: i32) {
-                    for v3, v2, v3, [] (v6: i32) {
-                        v7: i32 = sub v6, v3
-                        v8: ref<i32> = field_at @x, [v7, v4]
-                        v9: i32 = load v8
-                        v10: ref<i32> = field_at @x, [v6, v4]
-                        store v10, v9
-                        yield []
-                    }
-                    yield []
-                }
-                return []
-            }", @"
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                v3: i32 = const 1
-                parallel [v0], [v1] (v4: i32) {
-                    for v3, v2, v3, [] (v5: i32) {
-                        v6: i32 = sub v5, v3
-                        v7: ref<i32> = field_at @x, [v6, v4]
-                        v8: i32 = load v7
-                        v9: ref<i32> = field_at @x, [v5, v4]
-                        store v9, v8
-                        yield []
-                    }
-                    yield []
-                }
-                return []
-            }
-            ");
-    }
-
-    #[test]
-    fn elements_of_several_iterations_stay() {
-        // The last iteration along `i` decides.
-        check_pass!("axis_order", "
-            tree0 { dense i:32 j:64 { place x: i32 } dense j:64 { place y: i32 } }
-            field @x: i32 = tree0 [S2]
-            field @y: i32 = tree0 [S4]
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                parallel [v0, v0], [v1, v2] (v3: i32, v4: i32) {
-                    v5: ref<i32> = field_at @x, [v4, v3]
-                    v6: i32 = load v5
-                    v7: ref<i32> = field_at @y, [v3]
-                    store v7, v6
-                    yield []
-                }
-                return []
-            }", @"
-            kernel @k() {
-                v0: i32 = const 0
-                v1: i32 = const 64
-                v2: i32 = const 32
-                parallel [v0, v0], [v1, v2] (v3: i32, v4: i32) {
-                    v5: ref<i32> = field_at @x, [v4, v3]
-                    v6: i32 = load v5
-                    v7: ref<i32> = field_at @y, [v3]
-                    store v7, v6
-                    yield []
-                }
-                return []
-            }
-            ");
-    }
-}
+mod tests;
