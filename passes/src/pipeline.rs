@@ -5,7 +5,7 @@ use aerogel_ir::{Function, Stage, Stage::*};
 use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
-use crate::loops::{axis_order, carried_powers, flat_index, matrix_products, partners};
+use crate::loops::{axis_order, carried_elements, carried_powers, flat_index, matrix_products, partners};
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
     promote_locals,
@@ -217,6 +217,13 @@ pub const PIPELINE: &[Step] = &[
     pass(
         "counted_whiles",
         counted_whiles::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    pass(
+        "carried_elements",
+        carried_elements::run,
         Structured,
         Structured,
         When::Optimize,

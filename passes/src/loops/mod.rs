@@ -3,6 +3,10 @@
 pub(crate) mod axis_order;
 pub(crate) mod carried_powers;
 mod copies;
+//! The shape of loops: which axes parallel ones have, and in which order; what serial ones carry.
+
+pub(crate) mod axis_order;
+pub(crate) mod carried_elements;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
 pub(crate) mod partners;
