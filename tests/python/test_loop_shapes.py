@@ -139,6 +139,82 @@ def test_flat_indices(arch, shape):
     np.testing.assert_array_equal(y.to_numpy(), expected)
 
 
+SIZES = [(6, 40), (5, 3), (1, 64), (40, 1), (0, 16), (16, 0), (-3, 16), (16, -3), (-2, -9), (-9, -20)]
+
+
+@pytest.mark.parametrize("n, m", SIZES)
+def test_flat_indices_by_arguments(arch, n, m):
+    ti.init(arch=arch)
+    x = ti.field(ti.i32, 256)
+
+    @ti.kernel
+    def fill(n: ti.i32, m: ti.i32, total: ti.i32):
+        for t in range(total):
+            i = t // m
+            j = t % m
+            x[t] = i * 1000 + j + 1
+
+    for total in (n * m, n * m + 5, 17):
+        x.fill(0)
+        fill(n, m, total)
+        expected = np.zeros(256, np.int32)
+        t = np.arange(max(total, 0))
+        expected[: len(t)] = t // m * 1000 + t % m + 1 if m else x.to_numpy()[: len(t)]
+        np.testing.assert_array_equal(x.to_numpy(), expected)
+
+
+def test_flat_indices_by_sizes_whose_product_is_too_large(arch):
+    ti.init(arch=arch)
+    x = ti.field(ti.i32, (100, 3))
+
+    @ti.kernel
+    def fill(n: ti.i32, m: ti.i32, k: ti.i32):
+        for t in range(n * m):
+            x[t, 0] = t // m
+            x[t, 1] = t % m
+            x[t, 2] = t // (k * m)
+
+    # 2^32 + 60 iterations are 60.
+    n, m = 1073741839, 4
+    fill(n, m, 1 << 30)
+    t = np.arange(60)
+    np.testing.assert_array_equal(x.to_numpy()[:60, :2], np.stack([t // m, t % m], axis=1))
+    # 4294967328 and 2^31 + 16 do not fit; with 16 in a row there are 32 iterations.
+    fill(268435458, 16, (1 << 27) + 1)
+    t = np.arange(32)
+    expected = np.stack([t // 16, t % 16, t // (-(1 << 31) + 16)], axis=1)
+    np.testing.assert_array_equal(x.to_numpy()[:32], expected)
+
+
+@pytest.mark.parametrize("shape", [(6, 40), (5, 3), (4, 8, 16), (3, 10, 12), (2, 64, 8), (2, 3, 5)])
+def test_flat_indices_by_shapes(arch, shape):
+    ti.init(arch=arch)
+
+    @ti.kernel
+    def two(x: ti.types.ndarray(dtype=ti.i32, ndim=2)):
+        for t in range(x.shape[0] * x.shape[1]):
+            i, j = t // x.shape[1], t % x.shape[1]
+            x[i, j] = t * 7 + i
+
+    @ti.kernel
+    def three(x: ti.types.ndarray(dtype=ti.i32, ndim=3), m: ti.i32, k: ti.i32):
+        for t in range(x.shape[0] * m * k):
+            x[t // (m * k), t // k % m, t % k] = t * 7 + t // (k * m)
+
+    @ti.kernel
+    def by_rows(x: ti.types.ndarray(dtype=ti.i32, ndim=3), m: ti.i32, k: ti.i32):
+        for t in range(x.shape[0] * (m * k)):
+            rest = t % (m * k)
+            x[t // (m * k), rest // k, rest % k] = t * 7 + t // (k * m)
+
+    at = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    expected = at * 7 + np.indices(shape)[0]
+    for kernel in [two] if len(shape) == 2 else [three, by_rows]:
+        x = np.zeros(shape, np.int32)
+        kernel(x, *shape[1:][: 2 * (len(shape) - 2)])
+        np.testing.assert_array_equal(x, expected)
+
+
 @pytest.mark.parametrize("n, m", SHAPES)
 def test_sums_in_any_order(arch, n, m):
     ti.init(arch=arch)

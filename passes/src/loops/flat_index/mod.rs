@@ -7,6 +7,8 @@
 //! Along the last axis everything is then as regular as in a nest of loops: one division for a part of the loop instead of two for
 //! each iteration, and neighbours in vectors. The order of iterations stays the same.
 
+mod sizes;
+
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{
@@ -25,7 +27,7 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     let mut changed = false;
     for inst in func.regions[func.body].insts.clone() {
         // What an axis is taken apart into may be taken apart, too.
-        while split(func, inst) {
+        while split(func, inst) || sizes::split(func, inst) {
             changed = true;
         }
     }
