@@ -25,7 +25,11 @@ pub(crate) fn result_of_branch(
 }
 
 /// Lets a region yield one more value.
-fn yield_also(func: &mut Function, region: Region, value: impl FnOnce(&mut Builder<'_>) -> Value) {
+pub(crate) fn yield_also(
+    func: &mut Function,
+    region: Region,
+    value: impl FnOnce(&mut Builder<'_>) -> Value,
+) {
     let end = func.regions[region]
         .insts
         .pop()

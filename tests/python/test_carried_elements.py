@@ -1,4 +1,4 @@
-"""Elements that serial loops read and write again and again."""
+"""What serial loops read and write again and again: sums in memory, and elements at an index that the loop chooses."""
 
 import numpy as np
 import pytest
@@ -118,3 +118,86 @@ def test_one_array_under_two_names(arch):
         expected[:, 2] += expected[:, j]
     add(x, x)
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+@pytest.mark.parametrize("n, m", SHAPES)
+def test_the_index_of_an_extreme(arch, n, m, dtype):
+    ti.init(arch=arch)
+    annotation = ti.types.ndarray(dtype=getattr(ti, dtype), ndim=2)
+    indices = ti.types.ndarray(dtype=ti.i32, ndim=1)
+
+    @ti.kernel
+    def greatest(a: annotation, w: indices):
+        for i in range(a.shape[0]):
+            best = 0
+            for j in range(1, a.shape[1]):
+                if a[i, j] > a[i, best]:
+                    best = j
+            w[i] = best
+
+    @ti.kernel
+    def least(a: annotation, w: indices, count: ti.i32):
+        for j in range(a.shape[1]):
+            best = 0
+            for i in range(count):
+                best = ti.select(a[i, j] <= a[best, j], i, best)
+            w[j] = best
+
+    @ti.kernel
+    def both(a: annotation, w: indices):
+        for _ in range(1):
+            row, column = 0, 0
+            for i in range(a.shape[0]):
+                for j in range(a.shape[1]):
+                    if a[i, j] < a[row, column]:
+                        row = i
+                        column = j
+            w[0] = row
+            w[1] = column
+
+    @ti.kernel
+    def changed(a: annotation, w: indices):
+        for i in range(a.shape[0]):
+            best = 0
+            for j in range(1, a.shape[1]):
+                if a[i, j] > a[i, best]:
+                    best = j
+                a[i, best] -= 1
+            w[i] = best
+
+    values = (
+        np.random.default_rng(3)
+        .integers(0, 20, (n, m))
+        .astype({"f32": np.float32, "f64": np.float64}.get(dtype, np.int32))
+    )
+    if dtype != "i32":
+        values[0, m // 2] = np.nan
+    w = np.zeros(max(n, m, 2), np.int32)
+
+    def scan(line, better):
+        best = 0
+        for k, value in enumerate(line):
+            if better(value, line[best]):
+                best = k
+        return best
+
+    greatest(values, w)
+    np.testing.assert_array_equal(w[:n], [scan(row, np.greater) for row in values])
+    least(values, w, n)
+    np.testing.assert_array_equal(w[:m], [scan(column, np.less_equal) for column in values.T])
+    least(values, w, 0)
+    np.testing.assert_array_equal(w[:m], 0)
+    both(values, w)
+    np.testing.assert_array_equal(w[:2], np.unravel_index(scan(values.ravel(), np.less), (n, m)))
+
+    expected = []
+    for row in values.copy():
+        best = 0
+        for k in range(1, m):
+            if row[k] > row[best]:
+                best = k
+            row[best] -= 1
+        expected.append(best)
+    changed(values, w)
+    np.testing.assert_array_equal(w[:n], expected)

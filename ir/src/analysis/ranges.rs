@@ -39,6 +39,19 @@ impl Ranges {
                     self.counters[counter] = hi.map(|hi| (lo, hi - 1));
                 }
             }
+            Op::Parallel {
+                ref lo,
+                ref hi,
+                body,
+                ..
+            } => {
+                let params = func.regions[body].params.iter();
+                for (&counter, (&lo, &hi)) in params.zip(lo.iter().zip(hi)) {
+                    if let (Some(lo), Some(hi)) = (known(lo), known(hi)) {
+                        self.counters[counter] = Some((lo, hi - 1));
+                    }
+                }
+            }
             Op::Task { bounds, body, .. } => {
                 let insts = func.regions[body].insts.iter();
                 let each = insts.copied().find_map(|i| match func[i] {

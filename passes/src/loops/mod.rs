@@ -7,6 +7,7 @@ mod copies;
 
 pub(crate) mod axis_order;
 pub(crate) mod carried_elements;
+pub(crate) mod chosen_elements;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
 pub(crate) mod partners;

@@ -8,7 +8,7 @@ use aerogel_snode::NodeKind;
 use crate::PassCx;
 
 /// Whether a place is an element of a dense field at indices that are known to be inside.
-pub(super) fn is_inside(func: &Function, cx: &PassCx<'_>, ranges: &Ranges, place: Value) -> bool {
+pub(crate) fn is_inside(func: &Function, cx: &PassCx<'_>, ranges: &Ranges, place: Value) -> bool {
     let Some((field, indices)) = field_at(func, place) else {
         return false;
     };

@@ -4,7 +4,7 @@ pub(crate) mod branches;
 pub(crate) mod counted_whiles;
 pub(crate) mod cse;
 pub(crate) mod dce;
-mod existing;
+pub(crate) mod existing;
 pub(crate) mod fold;
 pub(crate) mod forward_loads;
 pub(crate) mod identities;
