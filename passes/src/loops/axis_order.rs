@@ -41,7 +41,10 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         if let Op::Parallel { attrs, .. } = func[inst]
             && !attrs.serial
         {
-            changed |= reorder(func, cx, inst);
+            // A loop inside of what was an inner loop may become an axis, too.
+            while reorder(func, cx, inst) {
+                changed = true;
+            }
         }
     }
     changed
@@ -75,6 +78,10 @@ fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
         (Some(lo), Some(hi)) => hi.as_i128() - lo.as_i128() >= SHORTEST,
         _ => true,
     };
+    // Neighbouring threads of a GPU that add to one element would wait for each other.
+    if accesses.adds && cx.options.shared_memory {
+        return false;
+    }
     let better = order(&accesses.all, axes.len(), |k| long(&ends[k]));
     // Iterations with loops inside run many at once where they are those of the parallel loop, whose iterations are also
     // walked in tiles.

@@ -280,6 +280,34 @@ fn sums_in_nests() {
 }
 
 #[test]
+fn three_loops() {
+    let body = "parallel [k0], [k64] (j: i32) {
+        for k0, k32, k1, [] (k: i32) {
+            for k0, k32, k1, [] (i: i32) {
+                p: ref<f32> = field_at @a, [i, j]
+                x: f32 = load p
+                q: ref<f32> = field_at @r, [i]
+                o: f32 = atomic_add q, x
+                yield []
+            }
+            yield []
+        }
+        yield []
+    }";
+    insta::assert_snapshot!(loops(body), @"
+    parallel [v0, v0, v0], [v2, v3, v2] (v4: i32, v5: i32, v6: i32) {
+            v7: ref<f32> = field_at @a, [v4, v5]
+            v8: f32 = load v7
+            v9: ref<f32> = field_at @r, [v4]
+            v10: f32 = atomic_add v9, v8
+            yield []
+        }
+        return []
+    }
+    ");
+}
+
+#[test]
 fn sums_that_are_read_stay() {
     for body in [
         // The old value is used; another iteration reads; two operations do not commute.

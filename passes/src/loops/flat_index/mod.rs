@@ -23,11 +23,13 @@ const MOST_AXES: usize = 8;
 /// A row of fewer iterations costs more than the divisions.
 const SHORTEST: i128 = 8;
 
-pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
+    // Threads of a GPU have no rows: a second loop would be launched for nothing.
+    let has_rows = !cx.options.shared_memory;
     for inst in func.regions[func.body].insts.clone() {
         // What an axis is taken apart into may be taken apart, too.
-        while split(func, inst) || sizes::split(func, inst) {
+        while split(func, inst) || has_rows && sizes::split(func, inst) {
             changed = true;
         }
     }
