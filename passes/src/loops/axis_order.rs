@@ -393,7 +393,7 @@ fn goes_across(accesses: &[Access], n_axes: usize) -> bool {
             .split_last()
             .is_some_and(|(&fastest, others)| {
                 let is_alone = fastest.count_ones() == 1 && fastest != last;
-                is_alone && others.iter().any(|&bits| bits == last)
+                is_alone && others.contains(&last)
             })
     })
 }

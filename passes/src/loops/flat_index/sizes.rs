@@ -58,7 +58,7 @@ pub(super) fn split(func: &mut Function, inst: Inst) -> bool {
     let copy = Op::Parallel {
         lo: lo_of_rest,
         hi: hi.clone(),
-        attrs: attrs.clone(),
+        attrs,
         body: rest,
     };
     let copy = func.new_inst(copy, &[], func.insts[inst].span);
