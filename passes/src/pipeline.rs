@@ -5,7 +5,10 @@ use aerogel_ir::{Function, Stage, Stage::*};
 use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
-use crate::loops::{axis_order, carried_elements, carried_powers, chosen_elements, flat_index, matrix_products, partners};
+use crate::loops::{
+    axis_order, carried_elements, carried_powers, chosen_elements, flat_index, matrix_products,
+    partners,
+};
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
     promote_locals,

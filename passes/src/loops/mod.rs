@@ -1,13 +1,10 @@
 //! The shape of loops: which axes they have, in which order, and what they carry from one iteration to the next.
 
 pub(crate) mod axis_order;
-pub(crate) mod carried_powers;
-mod copies;
-//! The shape of loops: which axes parallel ones have, and in which order; what serial ones carry.
-
-pub(crate) mod axis_order;
 pub(crate) mod carried_elements;
+pub(crate) mod carried_powers;
 pub(crate) mod chosen_elements;
+mod copies;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
 pub(crate) mod partners;
