@@ -7,36 +7,11 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::{Access, Buffer, MemoryError, residence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 
+use super::element::NativeElement;
 use super::{error, program};
 use crate::host::TensorShape;
-
-/// The function that makes a `ti.Vector` or `ti.Matrix`, and the class.
-static ELEMENT: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
-
-#[pyfunction]
-pub(crate) fn set_element_maker(py: Python<'_>, maker: Py<PyAny>, class: Py<PyAny>) {
-    let _ = ELEMENT.set(py, (maker, class));
-}
-
-/// A `ti.Vector` or `ti.Matrix`; writes to its components go through to `owner[index]`.
-pub(crate) fn make_element<'py>(
-    py: Python<'py>,
-    data: Bound<'py, PyList>,
-    shape: TensorShape,
-    owner: Option<(&Bound<'py, PyAny>, &Bound<'py, PyAny>)>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (maker, _) = ELEMENT
-        .get(py)
-        .ok_or_else(|| error::runtime(py, "the package is not loaded"))?;
-    let ((n, m), ndim) = (shape.rows_and_columns(), shape.n_axes());
-    match owner {
-        Some((owner, index)) => maker.bind(py).call1((data, n, m, ndim, owner, index)),
-        None => maker.bind(py).call1((data, n, m, ndim)),
-    }
-}
 
 /// The number that a scalar is in Python.
 pub(crate) fn to_python(py: Python<'_>, value: Scalar) -> PyResult<Bound<'_, PyAny>> {
@@ -146,13 +121,9 @@ fn flatten_into<'py>(
         for item in tuple {
             flatten_into(&item, depth, n_parts, out)?;
         }
-    } else if is_matrix(value)? {
-        flatten_into(
-            &value.getattr(pyo3::intern!(py, "_data"))?,
-            depth,
-            n_parts,
-            out,
-        )?;
+    } else if let Ok(element) = value.cast::<NativeElement>() {
+        let numbers = element.borrow().numbers(py);
+        flatten_into(&numbers, depth, n_parts, out)?;
     } else if value.hasattr(pyo3::intern!(py, "tolist"))? && !is_numpy_scalar(value)? {
         flatten_into(
             &value.call_method0(pyo3::intern!(py, "tolist"))?,
@@ -234,9 +205,12 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
         let mut extents: Option<Option<(usize, usize)>> = None;
         for row in value.try_iter()? {
             let row = row?;
+            let is_number = row.is_instance_of::<PyFloat>() || row.is_instance_of::<PyInt>();
             let is_row = is_list(&row)
-                || is_matrix(&row)?
-                || row.hasattr(pyo3::intern!(py, "tolist"))? && !is_numpy_scalar(&row)?;
+                || is_matrix(&row)
+                || !is_number
+                    && row.hasattr(pyo3::intern!(py, "tolist"))?
+                    && !is_numpy_scalar(&row)?;
             let here = if is_row { Some((n, row.len()?)) } else { None };
             if *extents.get_or_insert(here) != here {
                 return Err(PyValueError::new_err(
@@ -246,13 +220,8 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
         }
         return Ok(extents.flatten());
     }
-    if is_matrix(value)? {
-        let part = |name| value.getattr(name)?.extract::<usize>();
-        return Ok(if part(pyo3::intern!(py, "ndim"))? == 2 {
-            Some((part(pyo3::intern!(py, "n"))?, part(pyo3::intern!(py, "m"))?))
-        } else {
-            None
-        });
+    if let Ok(element) = value.cast::<NativeElement>() {
+        return Ok(element.borrow().rows_and_columns());
     }
     match value.getattr_opt(pyo3::intern!(py, "shape"))? {
         Some(shape) => Ok(shape.extract().ok()),
@@ -261,11 +230,8 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
 }
 
 /// Whether this is a `ti.Matrix` or `ti.Vector`.
-pub(crate) fn is_matrix(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match ELEMENT.get(value.py()) {
-        Some((_, class)) => value.is_instance(class.bind(value.py())),
-        None => Ok(false),
-    }
+pub(crate) fn is_matrix(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<NativeElement>()
 }
 
 /// The indices in a subscript: `x[None]`, `x[i]`, `x[i, j]`, `x[ti.Vector([i, j])]`.
@@ -274,7 +240,7 @@ pub(crate) fn parse_index(key: &Bound<'_, PyAny>, out: &mut [i64; 12]) -> PyResu
         return Ok(0);
     }
     let is_several =
-        key.is_instance_of::<PyTuple>() || key.is_instance_of::<PyList>() || is_matrix(key)?;
+        key.is_instance_of::<PyTuple>() || key.is_instance_of::<PyList>() || is_matrix(key);
     if !is_several {
         out[0] = one_index(key)?;
         return Ok(1);

@@ -14,7 +14,7 @@ use super::foreign;
 use super::foreign::array::Contents;
 use super::placement::Placement;
 use super::snode::NativeSNode;
-use super::{error, later, program, recorder};
+use super::{element, error, later, program, recorder};
 use crate::host::TensorShape;
 
 /// What a copy between a field and an array does with inactive elements.
@@ -209,6 +209,52 @@ impl NativeField {
         })
         .map_err(error::memory)
     }
+
+    /// Sets every active element; one number for each component.
+    pub(crate) fn fill(slf: &Bound<'_, Self>, values: &[Bound<'_, PyAny>]) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let (placement, memory) = this.memory(py)?;
+        let item = this.ty.bytes() as usize;
+        let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
+        for (k, value) in values.iter().enumerate() {
+            pattern
+                .write_scalar(k * item, buffer::to_scalar(value, this.ty)?)
+                .map_err(error::memory)?;
+        }
+        let mut bytes = vec![0; pattern.len()];
+        pattern.read(0, &mut bytes).map_err(error::memory)?;
+        recorder::before_write(slf, None, None)?;
+        py.detach(|| {
+            if placement.one_by_one() {
+                return placement.fill_active(&memory, &bytes, this.ty);
+            }
+            for (first, count, spacing) in placement.runs() {
+                let mut dims: Vec<Dim> = placement
+                    .dims(item as u64, 1)
+                    .into_iter()
+                    .map(|(extent, here, _)| Dim {
+                        extent,
+                        dst: here as usize,
+                        src: 0,
+                    })
+                    .collect();
+                let here = (memory.bytes(), placement.bases[first] as usize);
+                let side_by_side = count == 1 || spacing as usize == item;
+                if let Some(n) = buffer::block(&dims, count * item).filter(|_| side_by_side) {
+                    buffer::repeat(here, &bytes[first * item..][..count * item], n)?;
+                    continue;
+                }
+                dims.push(Dim {
+                    extent: count,
+                    dst: spacing as usize,
+                    src: item,
+                });
+                buffer::copy(here, (&pattern, first * item), dims, item)?;
+            }
+            Ok(())
+        })
+        .map_err(error::memory)
+    }
 }
 
 fn parse_quant(text: &str) -> PyResult<QuantType> {
@@ -329,8 +375,12 @@ impl NativeField {
         let (placement, memory) = this.memory(py)?;
         let index = placement.index(py, || this.label(), key)?;
         later::settle(py)?;
+        let plain = placement.plain(&index);
         let read = |component| {
             let value = buffer::patiently(py, memory.bytes(), || {
+                if let Some(at) = &plain {
+                    return memory.bytes().read_scalar(this.ty, at(component));
+                }
                 match placement.find(&memory, component, &index)? {
                     Some(at) => memory.component_at(placement.places[component], at, &index),
                     None => Ok(Scalar::zero(this.ty)),
@@ -343,7 +393,7 @@ impl NativeField {
         }
         let components = 0..this.n_components();
         let data = components.map(read).collect::<PyResult<Vec<_>>>()?;
-        buffer::make_element(
+        element::make_element(
             py,
             PyList::new(py, data)?,
             this.shape,
@@ -363,7 +413,13 @@ impl NativeField {
         }
         let (placement, memory) = this.memory(py)?;
         let index = placement.index(py, || this.label(), key)?;
+        let plain = placement.plain(&index);
         let write = |component, value: Scalar| {
+            if let Some(at) = &plain {
+                let bytes = memory.bytes();
+                let write = || bytes.write_scalar(at(component), value);
+                return buffer::patiently(py, bytes, write).map_err(error::memory);
+            }
             let at = placement.obtain(py, &memory, component, &index)?;
             buffer::patiently(py, memory.bytes(), || {
                 memory.set_component_at(placement.places[component], at, &index, value)
@@ -462,47 +518,6 @@ impl NativeField {
 
     /// Sets every active element; one number for each component.
     fn _fill(slf: &Bound<'_, Self>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
-        let (placement, memory) = this.memory(py)?;
-        let item = this.ty.bytes() as usize;
-        let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
-        for (k, value) in values.iter().enumerate() {
-            pattern
-                .write_scalar(k * item, buffer::to_scalar(value, this.ty)?)
-                .map_err(error::memory)?;
-        }
-        let mut bytes = vec![0; pattern.len()];
-        pattern.read(0, &mut bytes).map_err(error::memory)?;
-        recorder::before_write(slf, None, None)?;
-        py.detach(|| {
-            if placement.one_by_one() {
-                return placement.fill_active(&memory, &bytes, this.ty);
-            }
-            for (first, count, spacing) in placement.runs() {
-                let mut dims: Vec<Dim> = placement
-                    .dims(item as u64, 1)
-                    .into_iter()
-                    .map(|(extent, here, _)| Dim {
-                        extent,
-                        dst: here as usize,
-                        src: 0,
-                    })
-                    .collect();
-                let here = (memory.bytes(), placement.bases[first] as usize);
-                let side_by_side = count == 1 || spacing as usize == item;
-                if let Some(n) = buffer::block(&dims, count * item).filter(|_| side_by_side) {
-                    buffer::repeat(here, &bytes[first * item..][..count * item], n)?;
-                    continue;
-                }
-                dims.push(Dim {
-                    extent: count,
-                    dst: spacing as usize,
-                    src: item,
-                });
-                buffer::copy(here, (&pattern, first * item), dims, item)?;
-            }
-            Ok(())
-        })
-        .map_err(error::memory)
+        Self::fill(slf, &values)
     }
 }

@@ -5,6 +5,7 @@ mod argument;
 mod array_argument;
 mod array_derivatives;
 mod buffer;
+mod element;
 mod error;
 mod exchange;
 mod field;
@@ -133,7 +134,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(program::set_pending, m)?)?;
     m.add_function(wrap_pyfunction!(program::set_materialize, m)?)?;
     m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
-    m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
+    m.add_class::<element::NativeElement>()?;
+    m.add_function(wrap_pyfunction!(element::set_element_classes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;

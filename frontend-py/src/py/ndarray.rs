@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::buffer::{
-    Dim, components, copy, make_element, parse_index, patiently, repeat, to_element, to_python,
-    to_scalar,
+    Dim, components, copy, parse_index, patiently, repeat, to_element, to_python, to_scalar,
 };
+use super::element::make_element;
 use super::exchange;
 use super::foreign::array::{Contents, Owner, READ_ONLY, ReadOnly};
 use super::foreign::{self, Foreign, ForeignArray, Giver};

@@ -281,6 +281,15 @@ impl Placement {
         Ok(Some(self.at(component, index)))
     }
 
+    /// The address of each component of an element, if they are plain scalars whose places are known without a search.
+    pub(crate) fn plain(&self, index: &Index) -> Option<impl Fn(usize) -> usize + use<'_>> {
+        if self.one_by_one() {
+            return None;
+        }
+        let distance = self.distance(0, index);
+        Some(move |component: usize| (self.bases[component] + distance) as usize)
+    }
+
     /// Where a component of an element of a dense field lies.
     fn at(&self, component: usize, index: &Index) -> u64 {
         self.bases[component] + self.distance(component, index)

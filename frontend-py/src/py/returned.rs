@@ -4,10 +4,10 @@ use aerogel_base::Scalar;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::buffer;
 use super::kernel::NativeKernel;
 use super::program::Settings;
 use super::signature::ValueSpec;
+use super::{buffer, element};
 use crate::host::TensorShape;
 
 impl NativeKernel {
@@ -56,6 +56,6 @@ fn value_of<'py>(
     }
     match ty.shape {
         TensorShape::Scalar => Ok(components.swap_remove(0)),
-        _ => buffer::make_element(py, PyList::new(py, components)?, ty.shape, None),
+        _ => element::make_element(py, PyList::new(py, components)?, ty.shape, None),
     }
 }

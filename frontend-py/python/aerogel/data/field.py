@@ -17,7 +17,7 @@ from aerogel.data import _torch, _unused, snode
 from aerogel.data._field import Field, outside_kernels, without_operators
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout, axes, is_int
-from aerogel.data.matrix import Matrix, _make
+from aerogel.data.matrix import Matrix
 from aerogel.data.snode import SNode, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
 
@@ -397,14 +397,6 @@ def _largest(dtype: Any) -> float:
 
 def _numpy_type(dtype: Any) -> Any:
     return numpy_dtype(dtype) if isinstance(dtype, DataType) else dtype
-
-
-def _element(data: list, n: int, m: int, ndim: int, field: Any = None, index: Any = None) -> Matrix:
-    """What native code answers for a vector or matrix: writes to components go to the field it is from, if any."""
-    return _make(data, n, m, ndim, None if field is None else (field, index))
-
-
-_native.set_element_maker(_element, Matrix)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
+from aerogel import _native
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
 from aerogel.data._field import outside_kernels
 from aerogel.errors import AerogelShapeError, AerogelTypeError
@@ -63,7 +64,7 @@ def _plain(value: Any) -> Any:
     return item() if item is not None and getattr(value, "ndim", 0) == 0 else value
 
 
-class Matrix:
+class Matrix(_native.NativeElement):
     """A small matrix or vector of numbers.
 
     Args:
@@ -78,12 +79,8 @@ class Matrix:
 
     __aerogel_builtin__ = "Matrix"
     _aerogel_matrix = True
-    __slots__ = ("__weakref__", "_aerogel_matrix_dtype", "_data", "_sink", "m", "n", "ndim")
+    __slots__ = ()
     __array_priority__ = 100.0
-
-    n: int
-    m: int
-    ndim: int
 
     def __new__(cls, arr: Any = None, *args: Any, **kwargs: Any) -> Self:  # noqa: D102
         # As Taichi made fields before 1.0.
@@ -91,7 +88,7 @@ class Matrix:
             from aerogel._taichi import older
 
             return older.matrix(cls, arr, *args, **kwargs)
-        return _new(cls)
+        return _native.NativeElement.__new__(cls)
 
     # For a type checker this is what `ti.math.vec3` is, which takes components.
     def __init__(self, arr: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -103,20 +100,22 @@ class Matrix:
         if not isinstance(arr, (list, tuple)) or not arr:
             raise AerogelTypeError("a matrix is made from a list of numbers, or from a list of rows")
         rows = [r.to_list() if isinstance(r, Matrix) else (r.tolist() if hasattr(r, "tolist") else r) for r in arr]
+        width, ndim = 1, 1
         if isinstance(rows[0], (list, tuple)):
-            width = len(rows[0])
+            width, ndim = len(rows[0]), 2
             if any(not isinstance(r, (list, tuple)) or len(r) != width for r in rows):
                 raise AerogelShapeError("the rows of a matrix must have the same length")
-            data = _promoted([_plain(x) for r in rows for x in r])
-            _init(self, data, len(rows), width, 2, None)
+            data = [x for r in rows for x in r]
         else:
             if any(isinstance(r, (list, tuple)) for r in rows):
                 raise AerogelShapeError("the rows of a matrix must have the same length")
-            _init(self, _promoted([_plain(x) for x in rows]), len(rows), 1, 1, None)
-        if dt is not None:
+            data = rows
+        data = _promoted([_plain(x) for x in data])
+        if dt is None:
+            self._init(data, len(rows), width, ndim)
+        else:
             dtype = dtype_of(dt)
-            _set(self, "_data", [convert(dtype, x) for x in self._data])
-            _set(self, "_aerogel_matrix_dtype", dtype._aerogel_dtype)
+            self._init([convert(dtype, x) for x in data], len(rows), width, ndim, dtype._aerogel_dtype)
 
     # Access.
 
@@ -130,9 +129,8 @@ class Matrix:
             at = at * extent + _within(operator.index(k), extent)
         return at
 
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, int) and self.ndim == 1:
-            return self._data[_within(key, self.n)]
+    def _item(self, key: Any) -> Any:
+        """What ``self[key]`` is for other keys than the integers of one number, which the base class finds."""
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(k, slice) for k in keys):
             return self._slice(keys)
@@ -154,7 +152,8 @@ class Matrix:
             return Vector([self._data[i * self.m + cols] for i in rows])
         return Matrix([[self._data[i * self.m + j] for j in cols] for i in rows])
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def _set_item(self, key: Any, value: Any) -> None:
+        """``self[key] = value`` for what the base class leaves: slices, and numbers that are not Python's own."""
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(k, slice) for k in keys):
             ranges = [
@@ -176,19 +175,8 @@ class Matrix:
             return
         self._store(self._at(key), _plain(value))
 
-    def _store(self, at: int, value: Any) -> None:
-        dtype = self._aerogel_matrix_dtype
-        if dtype is not None:
-            value = float(value) if dtype.startswith("f") else int(value)
-        elif isinstance(value, float) and self._sink is None and all(isinstance(x, int) for x in self._data):
-            # A vector keeps the type of its numbers, as in kernels; a field checks what it takes itself.
-            value = int(value)
-        self._data[at] = value
-        if self._sink is not None:
-            field, index = self._sink
-            field._set_component(index, at, value)
-
-    def __getattr__(self, name: str) -> Any:
+    def _attribute(self, name: str) -> Any:
+        """What is no attribute, nor one component: several components, ``v.xy``."""
         if self.ndim == 1 and name[:1] != "_":
             picked = _swizzle(name, self.n)
             if picked is not None:
@@ -200,7 +188,8 @@ class Matrix:
             return self.transpose
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def _set_attribute(self, name: str, value: Any) -> None:
+        """``self.name = value`` for what the base class leaves."""
         picked = _swizzle(name, self.n) if self.ndim == 1 and name not in ("n", "m") else None
         if picked is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -403,9 +392,8 @@ class Matrix:
     def cast(self, dtype: Any) -> Matrix:
         """The components converted to a scalar type."""
         dtype = dtype_of(dtype)
-        out = self._map(lambda x: convert(dtype, x))
-        _set(out, "_aerogel_matrix_dtype", dtype._aerogel_dtype)
-        return out
+        data = [convert(dtype, x) for x in self._data]
+        return _make(data, self.n, self.m, self.ndim, dtype._aerogel_dtype)
 
     def fill(self, val: Any) -> None:
         """Sets every component to a number."""
@@ -596,7 +584,7 @@ class Vector(Matrix):
         if self.ndim != 1:
             if self.m != 1:
                 raise AerogelShapeError("a vector is made from a flat list of numbers")
-            _set(self, "ndim", 1)
+            self._init(self._data, self.n, 1, 1, self._aerogel_matrix_dtype)
 
     @staticmethod
     @outside_kernels
@@ -640,24 +628,14 @@ def _given(arr: Any, dt: Any = None, *, rows: Any = None, cols: Any = None) -> t
     return arr, dt
 
 
-_set = object.__setattr__
-_new = object.__new__
-
-
-def _init(self: Matrix, data: list, n: int, m: int, ndim: int, sink: Any) -> None:
-    _set(self, "_data", data)
-    _set(self, "n", n)
-    _set(self, "m", m)
-    _set(self, "ndim", ndim)
-    _set(self, "_sink", sink)
-    _set(self, "_aerogel_matrix_dtype", None)
-
-
-def _make(data: list, n: int, m: int, ndim: int, sink: Any = None) -> Matrix:
-    """A matrix of plain Python numbers; ``sink`` is the field and index that element writes go through to."""
-    out = _new(Vector) if ndim == 1 else _new(Matrix)
-    _init(out, data, n, m, ndim, sink)
+def _make(data: list, n: int, m: int, ndim: int, dtype: str | None = None) -> Matrix:
+    """A matrix of plain Python numbers."""
+    out = _native.NativeElement.__new__(Vector if ndim == 1 else Matrix)
+    out._init(data, n, m, ndim, dtype)
     return out
+
+
+_native.set_element_classes(Matrix, Vector)
 
 
 def _divide(x: Any, y: Any) -> Any:
