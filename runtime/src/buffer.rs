@@ -6,8 +6,6 @@
 #![expect(unsafe_code, reason = "memory that generated code reaches by address")]
 
 use std::alloc::Layout;
-#[cfg(target_os = "linux")]
-use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -19,7 +17,9 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
 pub use crate::memory_error::MemoryError;
+use crate::pages::{HUGE, HUGE_PAGE, give_back, prefer_huge_pages, stagger};
 use crate::residence::{Access, Extents, Mirror, Newest, Residence, is_zero, single_byte};
+use crate::streaming;
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -91,7 +91,8 @@ impl Buffer {
         // Asking for the alignment by layout would make the allocator write zeros itself;
         // `calloc` takes untouched pages. So align by hand.
         let alignment = if len >= HUGE { HUGE_PAGE } else { ALIGNMENT };
-        let around = alignment + margin.saturating_mul(2);
+        let stagger = stagger(len);
+        let around = alignment + stagger + margin.saturating_mul(2);
         let padded = len.max(1).checked_add(around).ok_or(failure)?;
         let layout = Layout::from_size_align(padded, 16).map_err(|_| failure)?;
         // SAFETY: the layout's size is not zero.
@@ -103,9 +104,11 @@ impl Buffer {
                 .wrapping_add(margin)
                 .align_offset(alignment);
         // SAFETY: `skip` is less than `margin + alignment`, and that many bytes were added to the length.
-        let start = unsafe { allocation.add(skip) };
+        let page = unsafe { allocation.add(skip) };
+        prefer_huge_pages(page, stagger + len);
+        // SAFETY: as above.
+        let start = unsafe { page.add(stagger) };
         LIVE_BYTES.fetch_add(len, Ordering::Relaxed);
-        prefer_huge_pages(start, len);
         Ok(Self {
             start,
             len,
@@ -249,6 +252,17 @@ impl Buffer {
 
     /// Repeats a pattern from `offset` on, over `bytes` bytes, a multiple of its length: where the bytes are.
     pub fn fill(&self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<(), MemoryError> {
+        self.fill_part(offset, bytes, pattern, bytes)
+    }
+
+    /// As `fill`, for one of the threads that fill `whole` bytes together.
+    pub fn fill_part(
+        &self,
+        offset: usize,
+        bytes: usize,
+        pattern: &[u8],
+        whole: usize,
+    ) -> Result<(), MemoryError> {
         /// As much as stays in the first cache while it is written again and again.
         const PIECE: usize = 16 << 10;
         debug_assert!(bytes.is_multiple_of(pattern.len()));
@@ -270,6 +284,11 @@ impl Buffer {
         if let Some(value) = single_byte(pattern) {
             // SAFETY: `place` checked the range.
             unsafe { std::ptr::write_bytes(to, value, bytes) };
+            return Ok(());
+        }
+        if whole >= streaming::LARGE {
+            // SAFETY: `place` checked the range, and the pattern is no part of the buffer.
+            unsafe { streaming::fill(to, bytes, pattern) };
             return Ok(());
         }
         let piece = pattern.repeat((PIECE.min(bytes) / pattern.len()).max(1));
@@ -590,58 +609,6 @@ impl Buffer {
         Ok(place)
     }
 }
-
-/// From this size on a buffer is worth huge pages: touching it for the first time faults 512 times
-/// less, and strided access misses fewer translations.
-const HUGE: usize = HUGE_PAGE;
-/// A huge page on x86-64 and on AArch64 with pages of 4 KiB.
-const HUGE_PAGE: usize = 2 << 20;
-
-#[cfg(target_os = "linux")]
-fn prefer_huge_pages(start: NonNull<u8>, len: usize) {
-    const MADV_HUGEPAGE: c_int = 14;
-    if len >= HUGE {
-        // SAFETY: the advice leaves the contents alone.
-        unsafe { advise(start, len, MADV_HUGEPAGE) };
-    }
-}
-
-/// Makes whole pages of a private anonymous mapping what they were before they were touched; which
-/// bytes from `start` on these are.
-#[cfg(target_os = "linux")]
-fn give_back(start: NonNull<u8>, len: usize) -> Option<Range<usize>> {
-    const MADV_DONTNEED: c_int = 4;
-    // SAFETY: the pages read as zero afterwards, which is what the caller wants.
-    unsafe { advise(start, len, MADV_DONTNEED) }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn give_back(_: NonNull<u8>, _: usize) -> Option<Range<usize>> {
-    None
-}
-
-/// Advises the system about the whole pages in a range of a buffer: which these are, if it listens.
-///
-/// # Safety
-///
-/// What the advice does to contents is what the caller wants.
-#[cfg(target_os = "linux")]
-unsafe fn advise(start: NonNull<u8>, len: usize, advice: c_int) -> Option<Range<usize>> {
-    unsafe extern "C" {
-        fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
-    }
-    // The largest pages that systems have.
-    const PAGE: usize = 1 << 16;
-    let skip = start.as_ptr().align_offset(PAGE);
-    let inside = len.checked_sub(skip)? / PAGE * PAGE;
-    let first = start.as_ptr().wrapping_add(skip);
-    // SAFETY: whole pages of the buffer; the caller answers for the advice.
-    let outcome = unsafe { madvise(first.cast(), inside, advice) };
-    (outcome == 0).then_some(skip..skip + inside)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn prefer_huge_pages(_: NonNull<u8>, _: usize) {}
 
 impl Drop for Buffer {
     fn drop(&mut self) {

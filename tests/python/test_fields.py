@@ -466,3 +466,26 @@ def test_what_threads_share_in_copying_is_whole(layout, n_threads):
     assert np.all(array.to_numpy() == 2.5)
     array.from_numpy(numbers)
     assert np.array_equal(array.to_numpy(), numbers)
+
+
+@pytest.mark.parametrize(
+    "dtype, value", [(ti.f32, 1.5), (ti.f64, -2.25), (ti.i32, 0x01020304), (ti.u8, 7), (ti.i16, 0)]
+)
+def test_large_fields_are_filled(dtype, value):
+    ti.init(arch=ti.cpu)
+    n = 3_000_001
+    x, v = ti.field(dtype, shape=n), ti.Vector.field(3, dtype, shape=n)
+    a = ti.ndarray(dtype, shape=n)
+    for target in (x, a):
+        target.fill(value)
+        assert (target.to_numpy() == value).all()
+    v.fill(ti.Vector([value, 1, 2]))
+    assert (v.to_numpy() == [value, 1, 2]).all()
+    # What lies beside it in the same tree stays.
+    left, right = ti.field(dtype), ti.field(dtype)
+    builder = ti.FieldsBuilder()
+    for one in (left, x := ti.field(dtype), right):
+        builder.dense(ti.i, n).place(one)
+    builder.finalize()
+    x.fill(value)
+    assert (x.to_numpy() == value).all() and not left.to_numpy().any() and not right.to_numpy().any()

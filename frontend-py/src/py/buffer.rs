@@ -419,8 +419,8 @@ pub(crate) fn repeat(
     let pool = compiler.pool();
     pool.run(n.div_ceil(turns), pool.n_threads(), &|k| {
         let first = k * turns;
-        let bytes = turns.min(n - first) * pattern.len();
-        if let Err(e) = buffer.fill(base + first * pattern.len(), bytes, pattern) {
+        let part = turns.min(n - first) * pattern.len();
+        if let Err(e) = buffer.fill_part(base + first * pattern.len(), part, pattern, bytes) {
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Err(e);
         }
     });
