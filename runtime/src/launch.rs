@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use smallvec::SmallVec;
+
 use crate::buffer::{Buffer, MemoryError};
 use crate::code::{ArgSlot, KernelCode};
 use crate::trace::TaskTrace;
@@ -28,8 +30,8 @@ impl PrintSink for Mutex<String> {
 /// Argument slots. Arrays are borrowed, so that they outlive the launch.
 #[derive(Default)]
 pub struct Args<'a> {
-    values: Vec<u64>,
-    kinds: Vec<ArgSlot>,
+    values: SmallVec<[u64; 8]>,
+    kinds: SmallVec<[ArgSlot; 16]>,
     arrays: Vec<&'a Buffer>,
 }
 
@@ -189,7 +191,7 @@ impl Signature {
 
     /// That a launch gives what the kernel takes.
     pub fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
-        if launch.args.kinds() != self.args {
+        if launch.args.kinds() != &self.args[..] {
             return Err(KernelFailure::Mismatch("other arguments than the kernel's"));
         }
         if !are_apart(launch.args.arrays(), &self.apart) {

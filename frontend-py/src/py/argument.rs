@@ -7,6 +7,7 @@ use aerogel_runtime::Buffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use super::array_argument::Wanted;
 use super::buffer;
@@ -75,6 +76,12 @@ impl KeyPart {
     }
 }
 
+/// What an instance is specialised for, for each parameter that says something.
+pub(crate) type Key = SmallVec<[KeyPart; 2]>;
+
+/// The arguments of a call, by position.
+pub(crate) type Values<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
+
 /// One array argument.
 pub(crate) enum ArrayArg {
     Foreign(Box<ForeignArray>),
@@ -100,13 +107,13 @@ impl ArrayArg {
 
 /// The arguments of one call, in the order of the parameters.
 pub(crate) enum Packed {
-    Slots(Vec<u64>),
+    Slots(SmallVec<[u64; 2]>),
     Array {
         /// The user's name for it.
-        name: String,
+        name: Arc<str>,
         array: ArrayArg,
         /// Extents of the index space.
-        shape: Vec<usize>,
+        shape: SmallVec<[usize; 4]>,
         cell_bytes: usize,
         /// Why a kernel must not write to it.
         read_only: ReadOnly,
@@ -154,7 +161,10 @@ impl NativeKernel {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<Values<'py>> {
+        if args.len() == self.params.len() && kwargs.is_none_or(|kwargs| kwargs.is_empty()) {
+            return Ok(args.iter().collect());
+        }
         let wrong = |what: String| error::exception(py, "AerogelSyntaxError", what);
         let n = self.params.len();
         if args.len() > n {
@@ -168,7 +178,7 @@ impl NativeKernel {
         values.resize_with(n, || None);
         for (name, value) in kwargs.into_iter().flatten() {
             let name: String = name.extract()?;
-            let Some(at) = self.params.iter().position(|p| p.name == name) else {
+            let Some(at) = self.params.iter().position(|p| *p.name == *name) else {
                 return Err(wrong(format!(
                     "unexpected argument `{name}`: kernel `{}` has no such parameter",
                     self.signature()
@@ -207,9 +217,9 @@ impl NativeKernel {
         settings: &Settings,
         values: &[Bound<'_, PyAny>],
         derivative: Option<Derived>,
-    ) -> PyResult<(Vec<Packed>, Vec<KeyPart>)> {
+    ) -> PyResult<(Vec<Packed>, Key)> {
         let mut packed = Vec::with_capacity(values.len());
-        let mut key = Vec::new();
+        let mut key = Key::new();
         let by = By {
             settings,
             derivative,
@@ -228,12 +238,12 @@ impl NativeKernel {
         (at, param): (usize, &Param),
         value: &Bound<'_, PyAny>,
         packed: &mut Vec<Packed>,
-        key: &mut Vec<KeyPart>,
+        key: &mut Key,
     ) -> PyResult<()> {
         let settings = by.settings;
         match &param.kind {
             ParamKind::Value(ty) => {
-                let mut slots = Vec::new();
+                let mut slots = SmallVec::new();
                 self.value_slots(py, settings, at, ty, value, &mut slots)?;
                 packed.push(Packed::Slots(slots));
             }
@@ -278,8 +288,8 @@ impl NativeKernel {
                 }
                 for member in members {
                     let found = match dict {
-                        Some(dict) => dict.get_item(&member.name)?,
-                        None => value.getattr_opt(member.name.as_str())?,
+                        Some(dict) => dict.get_item(&*member.name)?,
+                        None => value.getattr_opt(&*member.name)?,
                     };
                     let Some(found) = found else {
                         let what = format!(
@@ -309,7 +319,7 @@ impl NativeKernel {
         for key in dict.keys() {
             let known = key
                 .extract::<String>()
-                .is_ok_and(|key| members.iter().any(|member| member.name == key));
+                .is_ok_and(|key| members.iter().any(|member| *member.name == *key));
             if known {
                 continue;
             }
@@ -349,7 +359,7 @@ impl NativeKernel {
         at: usize,
         ty: &ValueSpec,
         value: &Bound<'_, PyAny>,
-        slots: &mut Vec<u64>,
+        slots: &mut SmallVec<[u64; 2]>,
     ) -> PyResult<()> {
         let spec = match ty {
             ValueSpec::Tensor(ty) => {
@@ -388,7 +398,7 @@ impl NativeKernel {
         at: usize,
         ty: ValueType,
         value: &Bound<'_, PyAny>,
-        slots: &mut Vec<u64>,
+        slots: &mut SmallVec<[u64; 2]>,
     ) -> PyResult<()> {
         let elem = ty.elem.resolve(settings);
         if ty.shape == TensorShape::Scalar {
@@ -544,7 +554,7 @@ fn template_key(
     }
     if value.is_exact_instance_of::<PyTuple>()
         || value.is_exact_instance_of::<PyList>()
-        || buffer::is_matrix(value)?
+        || buffer::is_matrix(value)
     {
         let items = value.try_iter()?;
         let parts = items.map(|item| template_key(py, &item?, depth + 1, n_items));

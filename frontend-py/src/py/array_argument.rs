@@ -1,8 +1,11 @@
 //! Arrays as arguments: `ti.ndarray`s, and those of other packages.
 
+use std::sync::{Arc, LazyLock};
+
 use aerogel_base::ScalarType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 
 use super::argument::{ArrayArg, KeyPart, Packed};
 use super::error;
@@ -13,6 +16,31 @@ use super::ndarray::NativeNdarray;
 use super::tensor;
 use crate::derived::Derived;
 use crate::host::TensorShape;
+
+/// How messages call an array that is no argument.
+static CAPTURED: LazyLock<Arc<str>> = LazyLock::new(|| "ndarray".into());
+
+/// An array of the program's own, with as many elements along each axis as an `i32` counts.
+fn packed_own(py: Python<'_>, name: &Arc<str>, own: &NativeNdarray) -> (Packed, KeyPart) {
+    let part = KeyPart::Array {
+        elem: own.ty,
+        ndim: own.shape.len(),
+        element: own.element,
+        derivative: false,
+    };
+    let packed = Packed::Array {
+        name: name.clone(),
+        array: ArrayArg::Own(own.buffer.clone()),
+        shape: SmallVec::from_slice(&own.shape),
+        cell_bytes: own.ty.bytes() as usize * own.n_components(),
+        read_only: own.read_only,
+        giver: own.giver(py),
+        tensor: None,
+        copied: None,
+        derivatives: Vec::new(),
+    };
+    (packed, part)
+}
 
 impl NativeKernel {
     /// The exception for an array of a type that kernels do not have.
@@ -78,7 +106,7 @@ impl NativeKernel {
             element: None,
             element_dim: None,
         };
-        let (mut packed, mut part) = self.array(py, "ndarray", value, anything)?;
+        let (mut packed, mut part) = self.array(py, &CAPTURED, value, anything)?;
         if let Some(derived) = derivative {
             self.add_derivatives(py, value, derived, &mut packed, &mut part)?;
         }
@@ -88,7 +116,7 @@ impl NativeKernel {
     pub(crate) fn array(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: &Arc<str>,
         value: &Bound<'_, PyAny>,
         wanted: Wanted<'_>,
     ) -> PyResult<(Packed, KeyPart)> {
@@ -98,6 +126,11 @@ impl NativeKernel {
             element,
             element_dim,
         } = wanted;
+        if let Ok(own) = value.cast::<NativeNdarray>()
+            && wanted.is_met_by(own.get())
+        {
+            return Ok(packed_own(py, name, own.get()));
+        }
         let invalid = |what: String| self.invalid(name, what);
         let mut copied = None;
         let tensor = tensor::native_of(value)?;
@@ -109,14 +142,14 @@ impl NativeKernel {
                 (
                     ArrayArg::Own(own.buffer.clone()),
                     own.ty,
-                    own.shape.clone(),
+                    SmallVec::<[usize; 4]>::from_slice(&own.shape),
                     Some(own.element.extents()),
                     own.read_only,
                 )
             } else if let Some(tensor) = &tensor {
                 let operand = tensor.get().computed(py)?;
                 let buffer = ArrayArg::Own(operand.buffer);
-                (buffer, operand.ty, operand.shape, None, None)
+                (buffer, operand.ty, operand.shape.into(), None, None)
             } else {
                 let whom = || {
                     format!(
@@ -129,11 +162,11 @@ impl NativeKernel {
                     Some(Foreign::Device(there)) => {
                         giver = Some(Giver::of_device(value, &there)?);
                         let buffer = ArrayArg::Own(there.buffer);
-                        (buffer, there.ty, there.shape, None, there.read_only)
+                        (buffer, there.ty, there.shape.into(), None, there.read_only)
                     }
                     Some(Foreign::Host(array)) => {
                         let ty = array.ty.ok_or_else(|| self.no_such_dtype(name, value))?;
-                        let (shape, read_only) = (array.shape.clone(), array.read_only);
+                        let (shape, read_only) = (array.shape[..].into(), array.read_only);
                         giver = Giver::of_host(py, &array);
                         let array = match array.plain {
                             true => ArrayArg::Foreign(Box::new(array)),
@@ -191,7 +224,7 @@ impl NativeKernel {
                     };
                     return Err(invalid(format!("{what}; the shape is {whole:?}")));
                 }
-                (outer.to_vec(), inner.to_vec())
+                (outer.into(), inner.to_vec())
             }
         };
         if ndim.is_some_and(|n| n != shape.len()) {
@@ -216,7 +249,7 @@ impl NativeKernel {
         };
         let cell_bytes = ty.bytes() as usize * element.len() as usize;
         let packed = Packed::Array {
-            name: name.to_owned(),
+            name: name.clone(),
             array,
             shape,
             cell_bytes,
@@ -236,6 +269,22 @@ pub(crate) struct Wanted<'a> {
     pub(crate) ndim: Option<usize>,
     pub(crate) element: Option<&'a [usize]>,
     pub(crate) element_dim: Option<usize>,
+}
+
+impl Wanted<'_> {
+    /// Whether an array of the program's own is as asked for; where it is not, messages say why.
+    fn is_met_by(&self, own: &NativeNdarray) -> bool {
+        let element = own.element;
+        self.elem.is_none_or(|elem| elem == own.ty)
+            && self.ndim.is_none_or(|ndim| ndim == own.shape.len())
+            && self
+                .element
+                .is_none_or(|wanted| TensorShape::from_extents(wanted) == Some(element))
+            && self
+                .element_dim
+                .is_none_or(|axes| axes == element.n_axes() as usize)
+            && own.shape.iter().all(|&n| i32::try_from(n).is_ok())
+    }
 }
 
 /// What NumPy calls a scalar type.

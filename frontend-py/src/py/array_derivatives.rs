@@ -1,6 +1,7 @@
 //! The arrays of an array's derivatives: what `needs_grad=True` made, and the `grad` of a PyTorch tensor.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use aerogel_ir::Derivative;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -53,7 +54,7 @@ impl NativeKernel {
         for &kind in derived.steps() {
             for k in 0..all.len() {
                 let (of, value) = &all[k];
-                let name = format!("{of}.{}", kind.name());
+                let name: Arc<str> = format!("{of}.{}", kind.name()).into();
                 let Some(found) = derivative_of(&name, value, kind)? else {
                     if derivatives.is_empty() {
                         return Ok(());

@@ -15,9 +15,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
+use smallvec::SmallVec;
 
 use super::activity::NativePast;
-use super::argument::{KeyPart, Packed};
+use super::argument::{Key, KeyPart, Packed};
 use super::foreign::copies;
 use super::prepare::{self, Instance};
 use super::profile;
@@ -36,6 +37,12 @@ struct State {
     compiling: Vec<Vec<KeyPart>>,
 }
 
+impl State {
+    fn is_compiling(&self, key: &[KeyPart]) -> bool {
+        self.compiling.iter().any(|other| other[..] == *key)
+    }
+}
+
 thread_local! {
     /// How many compilations this thread is in: the compiler runs Python, which may call a kernel.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -51,7 +58,7 @@ impl Drop for Compiling<'_> {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
         let mut state = self.kernel.state();
-        state.compiling.retain(|key| key != self.key);
+        state.compiling.retain(|key| key[..] != *self.key);
         drop(state);
         self.kernel.compiled.notify_all();
     }
@@ -139,12 +146,12 @@ impl NativeKernel {
     /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
     fn _parameters(&self) -> Vec<(&str, &'static str)> {
         let params = self.params.iter();
-        params.map(|p| (p.name.as_str(), p.kind.name())).collect()
+        params.map(|p| (&*p.name, p.kind.name())).collect()
     }
 
     /// The extents of the elements that an array has by its annotation: none of single numbers, nothing where it is not said.
     fn _element_of(&self, name: &str) -> Option<Vec<usize>> {
-        let param = self.params.iter().find(|p| p.name == name)?;
+        let param = self.params.iter().find(|p| *p.name == *name)?;
         match &param.kind {
             ParamKind::Array { element, .. } => element.clone(),
             _ => None,
@@ -475,7 +482,7 @@ impl NativeKernel {
 
     /// As it is called.
     pub(crate) fn signature(&self) -> String {
-        let names: Vec<&str> = self.params.iter().map(|p| p.name.as_str()).collect();
+        let names: Vec<&str> = self.params.iter().map(|p| &*p.name).collect();
         format!("{}({})", self.name, names.join(", "))
     }
 
@@ -489,7 +496,7 @@ impl NativeKernel {
         &self,
         py: Python<'_>,
         settings: &Settings,
-        key: Vec<KeyPart>,
+        key: Key,
         values: &[Bound<'_, PyAny>],
     ) -> PyResult<Arc<Instance>> {
         let generation = program::generation();
@@ -497,7 +504,7 @@ impl NativeKernel {
             // What is replaced is dropped without the lock: Python may run code when objects go.
             let mut old = None;
             let mut state = self.state();
-            if let Some(instance) = state.instances.get(&key)
+            if let Some(instance) = state.instances.get(&key[..])
                 && state.generation == generation
                 && instance.is_current(py)
             {
@@ -511,8 +518,8 @@ impl NativeKernel {
                 old = Some(std::mem::replace(&mut *state, fresh));
             }
             // A thread that compiles does not wait: two could wait for each other.
-            if DEPTH.get() > 0 || !state.compiling.contains(&key) {
-                state.compiling.push(key.clone());
+            if DEPTH.get() > 0 || !state.is_compiling(&key) {
+                state.compiling.push(key.to_vec());
                 DEPTH.set(DEPTH.get() + 1);
                 drop(state);
                 drop(old);
@@ -537,7 +544,7 @@ impl NativeKernel {
                 }
                 keep
             });
-            state.instances.insert(key.clone(), instance.clone());
+            state.instances.insert(key.to_vec(), instance.clone());
             if instance.derivative.is_none() {
                 state.last = Some(instance.clone());
             }
@@ -548,9 +555,9 @@ impl NativeKernel {
     }
 
     /// Waits until the compilation of a key ends, for a while.
-    fn wait_for(&self, key: &Vec<KeyPart>) {
+    fn wait_for(&self, key: &[KeyPart]) {
         let state = self.state();
-        if state.compiling.contains(key) {
+        if state.is_compiling(key) {
             // Long enough to cost nothing, short enough for Ctrl-C.
             let _ = self.compiled.wait_timeout(state, Duration::from_millis(50));
         }
@@ -582,7 +589,7 @@ impl NativeKernel {
             instance.expect_told_apart(py, packed.iter())?;
         }
         let mut tensors = written::tensors(py, packed, is_written)?;
-        let mut arrays = Vec::new();
+        let mut arrays: SmallVec<[_; 4]> = SmallVec::new();
         let mut told = Vec::new();
         for packed in all() {
             match packed {
@@ -649,8 +656,8 @@ impl NativeKernel {
             .iter()
             .map(|tree| tree.memory(py))
             .chain(past)
-            .collect::<PyResult<Vec<Arc<TreeMemory>>>>()?;
-        let roots: Vec<&TreeMemory> = memories.iter().map(|m| &**m).collect();
+            .collect::<PyResult<SmallVec<[Arc<TreeMemory>; 4]>>>()?;
+        let roots: SmallVec<[&TreeMemory; 4]> = memories.iter().map(|m| &**m).collect();
         extra.iter().for_each(|&slot| args.scalar(slot));
         let sink = Mutex::new(String::new());
         let seed = mode.seed.unwrap_or_else(|| program::launch_seed(settings));

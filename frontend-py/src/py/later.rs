@@ -20,6 +20,8 @@ use super::{error, profile, signals};
 /// Whether launches may have returned before they ended, since somebody waited last.
 static RETURNED: AtomicBool = AtomicBool::new(false);
 static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
+/// Whether there is anything in `ENDED`: all that a call looks at otherwise.
+static ANY_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// A launch that is over, of which nobody in Python knows.
 struct Ended {
@@ -54,6 +56,7 @@ impl Later for Waiting {
             begin: self.begin,
             end,
         });
+        ANY_ENDED.store(true, Ordering::Release);
     }
 }
 
@@ -111,6 +114,9 @@ fn wait(py: Python<'_>) -> Result<(), DriverError> {
 
 /// Prints and raises what launches have left that are over.
 pub(crate) fn tell(py: Python<'_>) -> PyResult<()> {
+    if !ANY_ENDED.load(Ordering::Acquire) || !ANY_ENDED.swap(false, Ordering::AcqRel) {
+        return Ok(());
+    }
     let all = std::mem::take(&mut *ended());
     let mut printed = String::new();
     for launch in &all {

@@ -202,7 +202,7 @@ fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyRes
         // A container is part of the key by its items, any of which may be named by identity.
         let is_container = object.is_exact_instance_of::<PyTuple>()
             || object.is_exact_instance_of::<PyList>()
-            || buffer::is_matrix(&object)?;
+            || buffer::is_matrix(&object);
         if is_container {
             if key.iter().any(|part| matches!(part, KeyPart::Tuple(_))) {
                 open.extend(object.try_iter()?.collect::<PyResult<Vec<_>>>()?);
@@ -308,7 +308,7 @@ fn binding<'py>(
             ParamBinding::Pack(members, methods)
         }
     };
-    Ok((param.name.clone(), binding))
+    Ok((param.name.to_string(), binding))
 }
 
 /// Lowers and compiles a kernel for the given arguments.

@@ -188,7 +188,7 @@ impl ParamKind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Param {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) kind: ParamKind,
 }
 
@@ -196,6 +196,7 @@ impl Param {
     /// Reads a name with what `kernel.py` makes of its annotation.
     pub(crate) fn read((name, spec): (String, Bound<'_, PyTuple>)) -> PyResult<Self> {
         let kind = param_kind(&spec)?;
+        let name = name.into();
         Ok(Self { name, kind })
     }
 }

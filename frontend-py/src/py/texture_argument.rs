@@ -1,5 +1,7 @@
 //! Textures as arguments: the array of their texels, and the format that the instance is specialised for.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 
 use super::argument::{KeyPart, Packed};
@@ -17,7 +19,7 @@ impl NativeKernel {
     pub(crate) fn texels(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: &Arc<str>,
         value: &Bound<'_, PyAny>,
         ndim: u32,
         format: Option<i64>,

@@ -37,7 +37,7 @@ impl View {
             footprint: footprint(packed)?,
             gradient,
             written,
-            name: name.clone(),
+            name: name.to_string(),
             kernel: kernel.to_owned(),
         }))
     }

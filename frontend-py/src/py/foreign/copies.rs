@@ -100,7 +100,7 @@ pub(crate) fn share_memory<'p>(
         Packed::Array { name, .. } => Some((at, name)),
         Packed::Slots(_) => None,
     });
-    let arrays: Vec<(usize, &String)> = arrays.collect();
+    let arrays: Vec<(usize, &Arc<str>)> = arrays.collect();
     let [(_, x), (at, y)] = pair.map(|k| arrays[k]);
     let what = "share memory, and one is not C-contiguous and aligned, so that the kernel gets a copy of it; pass a copy of \
                 your own";

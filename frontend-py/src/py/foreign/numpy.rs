@@ -135,8 +135,8 @@ pub(super) fn read(
         read_only: (!flag(WRITEABLE)).then_some(READ_ONLY),
     };
     // The capsule may be what keeps the memory.
-    let held: std::sync::Arc<Py<PyCapsule>> = std::sync::Arc::new(capsule.clone().unbind());
-    let held = (kind == Kind::Protocol).then_some(held as _);
+    let held = || std::sync::Arc::new(capsule.clone().unbind()) as _;
+    let held = (kind == Kind::Protocol).then(held);
     Ok(ForeignArray::new(
         layout,
         kind,
