@@ -181,3 +181,68 @@ def test_a_gradient_is_placed_after_its_field(arch):
         total()
     assert (x.grad.to_numpy() == 6).all()
     assert x.dual is None
+
+
+def test_a_tape_clears_what_has_changed_since_the_last_one(arch):
+    x, y, loss = (ti.field(ti.f32, shape=4, needs_grad=True, name=n) for n in "xyl")
+    loss = ti.field(ti.f32, shape=(), needs_grad=True)
+    v = ti.Vector.field(2, ti.f32, shape=3, needs_grad=True)
+    block = ti.root.pointer(ti.i, 4)
+    s = ti.field(ti.f32, needs_grad=True)
+    block.dense(ti.i, 4).place(s, s.grad)
+
+    @ti.kernel
+    def run():
+        for i in range(4):
+            loss[None] += x[i] ** 2
+
+    @ti.kernel
+    def spoil():
+        for i in y:
+            y.grad[i] = 3
+        v.grad[1][0] = 4
+        s.grad[5] = 6
+
+    def tape():
+        with ti.ad.Tape(loss):
+            run()
+        assert x.grad.to_numpy().tolist() == [2, 2, 2, 2]
+        for field in (y, v, s):
+            assert not field.grad.to_numpy().any()
+
+    def by_python():
+        y.grad[2] = 1
+        v.grad[2] = [1, 1]
+        s.grad[1] = 1
+
+    def by_component():
+        v.grad.get_scalar_field(1)[0] = 7
+        v.grad[0].x = 8
+
+    def by_arrays():
+        y.grad.from_numpy(np.ones(4, np.float32))
+        v.grad.fill(2)
+        s.grad.from_numpy(np.ones(16, np.float32))
+
+    x.fill(1)
+    for change in (lambda: None, spoil, by_python, by_component, by_arrays, lambda: None):
+        change()
+        tape()
+        tape()
+    # The tree of `x` is used by each tape, others are left alone between two.
+    with ti.ad.Tape(loss, clear_gradients=False):
+        run()
+    assert x.grad.to_numpy().tolist() == [4, 4, 4, 4]
+    ti.ad.clear_all_gradients()
+    assert not x.grad.to_numpy().any()
+
+
+def test_tangents_and_gradients_are_cleared_apart(arch):
+    x = ti.field(ti.f32, shape=2, needs_grad=True, needs_dual=True)
+    x.grad.fill(1)
+    x.dual.fill(2)
+    ti.ad.clear_all_gradients()
+    assert (x.grad[0], x.dual[0]) == (0, 2)
+    ti.ad.clear_all_gradients(ti.ad.SNodeGradType.DUAL)
+    ti.ad.clear_all_gradients()
+    assert (x.grad[0], x.dual[0]) == (0, 0)

@@ -134,6 +134,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(program::set_pending, m)?)?;
     m.add_function(wrap_pyfunction!(program::set_materialize, m)?)?;
     m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
+    m.add_function(wrap_pyfunction!(snode::clear_derivatives, m)?)?;
     m.add_class::<element::NativeElement>()?;
     m.add_function(wrap_pyfunction!(element::set_element_classes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;

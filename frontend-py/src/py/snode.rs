@@ -1,6 +1,7 @@
 //! SNode trees of the running program: building them from Python, and their memory.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use aerogel_runtime::TreeMemory;
@@ -15,6 +16,43 @@ use super::foreign;
 use super::placement::{self, Placement};
 use super::{error, later, program, recorder};
 
+/// A kind of derivatives, as one bit.
+#[derive(Clone, Copy)]
+pub(crate) enum Cleared {
+    Gradients = 1,
+    Tangents = 2,
+}
+
+/// Sets derivatives to zero: all gradients, or all tangents, that trees have. Those of trees that nobody has used since are
+/// zero already.
+#[pyfunction]
+pub(crate) fn clear_derivatives(
+    py: Python<'_>,
+    fields: Vec<Bound<'_, NativeField>>,
+    are_tangents: bool,
+) -> PyResult<()> {
+    let kind = match are_tangents {
+        true => Cleared::Tangents,
+        false => Cleared::Gradients,
+    };
+    let mut used = Vec::new();
+    for field in &fields {
+        let store = &field.get().placement(py)?.store;
+        if !store.is_cleared(kind) {
+            used.push((field, store));
+        }
+    }
+    let zero = 0i32.into_pyobject(py)?;
+    for (field, _) in &used {
+        let zeros = vec![zero.clone().into_any(); field.get().n_components()];
+        NativeField::fill(field, &zeros)?;
+    }
+    for (_, store) in used {
+        store.note_cleared(kind);
+    }
+    Ok(())
+}
+
 /// A tree that has been laid out, and its memory.
 pub(crate) struct TreeStore {
     /// Unique in the process.
@@ -22,6 +60,8 @@ pub(crate) struct TreeStore {
     pub(crate) tree: Arc<Tree>,
     /// None once the tree is destroyed or the program reset.
     memory: RwLock<Option<Arc<TreeMemory>>>,
+    /// Which kinds of derivatives are zero, `Cleared` or'ed together: they were cleared, and nobody has had the memory since.
+    cleared: AtomicU8,
 }
 
 /// The most memory around a tree that catches indices which are off by a little. It takes no physical memory.
@@ -45,6 +85,7 @@ impl TreeStore {
             key: trees.0,
             tree,
             memory: RwLock::new(Some(Arc::new(memory))),
+            cleared: AtomicU8::new(0),
         });
         let key = store.key;
         trees.1.insert(key, Arc::downgrade(&store));
@@ -54,7 +95,12 @@ impl TreeStore {
     /// The tree's memory, or an error when it is gone.
     pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
-        memory.clone().ok_or_else(|| {
+        let memory = memory.clone();
+        // After the memory has been taken: whoever notes that derivatives are zero looks for holders afterwards.
+        if self.cleared.load(Ordering::SeqCst) != 0 {
+            self.cleared.store(0, Ordering::SeqCst);
+        }
+        memory.ok_or_else(|| {
             let of_fields = self.tree.of_fields(Tree::ROOT);
             error::runtime(
                 py,
@@ -63,6 +109,24 @@ impl TreeStore {
                 ),
             )
         })
+    }
+
+    /// Whether the derivatives of a kind are known to be zero.
+    pub(crate) fn is_cleared(&self, kind: Cleared) -> bool {
+        self.cleared.load(Ordering::SeqCst) & kind as u8 != 0
+    }
+
+    /// Notes that all derivatives of a kind have just been cleared.
+    pub(crate) fn note_cleared(&self, kind: Cleared) {
+        self.cleared.fetch_or(kind as u8, Ordering::SeqCst);
+        let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
+        // Another thread, or whoever shares the memory, may write at any time.
+        if memory
+            .as_ref()
+            .is_none_or(|memory| Arc::strong_count(memory) > 1)
+        {
+            self.cleared.store(0, Ordering::SeqCst);
+        }
     }
 
     fn destroy(&self) {

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.data import snode
 from aerogel.data._field import Field
@@ -65,8 +66,7 @@ def clear_all_gradients(gradient_type: SNodeGradType | str = SNodeGradType.ADJOI
     if gradient_type not in kinds:
         raise AerogelRuntimeError(f"gradients are SNodeGradType.ADJOINT or SNodeGradType.DUAL, not {gradient_type!r}")
     with _recorder.unrecorded():
-        for gradient in gradients(kinds[gradient_type]):
-            gradient.fill(0)
+        _native.clear_derivatives(gradients(kinds[gradient_type]), kinds[gradient_type] == "dual")
 
 
 def listed(given: Any) -> tuple[list[Any], bool]:
