@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use aerogel_base::entity::PrimaryMap;
 use aerogel_ir::{Env, FuncId, Function, Module, Stage, VerifyError, print_function, verify};
 
+use crate::inline::Lengths;
 use crate::options::Options;
 use crate::pipeline::{PIPELINE, Pass, Step, When};
 
@@ -14,6 +15,8 @@ pub struct PassCx<'a> {
     pub env: &'a Env,
     /// The module's functions; the one being changed is empty here.
     pub funcs: &'a PrimaryMap<FuncId, Function>,
+    /// How long those are that can be inlined.
+    pub lengths: &'a Lengths,
     /// What is asked for.
     pub options: Options,
 }
@@ -74,12 +77,14 @@ pub fn run(
 ) -> Result<(), BrokenPass> {
     let mut stage = Stage::Structured;
     for steps in PIPELINE.split(|step| matches!(step, Step::Meet)) {
+        let lengths = Lengths::new(&module.funcs);
         for id in module.funcs.keys() {
             // The function leaves the table while it changes, so that passes can read the others.
             let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
             let cx = PassCx {
                 env: &module.env,
                 funcs: &module.funcs,
+                lengths: &lengths,
                 options,
             };
             let done = run_steps(steps, stage, &mut func, &cx, observer);
@@ -102,10 +107,12 @@ pub(crate) fn run_list(
     id: FuncId,
     options: Options,
 ) -> Result<(), BrokenPass> {
+    let lengths = Lengths::new(&module.funcs);
     let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
     let cx = PassCx {
         env: &module.env,
         funcs: &module.funcs,
+        lengths: &lengths,
         options,
     };
     let mut outcome = Ok(());

@@ -4,11 +4,12 @@
 //! `v1 = add v0, v0`. Functions that call themselves, return early or are long stay functions.
 
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
+use aerogel_ir::analysis::Calls;
 use aerogel_ir::{FuncId, Function, Op, Rewrite, import_inst, rewrite, walk};
 
 use crate::PassCx;
 
-/// Longer functions are called. The length is counted with the functions that they call in turn.
+/// Longer functions are called. The length is counted with the functions that are inlined into them.
 const MAX_INSTS: usize = 200;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
@@ -21,27 +22,23 @@ pub(crate) fn all(func: &mut Function, cx: &PassCx<'_>) -> bool {
 }
 
 fn calls_up_to(most: usize, func: &mut Function, cx: &PassCx<'_>) -> bool {
-    let mut sizes = Sizes {
-        funcs: cx.funcs,
-        known: SecondaryMap::new(),
-    };
     let mut changed = false;
     // A round for each level of calls.
-    while inline_once(most, func, &mut sizes) {
+    while inline_once(most, func, cx) {
         changed = true;
     }
     changed
 }
 
-fn inline_once(most: usize, func: &mut Function, sizes: &mut Sizes<'_>) -> bool {
+fn inline_once(most: usize, func: &mut Function, cx: &PassCx<'_>) -> bool {
     rewrite(func, |cursor, inst| {
         let Op::Call { func: callee, args } = cursor.func[inst].clone() else {
             return Rewrite::Keep;
         };
-        if sizes.of(callee).is_none_or(|size| size > most) {
+        if cx.lengths.of(callee).is_none_or(|length| length > most) {
             return Rewrite::Keep;
         }
-        let callee = &sizes.funcs[callee];
+        let callee = &cx.funcs[callee];
         let span = cursor.func.insts[inst].span;
         let mut map = SecondaryMap::new();
         for (&param, arg) in callee.regions[callee.body].params.iter().zip(args) {
@@ -56,7 +53,7 @@ fn inline_once(most: usize, func: &mut Function, sizes: &mut Sizes<'_>) -> bool 
             cursor.append(copy);
         }
         let Op::Yield { values } = &callee[*end] else {
-            unreachable!("checked by `Sizes::of`")
+            unreachable!("`Lengths` are of such functions")
         };
         Rewrite::Replace(
             values
@@ -67,60 +64,34 @@ fn inline_once(most: usize, func: &mut Function, sizes: &mut Sizes<'_>) -> bool 
     })
 }
 
-/// How long functions are that can be inlined.
-struct Sizes<'a> {
-    funcs: &'a PrimaryMap<FuncId, Function>,
-    known: SecondaryMap<FuncId, Option<Option<usize>>>,
-}
+/// How long functions are that can be inlined, with the bodies of those that are inlined into them.
+///
+/// Inlining leaves lengths as they are, so that they are found once for all functions of a module.
+#[derive(Default)]
+pub struct Lengths(SecondaryMap<FuncId, Option<usize>>);
 
-impl Sizes<'_> {
-    /// The number of instructions, with those of the functions that it calls; nothing if it must stay a function.
-    fn of(&mut self, id: FuncId) -> Option<usize> {
-        if let Some(known) = self.known[id] {
-            return known;
-        }
-        let callee = &self.funcs[id];
-        let mut plain = !callee.is_kernel
-            && !callee.regions[callee.body].insts.is_empty()
-            && callee.yielded(callee.body).is_some();
-        let mut calls = false;
-        walk(callee, callee.body, &mut |func, inst| {
-            calls |= matches!(func[inst], Op::Call { .. });
-        });
-        // Most functions call no others, and then no search is needed.
-        plain &= !calls || !self.is_recursive(id);
-        let mut size = 0usize;
-        walk(callee, callee.body, &mut |func, inst| {
-            plain &= !matches!(func[inst], Op::Return { .. });
-            size = size.saturating_add(match func[inst] {
-                Op::Call { func, .. } if plain => self.of(func).unwrap_or(1),
-                _ => 1,
+impl Lengths {
+    /// Those of a module's functions.
+    pub fn new(funcs: &PrimaryMap<FuncId, Function>) -> Self {
+        let calls = Calls::of(funcs);
+        Self(calls.lengths(MAX_INSTS, |id| {
+            let func = &funcs[id];
+            let mut plain = !func.is_kernel
+                && !func.regions[func.body].insts.is_empty()
+                && func.yielded(func.body).is_some()
+                && !calls.is_recursive(id);
+            let mut length = 0;
+            walk(func, func.body, &mut |func, inst| {
+                plain &= !matches!(func[inst], Op::Return { .. });
+                length += 1;
             });
-        });
-        let size = plain.then_some(size);
-        self.known[id] = Some(size);
-        size
+            plain.then_some(length)
+        }))
     }
 
-    /// Whether a function that is called here calls itself, or the function that is being changed.
-    fn is_recursive(&self, id: FuncId) -> bool {
-        let is_changing = |id| {
-            let func: &Function = &self.funcs[id];
-            func.regions[func.body].insts.is_empty()
-        };
-        let mut reached: SecondaryMap<FuncId, bool> = SecondaryMap::new();
-        let mut open = vec![id];
-        while let Some(from) = open.pop() {
-            let func = &self.funcs[from];
-            walk(func, func.body, &mut |func, inst| {
-                if let Op::Call { func: to, .. } = func[inst]
-                    && !std::mem::replace(&mut reached[to], true)
-                {
-                    open.push(to);
-                }
-            });
-        }
-        reached[id] || self.funcs.keys().any(|id| reached[id] && is_changing(id))
+    /// That of a function; nothing if it must stay one.
+    fn of(&self, id: FuncId) -> Option<usize> {
+        self.0[id]
     }
 }
 

@@ -13,6 +13,7 @@ use aerogel_runtime::launch::{Args, Launch};
 use aerogel_runtime::tree::TreeMemory;
 use aerogel_snode::Tree;
 
+use crate::inline::Lengths;
 use crate::{Options, PassCx, Thresholds, find};
 
 /// Runs a pass (or several, one after the other) on the first function of a text and compares what
@@ -127,10 +128,12 @@ fn transformed(
     let before = module.clone();
     for name in passes {
         let pass = find(name).expect("a pass of the pipeline");
+        let lengths = Lengths::new(&module.funcs);
         let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
         let cx = PassCx {
             env: &module.env,
             funcs: &module.funcs,
+            lengths: &lengths,
             options,
         };
         (pass.run)(&mut func, &cx);

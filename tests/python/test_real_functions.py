@@ -480,3 +480,31 @@ def test_returns_from_loops_and_from_some_paths_of_both_arms(arch):
     both[:, 3] = 0
     assert np.array_equal(y.to_numpy(), both)
     assert count[None] == (right[:, :10] > 2).sum()
+
+
+def chain(n, body):
+    """Real functions `f0` to `f{n - 1}`, each of which calls the one before, and a kernel that calls the last."""
+    lines = ["import aerogel as ti", "y = ti.field(ti.i32, shape=2)", "@ti.real_func", "def f0(a: ti.i32) -> ti.i32:"]
+    lines.append("    return a + 1")
+    for k in range(1, n):
+        lines += ["@ti.real_func", f"def f{k}(a: ti.i32) -> ti.i32:", f"    return {body.format(f=f'f{k - 1}')}"]
+    return "\n".join([*lines, "@ti.kernel", "def run():", f"    y[0] = f{n - 1}(y[1])", ""])
+
+
+def run_chain(tmp_path, n, body):
+    path = tmp_path / f"chain_{n}.py"
+    path.write_text(chain(n, body))
+    module = {"__name__": f"chain_{n}"}
+    exec(compile(path.read_text(), str(path), "exec"), module)
+    module["run"]()
+    return module["y"][0]
+
+
+def test_a_long_chain_of_functions(arch, tmp_path):
+    assert run_chain(tmp_path, 200, "{f}(a + 1) + 1") == 400 - 1
+
+
+def test_functions_that_call_another_twice_are_not_written_out_without_end(arch, tmp_path):
+    # Written out in each other they would have 2 ** 40 additions; called they take one each that is executed.
+    body = "{f}(a + 1) if a >= 0 else {f}(a) + {f}(a - 1)"
+    assert run_chain(tmp_path, 40, body) == 40

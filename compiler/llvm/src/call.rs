@@ -4,8 +4,9 @@
 //! returns whether it failed, and its results. A caller leaves at once if its callee failed.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{AssertKind, FuncId, Function, Inst, Op, Value};
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::{Calls, Ranges};
+use aerogel_ir::{AssertKind, FuncId, Function, Inst, Module, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
@@ -14,8 +15,15 @@ use crate::builder::{Builder, Val, basic, undef};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin, Scope};
 use crate::{device_code, far};
 
-/// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
+/// Functions with at most this many instructions, those inlined into them included, are always inlined; larger ones
+/// where LLVM likes.
 const ALWAYS_INLINED: usize = 200;
+
+/// How long the functions of a module are, with those that are always inlined into them.
+pub(crate) fn lengths(module: &Module) -> SecondaryMap<FuncId, Option<usize>> {
+    let funcs = &module.funcs;
+    Calls::of(funcs).lengths(ALWAYS_INLINED, |id| Some(funcs[id].insts.len()))
+}
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The function of `runtime/device/` for this operation, if there is one, and the type that it takes.
@@ -156,13 +164,14 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
             Some(inkwell::module::Linkage::Internal),
         );
         self.funcs.insert((origin, id), llvm);
+        let is_short = self.lengths[id].is_some_and(|length| length <= ALWAYS_INLINED);
         if origin == Origin::Device && far::is_far(&func.name) {
             far::rare(&b, llvm);
         } else if origin == Origin::Device && touches_memory(func) {
             // What is called is what seldom happens; callers keep the rest to themselves.
             b.attribute(llvm, "noinline");
             b.attribute(llvm, "cold");
-        } else if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
+        } else if origin == Origin::Device || is_short {
             b.attribute(llvm, "alwaysinline");
         }
         let recursive = |op: &Op| {

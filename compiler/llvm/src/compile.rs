@@ -16,6 +16,7 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
 
+use crate::call;
 use crate::context::ModuleCx;
 use crate::diagnostics::Diagnostics;
 use crate::optimize::{self, OptLevel};
@@ -218,6 +219,7 @@ fn compile_unit(
         rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
         images,
+        lengths: call::lengths(module),
         accumulations: LookupMap::default(),
     };
     let tasks = unit.iter();

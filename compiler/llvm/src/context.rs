@@ -69,6 +69,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) lanes: Option<u32>,
     /// What each task adds to.
     pub(crate) images: &'a [Images],
+    /// How long the user's functions are, with those that are inlined into them.
+    pub(crate) lengths: SecondaryMap<FuncId, Option<usize>>,
     /// The accumulations of each function, with or without those of its loops.
     pub(crate) accumulations: LookupMap<(Origin, FuncId, bool), Rc<Accumulations>>,
 }

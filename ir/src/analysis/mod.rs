@@ -6,6 +6,7 @@ mod accumulations;
 pub mod affine;
 pub mod box_set;
 pub mod boxes;
+mod calls;
 pub mod cleared;
 pub mod cost;
 mod exact;
@@ -16,5 +17,7 @@ pub mod trips;
 
 pub use accumulations::{Accumulations, accumulations};
 pub use exact::{decisive, sensitive};
+pub use calls::Calls;
+pub use exact::decisive;
 pub use float_bound::at_least;
 pub use ranges::Ranges;

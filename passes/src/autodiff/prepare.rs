@@ -4,6 +4,7 @@ use aerogel_ir::analysis::access::{Class, classes};
 use aerogel_ir::{AtomicOp, FuncId, Function, Inst, Module, Op, Stage, Type, walk};
 
 use super::{draws, exits, serial};
+use crate::inline::Lengths;
 use crate::pipeline::{Pass, When};
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
@@ -140,10 +141,12 @@ fn with(
     options: Options,
     change: impl FnOnce(&mut Function, &PassCx<'_>),
 ) {
+    let lengths = Lengths::new(&module.funcs);
     let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
     let cx = PassCx {
         env: &module.env,
         funcs: &module.funcs,
+        lengths: &lengths,
         options,
     };
     change(&mut func, &cx);

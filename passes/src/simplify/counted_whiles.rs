@@ -511,6 +511,7 @@ mod tests {
         let cx = crate::PassCx {
             env: &env,
             funcs: &Default::default(),
+            lengths: &Default::default(),
             options: Default::default(),
         };
         super::run(&mut module.funcs[id], &cx)

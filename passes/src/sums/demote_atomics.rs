@@ -670,6 +670,7 @@ mod tests {
             let cx = crate::PassCx {
                 env: &env,
                 funcs: &funcs,
+                lengths: &Default::default(),
                 options: Default::default(),
             };
             super::run(&mut module.funcs[func], &cx)

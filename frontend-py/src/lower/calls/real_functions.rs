@@ -12,9 +12,10 @@
 
 use std::rc::Rc;
 
+use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::analysis::cost;
+use aerogel_ir::analysis::{Calls, cost};
 use aerogel_ir::{
     AssertKind, BinaryOp, CompareOp, FuncId, Function, Inst, Module, Op, ParamData, ParamType,
     Type, Value, walk,
@@ -30,7 +31,7 @@ use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
 use crate::lower::{FunctionState, Lower, Parsed, Res, ReturnType};
 use crate::scope::BindingKind;
 
-/// More functions inside each other than anybody writes: templates that never end.
+/// A function is made for more arguments inside of itself than anybody writes: templates that never end.
 const MAX_NESTING: usize = 60;
 
 /// The real functions of a module.
@@ -40,7 +41,8 @@ pub(crate) struct Reals {
     made: LookupMap<(Handle, String), Rc<Real>>,
     /// What is decided when all are there.
     limits: Vec<Limit>,
-    nesting: usize,
+    /// The functions that are being made, each inside of the one before.
+    open: Vec<Handle>,
 }
 
 struct Real {
@@ -265,7 +267,8 @@ impl<'a> Lower<'a, '_> {
         types: &[Type],
     ) -> Res<Rc<Real>> {
         let def = parsed.def;
-        if self.reals.nesting >= MAX_NESTING {
+        let of_itself = self.reals.open.iter().filter(|&&open| open == key.0);
+        if of_itself.count() >= MAX_NESTING {
             return self.fail_noted(
                 ErrorKind::Compilation,
                 "E0110",
@@ -280,6 +283,7 @@ impl<'a> Lower<'a, '_> {
             id,
             result: result.clone(),
         });
+        let function = key.0;
         self.reals.made.insert(key, real.clone());
 
         let mut func = Function::new(&name, false);
@@ -287,11 +291,11 @@ impl<'a> Lower<'a, '_> {
         func.results = result.as_ref().map_or_else(Vec::new, ReturnType::types);
         let outer = std::mem::replace(&mut self.state, FunctionState::new(func, result));
         let outer_range = self.range;
-        self.reals.nesting += 1;
+        self.reals.open.push(function);
 
         let done = self.within_function(|lower| lower.real_body(parsed, id, passed, types));
 
-        self.reals.nesting -= 1;
+        self.reals.open.pop();
         self.range = outer_range;
         let func = std::mem::replace(&mut self.state, outer).func;
         unite_writes(&mut self.state.func.params, &func.params);
@@ -388,26 +392,33 @@ impl<'a> Lower<'a, '_> {
 
     /// What is known only when all real functions are there: who calls itself, and which arrays are written.
     pub(crate) fn finish_reals(&mut self) {
+        let calls = Calls::of(&self.module.funcs);
         for Limit { func, frame, check } in std::mem::take(&mut self.reals.limits) {
             let bytes = cost::frame_bytes(&self.module.funcs[func], &self.module.env);
-            let recursive = reaches(&self.module, func);
             let data = &mut self.module.funcs[func];
             set_constant(data, frame, bytes);
-            if !recursive {
+            if !calls.is_recursive(func) {
                 let body = data.body;
                 data.regions[body].insts.retain(|&inst| inst != check);
             }
         }
         // What a function calls may be written out in it, so it knows the arrays too.
-        let ids: Vec<FuncId> = self.module.funcs.keys().collect();
-        for func in ids {
-            let with_arrays =
-                reached(&self.module, func).any(|func| uses_arrays(&self.module.funcs[func]));
-            self.module.funcs[func].params = if with_arrays {
-                self.state.func.params.clone()
-            } else {
-                Vec::new()
-            };
+        let mut with_arrays: SecondaryMap<FuncId, bool> = SecondaryMap::new();
+        for group in calls.bottom_up() {
+            let uses = group.iter().any(|&func| {
+                uses_arrays(&self.module.funcs[func])
+                    || calls
+                        .callees(func)
+                        .iter()
+                        .any(|&callee| with_arrays[callee])
+            });
+            for &func in group {
+                with_arrays[func] = uses;
+                self.module.funcs[func].params = match uses {
+                    true => self.state.func.params.clone(),
+                    false => Vec::new(),
+                };
+            }
         }
     }
 }
@@ -431,46 +442,12 @@ impl Passed {
     }
 }
 
-/// Whether a function can come to be called by itself.
-fn reaches(module: &Module, func: FuncId) -> bool {
-    let called = callees(&module.funcs[func]).into_iter();
-    called
-        .flat_map(|callee| reached(module, callee))
-        .any(|callee| callee == func)
-}
-
-/// A function and all that it can come to call.
-fn reached(module: &Module, func: FuncId) -> impl Iterator<Item = FuncId> {
-    let mut seen = vec![false; module.funcs.len()];
-    let mut open = vec![func];
-    seen[func.as_u32() as usize] = true;
-    std::iter::from_fn(move || {
-        let at = open.pop()?;
-        for callee in callees(&module.funcs[at]) {
-            if !std::mem::replace(&mut seen[callee.as_u32() as usize], true) {
-                open.push(callee);
-            }
-        }
-        Some(at)
-    })
-}
-
 fn uses_arrays(func: &Function) -> bool {
     let mut uses = false;
     walk(func, func.body, &mut |func, inst| {
         uses |= matches!(func[inst], Op::ArrayAt { .. } | Op::ArrayShape { .. });
     });
     uses
-}
-
-fn callees(func: &Function) -> Vec<FuncId> {
-    let mut all = Vec::new();
-    walk(func, func.body, &mut |func, inst| {
-        if let Op::Call { func: callee, .. } = func[inst] {
-            all.push(callee);
-        }
-    });
-    all
 }
 
 /// Arrays that either writes are written.
