@@ -20,13 +20,14 @@ use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{BinaryOp, Builder, Function, Op, Rewrite, Type, Value, rewrite};
 
 use crate::PassCx;
+pub(crate) use of_floats::Exchanged;
 use of_floats::OfFloats;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     if cx.options.debug {
         return false;
     }
-    let made = OfFloats::of(func, cx.funcs);
+    let made = OfFloats::of(func, cx.funcs, cx.exchanged);
     if !made.any() {
         return false;
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use aerogel_base::entity::PrimaryMap;
 use aerogel_ir::{Env, FuncId, Function, Module, Stage, VerifyError, print_function, verify};
 
+use crate::clamp_indices::Exchanged;
 use crate::inline::Lengths;
 use crate::options::Options;
 use crate::pipeline::{PIPELINE, Pass, Step, When};
@@ -17,6 +18,8 @@ pub struct PassCx<'a> {
     pub funcs: &'a PrimaryMap<FuncId, Function>,
     /// How long those are that can be inlined.
     pub lengths: &'a Lengths,
+    /// What the functions exchange, for `clamp_indices`.
+    pub exchanged: &'a Exchanged,
     /// What is asked for.
     pub options: Options,
 }
@@ -78,6 +81,7 @@ pub fn run(
     let mut stage = Stage::Structured;
     for steps in PIPELINE.split(|step| matches!(step, Step::Meet)) {
         let lengths = Lengths::new(&module.funcs);
+        let exchanged = Exchanged::default();
         for id in module.funcs.keys() {
             // The function leaves the table while it changes, so that passes can read the others.
             let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
@@ -85,6 +89,7 @@ pub fn run(
                 env: &module.env,
                 funcs: &module.funcs,
                 lengths: &lengths,
+                exchanged: &exchanged,
                 options,
             };
             let done = run_steps(steps, stage, &mut func, &cx, observer);
@@ -113,6 +118,7 @@ pub(crate) fn run_list(
         env: &module.env,
         funcs: &module.funcs,
         lengths: &lengths,
+        exchanged: &Exchanged::default(),
         options,
     };
     let mut outcome = Ok(());

@@ -134,6 +134,7 @@ fn transformed(
             env: &module.env,
             funcs: &module.funcs,
             lengths: &lengths,
+            exchanged: &Default::default(),
             options,
         };
         (pass.run)(&mut func, &cx);

@@ -147,6 +147,7 @@ fn with(
         env: &module.env,
         funcs: &module.funcs,
         lengths: &lengths,
+        exchanged: &Default::default(),
         options,
     };
     change(&mut func, &cx);

@@ -1,15 +1,43 @@
 //! Which integers floats have part in.
 
+use std::cell::RefCell;
+
 use aerogel_base::ScalarType;
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 use aerogel_base::hash::LookupSet;
 use aerogel_ir::{Effect, FuncId, Function, Inst, Op, Region, Type, Value, walk};
 
 /// What a function of a module is given by those that call it, and gives them.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Outside {
     params: Vec<bool>,
     results: Vec<bool>,
+}
+
+/// What the functions of a module exchange, once the first of them has been looked at.
+#[derive(Default)]
+pub struct Exchanged(RefCell<Option<SecondaryMap<FuncId, Outside>>>);
+
+/// What functions exchange; `func` is the one whose place is empty.
+fn exchange(
+    func: &Function,
+    here: Option<FuncId>,
+    funcs: &PrimaryMap<FuncId, Function>,
+) -> SecondaryMap<FuncId, Outside> {
+    let mut outside = SecondaryMap::new();
+    let mut ids: Vec<FuncId> = funcs.keys().collect();
+    loop {
+        let mut changed = false;
+        for &id in &ids {
+            let one = if Some(id) == here { func } else { &funcs[id] };
+            changed |= OfFloats::within(one, Some(id), &mut outside).1;
+        }
+        if !changed {
+            return outside;
+        }
+        // Callers come first, mostly: parameters are passed on in one direction, results in the other.
+        ids.reverse();
+    }
 }
 
 /// Which integers floats have part in.
@@ -34,35 +62,22 @@ struct Around {
 
 impl OfFloats {
     /// Of a function that calls others of a module, and is called by them; it is itself not among them, but its place is.
-    pub(super) fn of(func: &Function, funcs: &PrimaryMap<FuncId, Function>) -> Self {
-        let mut outside = SecondaryMap::new();
-        let calls = |func: &Function| {
-            let mut found = false;
-            walk(func, func.body, &mut |func, inst| {
-                found |= matches!(func[inst], Op::Call { .. });
-            });
-            found
-        };
-        if func.is_kernel && !calls(func) {
-            return Self::within(func, None, &mut outside).0;
-        }
+    pub(super) fn of(
+        func: &Function,
+        funcs: &PrimaryMap<FuncId, Function>,
+        exchanged: &Exchanged,
+    ) -> Self {
         let here = funcs.keys().find(|&id| funcs[id].name.is_empty());
-        loop {
-            let mut own = None;
-            let mut changed = false;
-            for id in funcs.keys() {
-                let is_own = Some(id) == here;
-                let one = if is_own { func } else { &funcs[id] };
-                let (made, more) = Self::within(one, Some(id), &mut outside);
-                changed |= more;
-                if is_own {
-                    own = Some(made);
-                }
-            }
-            if !changed {
-                return own.unwrap_or_else(|| Self::within(func, None, &mut outside).0);
-            }
+        let mut calls = false;
+        walk(func, func.body, &mut |func, inst| {
+            calls |= matches!(func[inst], Op::Call { .. });
+        });
+        if func.is_kernel && !calls {
+            return Self::within(func, None, &mut SecondaryMap::new()).0;
         }
+        let mut all = exchanged.0.borrow_mut();
+        let all = all.get_or_insert_with(|| exchange(func, here, funcs));
+        Self::within(func, here, all).0
     }
 
     /// Of one function; whether others learn from it.

@@ -512,6 +512,7 @@ mod tests {
             env: &env,
             funcs: &Default::default(),
             lengths: &Default::default(),
+            exchanged: &Default::default(),
             options: Default::default(),
         };
         super::run(&mut module.funcs[id], &cx)

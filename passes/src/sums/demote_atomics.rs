@@ -671,6 +671,7 @@ mod tests {
                 env: &env,
                 funcs: &funcs,
                 lengths: &Default::default(),
+                exchanged: &Default::default(),
                 options: Default::default(),
             };
             super::run(&mut module.funcs[func], &cx)
