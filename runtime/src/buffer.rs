@@ -15,11 +15,9 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_snode::control;
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::cpu::memory;
+use crate::cpu::memory::{self, HUGE, HUGE_PAGE, give_back, prefer_huge_pages, stagger};
 pub use crate::memory_error::MemoryError;
-use crate::pages::{HUGE, HUGE_PAGE, give_back, prefer_huge_pages, stagger};
 use crate::residence::{Access, Extents, Mirror, Newest, Residence, is_zero, single_byte};
-use crate::streaming;
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -286,9 +284,9 @@ impl Buffer {
             unsafe { std::ptr::write_bytes(to, value, bytes) };
             return Ok(());
         }
-        if whole >= streaming::LARGE {
+        if whole >= memory::STREAMED {
             // SAFETY: `place` checked the range, and the pattern is no part of the buffer.
-            unsafe { streaming::fill(to, bytes, pattern) };
+            unsafe { memory::fill_past_caches(to, bytes, pattern) };
             return Ok(());
         }
         let piece = pattern.repeat((PIECE.min(bytes) / pattern.len()).max(1));

@@ -12,11 +12,9 @@ pub mod format;
 pub mod interrupt;
 pub mod launch;
 mod memory_error;
-mod pages;
 pub mod residence;
 pub mod status;
 pub mod stdout;
-mod streaming;
 pub mod trace;
 pub mod tree;
 

@@ -1,17 +1,51 @@
 //! Numbers of Python's as elements, indices, and copies between layouts.
-#![expect(unsafe_code, reason = "memory that NumPy owns")]
+#![expect(
+    unsafe_code,
+    reason = "memory that NumPy owns, and instances that a base class makes"
+)]
 
+use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::{Access, Buffer, MemoryError, residence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyFloat, PyInt, PyList, PyTuple, PyType, PyTypeMethods};
+use pyo3::{PyTypeInfo, ffi};
 
 use super::element::NativeElement;
 use super::{error, program};
 use crate::host::TensorShape;
+
+/// What makes instances of a class `T`, and of those derived from it, without running code of Python's.
+pub(crate) struct Maker<T>(ffi::newfunc, PhantomData<T>);
+
+/// That of a class.
+pub(crate) fn maker_of<T: PyTypeInfo>(py: Python<'_>) -> Option<Maker<T>> {
+    // SAFETY: the slot of a class that is alive, which has the type that its number says.
+    let new = unsafe {
+        let slot = ffi::PyType_GetSlot(T::type_object_raw(py), ffi::Py_tp_new);
+        std::mem::transmute::<*mut std::ffi::c_void, Option<ffi::newfunc>>(slot)
+    };
+    Some(Maker(new?, PhantomData))
+}
+
+impl<T: PyTypeInfo> Maker<T> {
+    /// An instance of a class that is `T` or derived from it.
+    pub(crate) fn make<'py>(
+        &self,
+        class: &Bound<'py, PyType>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        assert!(class.is_subclass_of::<T>()?, "`T` is the base class");
+        // SAFETY: `T` makes instances of classes derived from it, and the arguments are a tuple.
+        unsafe {
+            let made = (self.0)(class.as_type_ptr(), args.as_ptr(), std::ptr::null_mut());
+            Bound::from_owned_ptr_or_err(class.py(), made)
+        }
+    }
+}
 
 /// The number that a scalar is in Python.
 pub(crate) fn to_python(py: Python<'_>, value: Scalar) -> PyResult<Bound<'_, PyAny>> {

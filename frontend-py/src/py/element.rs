@@ -2,17 +2,13 @@
 //!
 //! The classes are written in Python (`data/matrix.py`). Their base class is here, so that reading `x[i]` makes one
 //! object without running any code of Python's.
-#![expect(
-    unsafe_code,
-    reason = "an instance of a class of Python's is made by its base class"
-)]
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
-use pyo3::{PyTypeInfo, ffi};
 
+use super::buffer::{self, Maker};
 use super::error;
 use crate::host::TensorShape;
 
@@ -22,18 +18,14 @@ struct Classes {
     vector: Py<PyType>,
     no_arguments: Py<PyTuple>,
     /// `NativeElement.__new__`.
-    new: ffi::newfunc,
+    new: Maker<NativeElement>,
 }
 
 static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
 
 #[pyfunction]
 pub(crate) fn set_element_classes(py: Python<'_>, matrix: Py<PyType>, vector: Py<PyType>) {
-    // SAFETY: the slot of a class that is alive, which has the type that its number says.
-    let new = unsafe {
-        let slot = ffi::PyType_GetSlot(NativeElement::type_object_raw(py), ffi::Py_tp_new);
-        std::mem::transmute::<*mut std::ffi::c_void, Option<ffi::newfunc>>(slot)
-    };
+    let new = buffer::maker_of::<NativeElement>(py);
     if let Some(new) = new {
         let no_arguments = PyTuple::empty(py).unbind();
         let _ = CLASSES.set(
@@ -288,15 +280,9 @@ pub(crate) fn make_element<'py>(
         1 => &classes.vector,
         _ => &classes.matrix,
     };
-    // SAFETY: the class is derived from `NativeElement`, which makes the instance of it; no arguments are a tuple.
-    let made = unsafe {
-        let made = (classes.new)(
-            class.as_ptr().cast(),
-            classes.no_arguments.as_ptr(),
-            std::ptr::null_mut(),
-        );
-        Bound::from_owned_ptr_or_err(py, made)?
-    };
+    let made = classes
+        .new
+        .make(class.bind(py), classes.no_arguments.bind(py))?;
     *made.cast::<NativeElement>()?.borrow_mut() = NativeElement {
         data: Some(data.unbind()),
         n: n as usize,
