@@ -16,8 +16,7 @@ pub mod sums;
 pub mod trips;
 
 pub use accumulations::{Accumulations, accumulations};
-pub use exact::{decisive, sensitive};
 pub use calls::Calls;
-pub use exact::decisive;
+pub use exact::{decisive, sensitive};
 pub use float_bound::at_least;
 pub use ranges::Ranges;
