@@ -104,7 +104,7 @@ pub(super) fn is_long(func: &Function, region: Region) -> bool {
 /// What a read for each lane takes: an instruction to get its address, the read, and one to put it into the vector.
 const OF_A_LANE: f32 = 3.0;
 /// What a branch takes that goes either way, in instructions: half of the times another way than the processor guesses.
-const OF_A_GUESS: f32 = 12.0;
+const OF_A_GUESS: f32 = 20.0;
 /// So many turns a loop has if that is not known.
 const TURNS: f32 = 8.0;
 /// Lanes wait for those with more turns.
