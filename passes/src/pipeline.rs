@@ -7,7 +7,7 @@ use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::loops::{
     axis_order, carried_elements, carried_powers, chosen_elements, flat_index, matrix_products,
-    partners,
+    partners, skipped_iteration,
 };
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
@@ -234,6 +234,14 @@ pub const PIPELINE: &[Step] = &[
     pass(
         "chosen_elements",
         chosen_elements::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    // Where elements are carried, which a loop in parts would read and write several times.
+    pass(
+        "skipped_iteration",
+        skipped_iteration::run,
         Structured,
         Structured,
         When::Optimize,

@@ -8,3 +8,4 @@ mod copies;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
 pub(crate) mod partners;
+pub(crate) mod skipped_iteration;
