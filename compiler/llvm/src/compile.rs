@@ -124,7 +124,13 @@ fn units(kernel: &Function, images: &[Images]) -> Vec<Unit> {
     for (number, task) in tasks(kernel).enumerate() {
         let mut size = 0;
         for region in kernel.owned(task) {
-            walk(kernel, region, &mut |_, _| size += 1);
+            walk(kernel, region, &mut |_, inst| {
+                size += match kernel[inst] {
+                    // Beside the tiles stand loops that copy.
+                    Op::TileProduct { .. } => LARGE,
+                    _ => 1,
+                };
+            });
         }
         for &version in images[number].versions() {
             if last_size > 0 && last_size + size > LARGE {
@@ -217,6 +223,7 @@ fn compile_unit(
         scalars: llvm.get_global_metadata("aerogel.scalars"),
         narrow: llvm.get_global_metadata("aerogel.narrow"),
         rolled: llvm.get_global_metadata("aerogel.rolled"),
+        plain: llvm.get_global_metadata("aerogel.plain"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
         images,
         lengths: call::lengths(module),
@@ -261,7 +268,8 @@ fn skeleton<'ctx>(
         next - 1
     };
     let (mut groups, mut loops, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut scalars, mut narrow, mut rolled) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut scalars, mut narrow) = (Vec::new(), Vec::new());
+    let (mut rolled, mut plain) = (Vec::new(), Vec::new());
     let short = node(&mut text, &|_| {
         format!("!{{!\"llvm.loop.vectorize.width\", i32 {FEW_LANES}}}")
     });
@@ -295,6 +303,9 @@ fn skeleton<'ctx>(
     }
     for _ in 0..n_loops {
         rolled.push(node(&mut text, &|n| format!("distinct !{{!{n}, !{keep}}}")));
+        plain.push(node(&mut text, &|n| {
+            format!("distinct !{{!{n}, !{none}, !{keep}}}")
+        }));
     }
     let named = [
         ("groups", groups),
@@ -303,6 +314,7 @@ fn skeleton<'ctx>(
         ("scalars", scalars),
         ("narrow", narrow),
         ("rolled", rolled),
+        ("plain", plain),
     ];
     for (name, nodes) in named {
         let refs: Vec<String> = nodes.iter().map(|n| format!("!{n}")).collect();

@@ -12,7 +12,7 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::{Accumulations, Ranges, accumulations, decisive};
 use aerogel_ir::{
-    Arg, Env, FastMath, FuncId, Function, Inst, Module, ParamType, Region, TreeId, Value,
+    Arg, Env, FastMath, FuncId, Function, Inst, Module, Op, ParamType, Region, TreeId, Value, walk,
 };
 use aerogel_runtime::abi::offset;
 use inkwell::AddressSpace;
@@ -65,6 +65,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) narrow: Vec<MetadataValue<'ctx>>,
     /// Marks for loops that are not to be unrolled, one for each `for`.
     pub(crate) rolled: Vec<MetadataValue<'ctx>>,
+    /// Marks for loops that are neither unrolled nor vectorised, one for each `for`.
+    pub(crate) plain: Vec<MetadataValue<'ctx>>,
     /// How many iterations are run at once where they diverge; nothing for one.
     pub(crate) lanes: Option<u32>,
     /// What each task adds to.
@@ -126,6 +128,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) flat: Option<Flat<'ctx>>,
     /// Whether the loop around is a nest of few iterations.
     pub(crate) in_short_nest: bool,
+    /// Whether the function multiplies matrices in tiles. Its time goes there: all loops around are left small.
+    pub(crate) is_tiled: bool,
     /// The storage of the random state; null where nothing draws.
     pub(crate) random: Option<PointerValue<'ctx>>,
     /// Where the iteration's number is kept, if anybody asks for it.
@@ -223,6 +227,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             group: None,
             flat: None,
             in_short_nest: false,
+            is_tiled: is_tiled(func, region),
             random: None,
             linear: None,
             loaded: LookupMap::default(),
@@ -386,4 +391,13 @@ pub(crate) fn first_slot(env: &Env, kernel: &Function, arg: Arg) -> usize {
             ParamType::Array { ndim, .. } => 1 + ndim as usize,
         })
         .sum()
+}
+
+/// Whether a region multiplies matrices in tiles.
+fn is_tiled(func: &Function, region: Region) -> bool {
+    let mut found = false;
+    walk(func, region, &mut |func, inst| {
+        found |= matches!(func[inst], Op::TileProduct { .. });
+    });
+    found
 }

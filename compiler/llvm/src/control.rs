@@ -166,7 +166,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let all = length.zip(inner);
         let is_short = all.is_some_and(|(n, inner)| n.saturating_mul(inner) <= SHORT_NEST);
         let in_short_nest = std::mem::replace(&mut self.in_short_nest, is_short);
-        if inner != Some(0) && !is_short {
+        // A block of tiles takes little time, so that only the loop over all of them asks.
+        let in_block = self.is_tiled && self.loops.len() > 1;
+        if inner != Some(0) && !is_short && !in_block {
             self.poll();
         }
         let index = if by_one {
@@ -201,11 +203,16 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         let back = self.b.br(head);
         let is_row = length.is_some_and(|n| n >= SHORTEST_ROW) && inner == Some(0);
-        if in_short_nest
-            && is_row
-            && runs_along_rows(func, body)
-            && let Some(mark) = self.cx.rolled.pop()
-        {
+        let marks = match self.is_tiled {
+            // Only what stands in for tiles carries sums.
+            true if !results.is_empty() => Some(&mut self.cx.plain),
+            true => Some(&mut self.cx.rolled),
+            false if in_short_nest && is_row && runs_along_rows(func, body) => {
+                Some(&mut self.cx.rolled)
+            }
+            false => None,
+        };
+        if let Some(mark) = marks.and_then(Vec::pop) {
             self.b.mark(back, "llvm.loop", mark);
         }
 

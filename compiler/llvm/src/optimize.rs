@@ -14,6 +14,7 @@ use inkwell::values::{BasicValueEnum, FunctionValue, InstructionOpcode, Instruct
 
 use crate::divisors;
 use crate::far;
+use crate::products;
 use crate::target::Target;
 
 /// How much LLVM may do, from 0 to 3.
@@ -302,6 +303,7 @@ pub fn compile<'ctx>(
         target,
     };
     effort.pipeline.run(&made, &machine);
+    products::open(module);
     if effort.codegen == CODEGEN && n_insts(module) > CODEGEN_UP_TO {
         machine = target.machine(OptimizationLevel::Less);
     }

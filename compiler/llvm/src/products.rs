@@ -7,32 +7,36 @@
 //! ```
 //! A part of a tile has as many sums as the registers of the processor hold, beside a row of the right factor. Each product needs a
 //! scalar of the left factor only, which the instruction itself reads, and so many sums are made at once that none is waited
-//! for. (K. Goto and R. van de Geijn, Anatomy of high-performance matrix multiplication, TOMS 2008.)
+//! for. The part is a function of its own, which is called for each part of each tile. It is written as the code generator wants it, so
+//! that LLVM's passes would only spend time on it: `optnone` keeps them away until code is generated.
+//! (K. Goto and R. van de Geijn, Anatomy of high-performance matrix multiplication, TOMS 2008.)
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{Op, Type, Value};
 use inkwell::IntPredicate;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::module::{Linkage, Module};
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::FastMathFlags;
+use inkwell::values::{FastMathFlags, FunctionValue};
 
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
 use crate::places::Place;
 use crate::types::stored;
 
-/// Where a part of a tile lies, and how large it is.
-struct Part<'ctx> {
-    left: Val<'ctx>,
-    right: Val<'ctx>,
-    sums: Val<'ctx>,
-    count: Val<'ctx>,
+/// What the names of the functions begin with.
+const NAME: &str = "tile_product";
+
+/// A function that adds to a part of a tile: what the registers of the processor hold.
+#[derive(Clone, Copy)]
+struct Kernel {
     rows: u32,
     vectors: u32,
-    /// Numbers from one row to the next.
+    lanes: u32,
+    /// Scalars from one row to the next.
     left_row: u32,
     right_row: u32,
     sums_row: u32,
-    lanes: u32,
     ty: ScalarType,
     fused: bool,
 }
@@ -64,113 +68,147 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             32 => 12,
             _ => 6,
         };
-        let part_rows = divisor(rows, most_rows);
-        let vectors = divisor(columns / lanes, 2);
-        let bytes = i64::from(ty.bytes());
-        for row in (0..rows).step_by(part_rows as usize) {
-            for column in (0..columns).step_by((vectors * lanes) as usize) {
-                let at = |s: &Self, place, number: u32| {
-                    s.b.offset(place, s.b.i64(i64::from(number) * bytes))
-                };
-                let part = Part {
-                    left: at(self, left, row * left_row),
-                    right: at(self, right, column),
-                    sums: at(self, sums, row * sums_row + column),
-                    count,
-                    rows: part_rows,
-                    vectors,
-                    left_row,
-                    right_row: columns,
-                    sums_row,
-                    lanes,
-                    ty,
-                    fused,
-                };
-                self.part_of_product(&part);
+        let kernel = Kernel {
+            rows: divisor(rows, most_rows),
+            vectors: divisor(columns / lanes, 2),
+            lanes,
+            left_row,
+            right_row: columns,
+            sums_row,
+            ty,
+            fused: fused && self.b.target.fused,
+        };
+        let func = self.product_kernel(kernel);
+        for row in (0..rows).step_by(kernel.rows as usize) {
+            for column in (0..columns).step_by((kernel.vectors * lanes) as usize) {
+                let left = self.scalar_at(ty, left, row * left_row);
+                let right = self.scalar_at(ty, right, column);
+                let sums = self.scalar_at(ty, sums, row * sums_row + column);
+                self.b.call(func, &[left, right, sums, count]);
             }
         }
     }
 
-    fn part_of_product(&mut self, part: &Part<'ctx>) {
-        let bytes = i64::from(part.ty.bytes());
-        let number = stored(self.b.ctx, part.ty);
-        let vector = self.b.vector_type(number, part.lanes);
-        let at =
-            |s: &Self, place, number: u32| s.b.offset(place, s.b.i64(i64::from(number) * bytes));
-        let tile = (0..part.rows).flat_map(|r| (0..part.vectors).map(move |v| (r, v)));
+    /// The module's function for these sizes.
+    fn product_kernel(&mut self, kernel: Kernel) -> FunctionValue<'ctx> {
+        let Kernel {
+            rows,
+            vectors,
+            lanes,
+            left_row,
+            right_row,
+            sums_row,
+            ty,
+            fused,
+        } = kernel;
+        let way = if fused { "fused" } else { "apart" };
+        let name =
+            format!("{NAME}.{ty}.{rows}x{vectors}x{lanes}.{left_row}.{right_row}.{sums_row}.{way}");
+        if let Some(made) = self.b.module.get_function(&name) {
+            return made;
+        }
+        let pointer = basic(self.b.ptr_type());
+        let params = [pointer, pointer, pointer, basic(self.b.i64_type())].map(Into::into);
+        let func_ty = self.b.ctx.void_type().fn_type(&params, false);
+        let func = self
+            .b
+            .module
+            .add_function(&name, func_ty, Some(Linkage::Internal));
+        for attribute in ["nounwind", "noinline", "optnone"] {
+            self.b.attribute(func, attribute);
+        }
+        if let Some(width) = self.cx.target.vector_width {
+            self.b
+                .text_attribute(func, "prefer-vector-width", &width.to_string());
+        }
+        let here = self.b.current();
+        self.write_kernel(func, kernel);
+        self.b.at(here);
+        func
+    }
+
+    fn write_kernel(&mut self, func: FunctionValue<'ctx>, kernel: Kernel) {
+        let params = func.get_params();
+        let (left, right, sums, count) = (params[0], params[1], params[2], params[3]);
+        let ty = kernel.ty;
+        let number = stored(self.b.ctx, ty);
+        let vector = self.b.vector_type(number, kernel.lanes);
+        let [entry, begin, step, end, done] =
+            ["entry", "begin", "step", "end", "done"].map(|name| self.b.block(func, name));
+        self.b.at(entry);
+        let some = self.b.icmp(IntPredicate::SGT, count, self.b.i64(0));
+        self.b.cond_br(some, begin, done);
+
+        self.b.at(begin);
+        let tile = (0..kernel.rows).flat_map(|r| (0..kernel.vectors).map(move |v| (r, v)));
         let places: Vec<Val<'ctx>> = tile
-            .map(|(r, v)| at(self, part.sums, r * part.sums_row + v * part.lanes))
+            .map(|(r, v)| self.scalar_at(ty, sums, r * kernel.sums_row + v * kernel.lanes))
             .collect();
         let before: Vec<Val<'ctx>> = places
             .iter()
             .map(|&place| self.room_vector(vector, place))
             .collect();
-        let [head, inside, done] =
-            ["product", "products", "product_done"].map(|name| self.b.block(self.llvm, name));
-        let entry = self.b.current();
-        self.b.br(head);
+        self.b.br(step);
 
-        self.b.at(head);
-        let k = self.b.phi(basic(self.b.i64_type()));
-        incoming(k, self.b.i64(0), entry);
-        let sums: Vec<_> = before
-            .iter()
-            .map(|&sum| {
-                let phi = self.b.phi(vector);
-                incoming(phi, sum, entry);
-                phi
-            })
-            .collect();
-        let at_k = k.as_basic_value();
-        let more = self.b.icmp(IntPredicate::SLT, at_k, part.count);
-        self.b.cond_br(more, inside, done);
-
-        self.b.at(inside);
-        let row = self.b.i64(i64::from(part.right_row) * bytes);
-        let right = self
-            .b
-            .offset(part.right, self.b.nsw(Opcode::Mul, at_k, row));
-        let step = self.b.nsw(Opcode::Mul, at_k, self.b.i64(bytes));
-        let left = self.b.offset(part.left, step);
-        let ys: Vec<Val<'ctx>> = (0..part.vectors)
+        // Both factors are walked by their addresses, which is how the code generator would write it.
+        self.b.at(step);
+        let phi = |s: &Self, first: Val<'ctx>| {
+            let phi = s.b.phi(first.get_type());
+            incoming(phi, first, begin);
+            phi
+        };
+        let left_count = phi(self, count);
+        let [left, right] = [left, right].map(|first| phi(self, first));
+        let carried: Vec<_> = before.iter().map(|&sum| phi(self, sum)).collect();
+        let ys: Vec<Val<'ctx>> = (0..kernel.vectors)
             .map(|v| {
-                let place = at(self, right, v * part.lanes);
+                let place = self.scalar_at(ty, right.as_basic_value(), v * kernel.lanes);
                 self.room_vector(vector, place)
             })
             .collect();
-        for r in 0..part.rows {
-            let place = at(self, left, r * part.left_row);
+        let mut after = Vec::new();
+        for (r, sums) in (0..kernel.rows).zip(carried.chunks(ys.len())) {
+            let place = self.scalar_at(ty, left.as_basic_value(), r * kernel.left_row);
             let x = self.room_vector(number, place);
-            let x = self.b.splat(x, part.lanes);
-            for (v, &y) in ys.iter().enumerate() {
-                let sum = sums[r as usize * ys.len() + v];
-                let next = self.product_step(part, x, y, sum.as_basic_value());
-                incoming(sum, next, inside);
+            let x = self.b.splat(x, kernel.lanes);
+            for (&y, &sum) in ys.iter().zip(sums) {
+                let next = self.product_step(kernel.fused, x, y, sum.as_basic_value());
+                incoming(sum, next, step);
+                after.push(next);
             }
         }
-        let next = self.b.nsw(Opcode::Add, at_k, self.b.i64(1));
-        incoming(k, next, inside);
-        self.b.br(head);
+        let next_left = self.scalar_at(ty, left.as_basic_value(), 1);
+        let next_right = self.scalar_at(ty, right.as_basic_value(), kernel.right_row);
+        incoming(left, next_left, step);
+        incoming(right, next_right, step);
+        let less = self.b.i64(-1);
+        let next_count = self.b.nsw(Opcode::Add, left_count.as_basic_value(), less);
+        incoming(left_count, next_count, step);
+        let more = self.b.icmp(IntPredicate::SGT, next_count, self.b.i64(0));
+        self.b.cond_br(more, step, end);
 
-        self.b.at(done);
-        for (&place, sum) in places.iter().zip(&sums) {
-            let store = self.b.store(place, sum.as_basic_value());
+        self.b.at(end);
+        for (place, sum) in places.into_iter().zip(after) {
+            let store = self.b.store(place, sum);
             self.mark_access(store, &Place::Room);
             store
-                .set_alignment(part.ty.bits() / 8)
+                .set_alignment(ty.bits() / 8)
                 .expect("an alignment is a power of two");
         }
+        self.b.br(done);
+        self.b.at(done);
+        self.b.ret(None);
     }
 
-    fn product_step(
-        &self,
-        part: &Part<'ctx>,
-        x: Val<'ctx>,
-        y: Val<'ctx>,
-        sum: Val<'ctx>,
-    ) -> Val<'ctx> {
+    /// The place of a scalar, so many of them behind another one.
+    fn scalar_at(&self, ty: ScalarType, place: Val<'ctx>, number: u32) -> Val<'ctx> {
+        let bytes = i64::from(number) * i64::from(ty.bytes());
+        self.b.offset(place, self.b.i64(bytes))
+    }
+
+    fn product_step(&self, fused: bool, x: Val<'ctx>, y: Val<'ctx>, sum: Val<'ctx>) -> Val<'ctx> {
         let none = FastMathFlags::empty();
-        if part.fused && self.b.target.fused {
+        if fused {
             let ty = sum.get_type();
             return self.b.intrinsic("llvm.fma", &[ty], &[x, y, sum], none);
         }
@@ -203,4 +241,14 @@ fn divisor(n: u32, most: u32) -> u32 {
         .rev()
         .find(|&d| n.is_multiple_of(d))
         .unwrap_or(1)
+}
+
+/// Lets the code generator optimise the functions that the passes left alone.
+pub(crate) fn open(module: &Module<'_>) {
+    let optnone = Attribute::get_named_enum_kind_id("optnone");
+    let is_kernel =
+        |func: &FunctionValue<'_>| func.get_name().to_bytes().starts_with(NAME.as_bytes());
+    for func in module.get_functions().filter(is_kernel) {
+        func.remove_enum_attribute(AttributeLoc::Function, optnone);
+    }
 }

@@ -26,9 +26,15 @@ const LINE: i32 = 64;
 
 /// Fewer rows, columns, or products of each sum are as well done by loops.
 const LEAST: [i32; 3] = [8, 16, 16];
-/// Fewer products altogether are, too. Sums that a loop carries run in lanes where there are no blocks, so they can wait.
-const LEAST_CARRIED: i64 = 80 * 80 * 80;
-const LEAST_IN_MEMORY: i64 = 48 * 48 * 48;
+/// Fewer products altogether are, too.
+const LEAST_PRODUCTS: i64 = 24 * 24 * 24;
+/// Where sizes are constants, so few products are not worth the time that tiles take to compile.
+const LEAST_KNOWN_CARRIED: i64 = 40 * 40 * 40;
+const LEAST_KNOWN_IN_MEMORY: i64 = 48 * 48 * 48;
+/// Loops compute sums that they carry for so many columns at once, and those of the columns left over one by one. Where none is left
+/// over, loops are as fast as tiles up to so many products.
+const COLUMNS_AT_ONCE: i32 = 64;
+const LEAST_AT_ONCE: i64 = 80 * 80 * 80;
 
 /// Where everything lies in a block's room, in numbers.
 struct Layout {
@@ -76,12 +82,16 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Optio
     }
     let known = extents.iter().copied().collect::<Option<Vec<i128>>>();
     let is_known = known.is_some();
-    let least = match product.sums {
-        Sums::Carried { .. } => LEAST_CARRIED,
-        Sums::Memory { .. } => LEAST_IN_MEMORY,
-    };
-    if known.is_some_and(|all| all.iter().product::<i128>() < i128::from(least)) {
-        return None;
+    let is_carried = matches!(product.sums, Sums::Carried { .. });
+    if let Some(known) = known {
+        let least = match is_carried {
+            true if known[1] % i128::from(COLUMNS_AT_ONCE) == 0 => LEAST_AT_ONCE,
+            true => LEAST_KNOWN_CARRIED,
+            false => LEAST_KNOWN_IN_MEMORY,
+        };
+        if known.iter().product::<i128>() < i128::from(least) {
+            return None;
+        }
     }
     let layout = Layout::of(product.ty);
     let before = func.new_region(&[]);
@@ -103,7 +113,7 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Optio
     let block_columns = b.i32(layout.columns);
     let others = n_parts(&mut b, extents[1], block_columns);
     if !is_known {
-        let worth_it = worth_it(&mut b, extents, least);
+        let worth_it = worth_it(&mut b, extents, is_carried);
         blocks = b.select(worth_it, blocks, zero);
         small_only(&mut b, inst, worth_it);
     }
@@ -195,9 +205,17 @@ fn block_rows(b: &mut Builder<'_>, [rows, columns, _]: [Value; 3], is_across: bo
 }
 
 /// Whether a product is so large that blocks of it are better than loops.
-fn worth_it(b: &mut Builder<'_>, extents: [Value; 3], least: i64) -> Value {
+fn worth_it(b: &mut Builder<'_>, extents: [Value; 3], is_carried: bool) -> Value {
     let products = times(b, &extents);
-    let least = b.constant(Scalar::int(ScalarType::I64, least.into()));
+    let mut least = b.constant(Scalar::int(ScalarType::I64, LEAST_PRODUCTS.into()));
+    if is_carried {
+        let at_once = b.i32(COLUMNS_AT_ONCE);
+        let left_over = b.binary(BinaryOp::Rem, extents[1], at_once);
+        let zero = b.i32(0);
+        let is_whole = b.compare(CompareOp::Eq, left_over, zero);
+        let least_at_once = b.constant(Scalar::int(ScalarType::I64, LEAST_AT_ONCE.into()));
+        least = b.select(is_whole, least_at_once, least);
+    }
     let mut all = b.compare(CompareOp::Ge, products, least);
     for (n, least) in extents.into_iter().zip(LEAST) {
         let least = b.i32(least);
@@ -456,7 +474,6 @@ impl Block<'_> {
         let zero = b.i32(0);
         let (product, layout) = (self.product, self.layout);
         let whole = b.i32(layout.tile);
-        let panels = n_parts(b, columns.len, whole);
         let copy = |b: &mut Builder<'_>, panel: Value, k: Value, c: Value| {
             let all = offset(b, 0, &[(panel, layout.tile), (c, 1)]);
             let column = self.counter(b, product.column, columns, all);
@@ -467,28 +484,23 @@ impl Block<'_> {
             let place = self.place(b, room, layout.right, &terms);
             b.store(place, value);
         };
-        let width = |b: &mut Builder<'_>, panel: Value| {
-            let first = offset(b, 0, &[(panel, layout.tile)]);
-            let left = b.binary(BinaryOp::Sub, columns.len, first);
-            b.binary(BinaryOp::Min, left, whole)
-        };
+        let full = b.binary(BinaryOp::Div, columns.len, whole);
+        let rest = b.binary(BinaryOp::Rem, columns.len, whole);
         if product.along[1] == product.inner {
+            let panels = n_parts(b, columns.len, whole);
             b.for_(zero, panels, |b, panel| {
-                let width = width(b, panel);
+                let is_full = b.compare(CompareOp::Lt, panel, full);
+                let width = b.select(is_full, whole, rest);
                 b.for_(zero, width, |b, c| {
                     b.for_(zero, inner.len, |b, k| copy(b, panel, k, c));
                 });
             });
         } else {
-            let full = b.binary(BinaryOp::Div, columns.len, whole);
             b.for_(zero, inner.len, |b, k| {
                 b.for_(zero, full, |b, panel| {
                     b.for_(zero, whole, |b, c| copy(b, panel, k, c));
                 });
-                b.for_(full, panels, |b, panel| {
-                    let width = width(b, panel);
-                    b.for_(zero, width, |b, c| copy(b, panel, k, c));
-                });
+                b.for_(zero, rest, |b, c| copy(b, full, k, c));
             });
         }
     }
