@@ -460,6 +460,57 @@ fn cells_in_bulk() {
     }
 }
 
+/// Programs sort the memory of a tree so.
+#[test]
+fn cells_set_after_deactivation_lie_in_order() {
+    let memory = memory("pointer i:8 { pointer i:8 { dense i:4 { place x: i32 } } }");
+    let (pool, place) = (Pool::new(1), place(&memory));
+    for k in 0..64 {
+        let index = 4 * (37 * k % 64);
+        write(&memory, place, &[index], index as i32);
+    }
+    let in_order = || {
+        let mut addresses = Vec::new();
+        let visit = &mut |cell: u64, _: &[i64]| {
+            addresses.push(cell);
+            Ok::<_, MemoryError>(())
+        };
+        memory.visit_active(place, visit).unwrap();
+        addresses.is_sorted()
+    };
+    assert!(!in_order());
+    let elements = Elements {
+        places: &[place],
+        item: 4,
+        offset: &[],
+    };
+    let pieces = memory.active_cells(elements, &pool).unwrap();
+    let joined = |part: fn(&ActiveCells) -> &Vec<u8>| {
+        pieces.iter().flat_map(part).copied().collect::<Vec<u8>>()
+    };
+    let coordinates = joined(|p| &p.coordinates);
+    let coordinates: Vec<i32> = coordinates
+        .chunks_exact(4)
+        .map(|c| i32::from_ne_bytes(c.try_into().unwrap()))
+        .collect();
+    let values = Buffer::zeroed(4 * coordinates.len()).unwrap();
+    values.write(0, &joined(|p| &p.values)).unwrap();
+    memory
+        .deactivate_all(node(&memory, "pointer", 0), &pool)
+        .unwrap();
+    memory
+        .set_cells(
+            elements,
+            coordinates.len(),
+            &coordinates,
+            Some(&values),
+            &pool,
+        )
+        .unwrap();
+    assert!(in_order());
+    assert_eq!(read(&memory, place, &[4 * 37]), 4 * 37);
+}
+
 #[test]
 fn cells_outside_are_found() {
     let memory = memory("pointer i:4 { dense i:2 j:3 { place x: i32 } }");
