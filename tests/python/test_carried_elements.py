@@ -201,3 +201,39 @@ def test_the_index_of_an_extreme(arch, n, m, dtype):
         expected.append(best)
     changed(values, w)
     np.testing.assert_array_equal(w[:n], expected)
+
+
+def test_a_chosen_element_of_a_loop_that_does_not_run():
+    ti.init()
+    n, a, out = np.array([2, 0, 2], np.int32), np.array([10, 7, 3], np.int32), np.zeros(3, np.int32)
+
+    @ti.kernel
+    def run(n: ti.types.ndarray(), a: ti.types.ndarray(), out: ti.types.ndarray()):
+        for _ in range(1):
+            best = 0
+            for j in range(3):
+                out[j] = a[best]
+                for i in range(n[j]):
+                    if a[i] > a[best]:
+                        best = i
+
+    run(n, a, out)
+    assert out.tolist() == [10, 10, 10]
+
+
+def test_elements_are_as_they_are_where_a_check_fails():
+    ti.init(debug=True)
+    x, y = ti.field(ti.f32, 1), ti.field(ti.f32, 4)
+
+    @ti.kernel
+    def run(n: ti.i32):
+        for _ in range(1):
+            x[0] = 5.0
+            for k in range(n):
+                x[0] = x[0] + 1.0
+                y[k] = x[0]
+
+    with pytest.raises(ti.TaichiRuntimeError):
+        run(10)
+    assert x[0] == 10
+    assert y.to_numpy().tolist() == [6, 7, 8, 9]

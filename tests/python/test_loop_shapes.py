@@ -386,3 +386,34 @@ def test_remainders_far_outside(arch):
         wrap(n, by)
         i = np.arange(500)
         np.testing.assert_array_equal(b.to_numpy(), (i + by) % n + 100 * ((i + by) & 31) + 10000 * ((i - 200) % 64))
+
+
+def test_a_serial_loop_over_a_flat_axis_keeps_its_order():
+    ti.init()
+    seen, c = ti.field(ti.i32, 64), ti.field(ti.i32, ())
+
+    @ti.kernel
+    def run(n_rows: ti.i32, end: ti.i32, n: ti.i32):
+        ti.loop_config(serialize=True)
+        for a, t in ti.ndrange(n_rows, end):
+            seen[c[None]] = a * 1000 + (t // n) * 100 + t % n
+            c[None] += 1
+
+    run(2, 20, 16)
+    want = [a * 1000 + t // 16 * 100 + t % 16 for a in range(2) for t in range(20)]
+    assert seen.to_numpy()[:40].tolist() == want
+
+
+@pytest.mark.parametrize("m", [-1, -3, 0, 2])
+def test_flat_axes_of_sizes_of_any_sign(m):
+    ti.init()
+    y = ti.field(ti.i32, 40)
+
+    @ti.kernel
+    def run(end: ti.i32, m: ti.i32, n: ti.i32):
+        for t in range(end):
+            y[t] = t // (m * n) * 1000 + t // n * 10 + t % n
+
+    run(40, m, 16)
+    quotient = [t // (m * 16) if m else 0 for t in range(40)]
+    assert y.to_numpy().tolist() == [q * 1000 + t // 16 * 10 + t % 16 for t, q in enumerate(quotient)]

@@ -1,6 +1,7 @@
 """Matrices and vectors in Python: what they do outside kernels, as Taichi's do."""
 
 import copy
+import gc
 import pickle
 import weakref
 
@@ -177,3 +178,13 @@ def test_classes_derived_from_vectors():
 
     c = Color(1.0, 2.0, 3.0)
     assert isinstance(c, ti.Vector) and c.to_list() == [2, 2, 3] and c[0] == 102 and c.b == 3
+
+
+def test_an_element_that_its_field_refers_to_is_collected():
+    ti.init()
+    field = ti.Vector.field(2, ti.f32, 3)
+    there = weakref.ref(field)
+    field.first = field[0]
+    del field
+    gc.collect()
+    assert there() is None

@@ -10,8 +10,8 @@
 //! for i in last .. hi { body }
 //! ```
 //!
-//! Along the outer axes the rows next to an edge are run as edges, too. So the inside of a field asks no questions, if its edges are
-//! known to be narrow:
+//! Along the outer axes the rows next to an edge are run as edges, too. So no condition is left in the inside of a field, if its
+//! edges are known to be narrow:
 //!
 //! ```text
 //! for i in rows { if first_row <= i < last_row { edge, inside, edge of the row } else { the row as an edge } }

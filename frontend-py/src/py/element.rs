@@ -7,6 +7,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::buffer::{self, Maker};
 use super::error;
@@ -147,6 +148,20 @@ fn is_plain(value: &Bound<'_, PyAny>) -> bool {
 
 #[pymethods]
 impl NativeElement {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.data)?;
+        visit.call(&self.dtype)?;
+        if let Some((owner, index)) = &self.owner {
+            visit.call(owner)?;
+            visit.call(index)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&mut self) {
+        *self = Self::default();
+    }
+
     #[new]
     fn new() -> Self {
         Self::default()

@@ -1,5 +1,6 @@
 //! SNode trees of the running program: building them from Python, and their memory.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -23,8 +24,8 @@ pub(crate) enum Cleared {
     Tangents = 2,
 }
 
-/// Sets derivatives to zero: all gradients, or all tangents, that trees have. Those of trees that nobody has used since are
-/// zero already.
+/// Sets derivatives to zero: all gradients, or all tangents, that trees have. A tree is skipped if nobody has taken its memory
+/// since its derivatives were cleared.
 #[pyfunction]
 pub(crate) fn clear_derivatives(
     py: Python<'_>,
@@ -42,16 +43,29 @@ pub(crate) fn clear_derivatives(
             used.push((field, store));
         }
     }
+    for (_, store) in &used {
+        store.begin_clearing();
+    }
     let zero = 0i32.into_pyobject(py)?;
-    for (field, _) in &used {
+    IS_CLEARING.set(true);
+    let filled = used.iter().try_for_each(|(field, _)| {
         let zeros = vec![zero.clone().into_any(); field.get().n_components()];
-        NativeField::fill(field, &zeros)?;
-    }
+        NativeField::fill(field, &zeros)
+    });
+    IS_CLEARING.set(false);
     for (_, store) in used {
-        store.note_cleared(kind);
+        store.end_clearing(filled.is_ok().then_some(kind));
     }
-    Ok(())
+    filled
 }
+
+thread_local! {
+    /// Whether this thread sets derivatives to zero.
+    static IS_CLEARING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Set in `TreeStore::cleared` while derivatives are set to zero, until another thread takes the memory.
+const CLEARING: u8 = 1 << 7;
 
 /// A tree that has been laid out, and its memory.
 pub(crate) struct TreeStore {
@@ -96,8 +110,10 @@ impl TreeStore {
     pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         let memory = memory.clone();
-        // After the memory has been taken: whoever notes that derivatives are zero looks for holders afterwards.
-        if self.cleared.load(Ordering::SeqCst) != 0 {
+        // After the memory has been taken: `begin_clearing` looks for holders after it has set its bit.
+        let cleared = self.cleared.load(Ordering::SeqCst);
+        let takes_to_clear = cleared & CLEARING != 0 && IS_CLEARING.get();
+        if cleared != 0 && !takes_to_clear {
             self.cleared.store(0, Ordering::SeqCst);
         }
         memory.ok_or_else(|| {
@@ -116,9 +132,9 @@ impl TreeStore {
         self.cleared.load(Ordering::SeqCst) & kind as u8 != 0
     }
 
-    /// Notes that all derivatives of a kind have just been cleared.
-    pub(crate) fn note_cleared(&self, kind: Cleared) {
-        self.cleared.fetch_or(kind as u8, Ordering::SeqCst);
+    /// Notes that this thread is about to set derivatives to zero.
+    fn begin_clearing(&self) {
+        self.cleared.fetch_or(CLEARING, Ordering::SeqCst);
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         // Another thread, or whoever shares the memory, may write at any time.
         if memory
@@ -127,6 +143,17 @@ impl TreeStore {
         {
             self.cleared.store(0, Ordering::SeqCst);
         }
+    }
+
+    /// Notes that all derivatives of a kind are zero, unless another thread may have written in the meantime.
+    fn end_clearing(&self, kind: Option<Cleared>) {
+        let noted = |cleared: u8| {
+            let is_alone = cleared & CLEARING != 0;
+            is_alone.then_some(cleared & !CLEARING | kind.map_or(0, |kind| kind as u8))
+        };
+        let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
+        // An error says that another thread has taken the memory: nothing is known then.
+        let _ = self.cleared.fetch_update(set, fetch, noted);
     }
 
     fn destroy(&self) {

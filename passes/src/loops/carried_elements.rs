@@ -218,7 +218,11 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region) -> Option<Vec<Access
             Change::Below(node) => below(cx.env, node).for_each(|class| note(class, None)),
             _ => {}
         }
-        is_known &= !matches!(op, Op::Return { .. } | Op::Threads { .. });
+        // Where an assertion fails, memory is as it is then.
+        is_known &= !matches!(
+            op,
+            Op::Return { .. } | Op::Threads { .. } | Op::Assert { .. }
+        );
         let is_plain = matches!(op, Op::Load { .. } | Op::Store { .. });
         for &place in touched(op) {
             is_known &= has_classes(func, place);

@@ -179,7 +179,10 @@ impl Chosen<'_> {
         let last = element_at(func, found, body, &results);
         let result = func.add_result(looped, ty);
         replace_value(func, body, found.value, next.carried);
-        self.left.push((looped, last, result));
+        // A loop that does not run leaves no element.
+        if runs {
+            self.left.push((looped, last, result));
+        }
     }
 
     /// The value that a loop carries on, if there is one.

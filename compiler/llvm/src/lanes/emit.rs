@@ -394,7 +394,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
 
     /// One side of a branch, for the lanes of `mask`. What takes long is jumped over where there are none.
     fn side(&mut self, region: Region, mask: Val<'ctx>) -> Option<(Vec<Val<'ctx>>, Mask<'ctx>)> {
-        if !takes_long(self.func, region) && !(self.reads && reads::is_long(self.func, region)) {
+        if !(takes_long(self.func, region) || self.reads && reads::is_long(self.func, region)) {
             return self.region(region, Some(mask));
         }
         let before = self.b().current();
@@ -402,7 +402,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let any = self.any(mask);
         self.b().likely_br(self.b().not(any), exit, inside);
         self.b().at(inside);
-        let present = std::mem::replace(&mut self.present, Some(mask));
+        let present = self.present.replace(mask);
         let (values, _) = self.region(region, Some(mask)).expect("it only computes");
         self.present = present;
         let last = self.b().current();
@@ -602,7 +602,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             self.b().at(inside);
             self.f.poll();
         }
-        let present = std::mem::replace(&mut self.present, Some(run));
+        let present = self.present.replace(run);
         self.loops.push(Leaving {
             counted,
             carried: carried.clone(),

@@ -1,14 +1,14 @@
 //! What divergent loops read, in lanes.
 //!
-//! Where iterations leave a loop in different turns, or take different sides of a branch, what they read lies anywhere: each lane
-//! reads for itself. What is the same in all lanes that are there (the counter of a loop that they began together, and what is
-//! computed of it) is computed and read once:
+//! Where iterations leave a loop at different times, or take different sides of a branch, each lane reads at an address of its own.
+//! What is the same in all active lanes (the counter of a loop that they began together, and what is computed from it) is computed
+//! and read once:
 //!
 //! ```text
 //! for 0, 12, 1 (k) { v1 = load balls[k] .. }         one read, and a vector with it in all lanes
 //! v2 = load balls[v3]                                a read for each lane, at `v3` of the lane
 //! ```
-//! A lane that is not there reads the first element, which is always there; where no lane may be there, memory of the frame.
+//! An inactive lane reads the address that offset 0 gives. If no lane is active, the read goes to a zero in the stack frame.
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
@@ -101,15 +101,15 @@ pub(super) fn is_long(func: &Function, region: Region) -> bool {
     n_insts > LONG && !leaves
 }
 
-/// What a read for each lane takes: an instruction to get its address, the read, and one to put it into the vector.
+/// The cost of a read for each lane: an instruction to get its address, the read, and one to insert it into the vector.
 const OF_A_LANE: f32 = 3.0;
-/// What a branch takes that goes either way, in instructions: half of the times another way than the processor guesses.
+/// The cost of a branch that may go either way, in instructions: it is often mispredicted.
 const OF_A_GUESS: f32 = 20.0;
-/// So many turns a loop has if that is not known.
+/// The iterations of a loop, if their number is not known.
 const TURNS: f32 = 8.0;
-/// Lanes wait for those with more turns.
+/// Lanes wait for the one with the most iterations.
 const WAITING: f32 = 1.5;
-/// So many lanes at least. LLVM makes as many of the turns of a straight loop over what lies in a row.
+/// The lanes of a vector, at least. LLVM uses as many for the iterations of a straight loop over consecutive elements.
 const LANES: f32 = 8.0;
 
 /// Whether lanes are faster than one iteration after the other.
@@ -225,7 +225,7 @@ impl Cost<'_> {
         }
     }
 
-    /// Whether the turns of a loop are straight code, and read what lies in a row or is the same in all of them.
+    /// Whether the iterations of a loop are straight code that reads consecutive elements, or the same one.
     fn is_row(&self, body: Region) -> bool {
         let func = self.func;
         let Some(&counter) = func.regions[body].params.first() else {
@@ -253,7 +253,7 @@ struct Spot<'ctx> {
 }
 
 impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
-    /// Whether a number is the same in all lanes that are there, and known as one.
+    /// Whether a number is the same in all active lanes, and known as one scalar.
     pub(super) fn is_same(&self, value: Value) -> bool {
         self.reads && !self.has(value)
     }

@@ -36,7 +36,9 @@ pub(super) fn split(func: &mut Function, inst: Inst) -> bool {
     else {
         return false;
     };
-    if lo.len() >= MOST_AXES || !may_be_copied(func, body) {
+    // The rest of all rows runs after the rows, which is another order if there are axes before.
+    let keeps_order = lo.len() == 1 || !attrs.serial;
+    if lo.len() >= MOST_AXES || !keeps_order || !may_be_copied(func, body) {
         return false;
     }
     // Along the last axis; of others, quotients and remainders are the same for a whole row.
@@ -217,6 +219,8 @@ impl Ends {
             let [product, factor] = [product, factor].map(|value| copy(&mut b, value));
             let quotient = b.binary(BinaryOp::FloorDiv, product, columns);
             let fits = b.compare(CompareOp::Eq, quotient, factor);
+            let is_positive = b.compare(CompareOp::Gt, factor, zero);
+            let fits = b.binary(BinaryOp::And, fits, is_positive);
             b.binary(BinaryOp::And, all, fits)
         });
         let some = b.binary(BinaryOp::Max, end, zero);
