@@ -97,29 +97,31 @@ fn three_axes() {
         v15: i32 = arg a2
         v16: i32 = floordiv v14, v11
         v17: u1 = eq v16, v15
-        v18: u1 = and v10, v17
-        v19: i32 = max v5, v7
-        v20: i32 = floordiv v19, v11
-        v21: i32 = select v18, v20, v7
-        v22: i32 = mul v21, v11
-        parallel [v0, v0], [v21, v11] (v23: i32, v24: i32) {
-            v25: i32 = mul v23, v11
-            v26: i32 = add v25, v24
-            v27: i32 = mul v3, v2
-            v28: i32 = floordiv v23, v2
-            v29: i32 = mod v23, v2
-            v30: ref<i32> = array_at a0, [v28, v29, v24]
-            store v30, v26
+        v18: u1 = gt v15, v7
+        v19: u1 = and v17, v18
+        v20: u1 = and v10, v19
+        v21: i32 = max v5, v7
+        v22: i32 = floordiv v21, v11
+        v23: i32 = select v20, v22, v7
+        v24: i32 = mul v23, v11
+        parallel [v0, v0], [v23, v11] (v25: i32, v26: i32) {
+            v27: i32 = mul v25, v11
+            v28: i32 = add v27, v26
+            v29: i32 = mul v3, v2
+            v30: i32 = floordiv v25, v2
+            v31: i32 = mod v25, v2
+            v32: ref<i32> = array_at a0, [v30, v31, v26]
+            store v32, v28
             yield []
         }
-        parallel [v22], [v5] (v31: i32) {
-            v32: i32 = mul v3, v2
-            v33: i32 = floordiv v31, v32
-            v34: i32 = floordiv v31, v3
-            v35: i32 = mod v34, v2
-            v36: i32 = mod v31, v3
-            v37: ref<i32> = array_at a0, [v33, v35, v36]
-            store v37, v31
+        parallel [v24], [v5] (v33: i32) {
+            v34: i32 = mul v3, v2
+            v35: i32 = floordiv v33, v34
+            v36: i32 = floordiv v33, v3
+            v37: i32 = mod v36, v2
+            v38: i32 = mod v33, v3
+            v39: ref<i32> = array_at a0, [v35, v37, v38]
+            store v39, v33
             yield []
         }
         return []
