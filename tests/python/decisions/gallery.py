@@ -29,6 +29,7 @@ PARALLEL_SUMS = {
 ACCUMULATIONS: dict[str, str] = {
     "nbody": "the force on a body, a sum over all others",
     "tensor_fluid": "the mean of the vorticity, which is subtracted from it",
+    "sph": "the density of a particle and its acceleration, sums over the neighbours",
     "poisson": "the inner products of conjugate gradients",
     "mpm": "products of matrices",
     "snow3d": "products of matrices",
