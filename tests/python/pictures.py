@@ -22,7 +22,8 @@ WIDTH = 256
 PROGRAMS = {
     "ggui_examples/fem128_ggui.py": 30,
     "ggui_examples/fractal3d_ggui.py": 2,
-    "ggui_examples/mass_spring_3d_ggui.py": 30,
+    # Its points read velocities that others change: once the cloth folds, the order of iterations shows.
+    "ggui_examples/mass_spring_3d_ggui.py": 18,
     "ggui_examples/mass_spring_game_ggui.py": 3,
     "ggui_examples/mpm128_ggui.py": 30,
     "ggui_examples/mpm3d_ggui.py": 3,
