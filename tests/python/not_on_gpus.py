@@ -6,6 +6,7 @@ _CODE = "it reads the code that processors get"
 _ARCH = "it asks for an arch, which the environment decides here"
 _MEMORY = "it says that settings of the device's memory change nothing, which they do there"
 _RACE = "a parallel loop changes a variable of the kernel: threads of a GPU run into each other"
+_ORDER = "it looks at the order of additions, which the threads of a GPU make in any"
 _HOST_MEMORY = "it takes memory away from the host, on which the launch does not depend, or the machine does"
 _FORK = "a device does not survive a fork, which test_gpu.py is about"
 _LONG = "it computes too much for a machine in software"
@@ -35,6 +36,8 @@ NOT_ON_GPUS = {
     "test_programs.py": _PROCESS,
     "test_gpu_programs.py": _PROCESS,
     "test_ad_functions.py::test_depth": _STACK,
+    "test_loop_shapes.py::test_sums_in_any_order": _ORDER,
+    "test_matrix_products.py::test_orders_of_loops": _ORDER,
     "test_algorithms.py::test_sort": _LONG,
     "test_algorithms.py::test_sort_of_so_many_that_they_go_into_buckets": _LONG,
     "test_command_line.py::test_an_example_runs": _LONG,
