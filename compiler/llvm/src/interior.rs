@@ -181,7 +181,7 @@ impl Search<'_> {
                     then,
                     otherwise,
                 } => {
-                    // What does not run there asks for nothing.
+                    // The conditions of a side that does not run in the inside do not matter.
                     match self.truths.get(&cond) {
                         Some(&truth) => self.branch(inst, if truth { then } else { otherwise }),
                         None => [then, otherwise].iter().for_each(|&r| self.region(r)),

@@ -118,13 +118,13 @@ impl NativeElement {
 
     /// The position of the number that indices choose; nothing if Python has to look at them.
     fn position(&self, key: &Bound<'_, PyAny>) -> Option<PyResult<usize>> {
-        let within = |k: &Bound<'_, PyAny>, extent: usize| -> Option<PyResult<usize>> {
+        let within = |k: &Bound<'_, PyAny>, size: usize| -> Option<PyResult<usize>> {
             let k: i64 = k.cast_exact::<PyInt>().ok()?.extract().ok()?;
-            let at = if k < 0 { k + extent as i64 } else { k };
+            let at = if k < 0 { k + size as i64 } else { k };
             Some(match usize::try_from(at) {
-                Ok(at) if at < extent => Ok(at),
+                Ok(at) if at < size => Ok(at),
                 _ => Err(PyIndexError::new_err(format!(
-                    "index {k} is out of range for an extent of {extent}"
+                    "index {k} is out of range for a size of {size}"
                 ))),
             })
         };

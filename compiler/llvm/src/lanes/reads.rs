@@ -361,8 +361,8 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
                 for (axis, &index) in indices.iter().enumerate().rev() {
                     self.step(&mut spot, index, stride, false);
                     if axis > 0 {
-                        let extent = self.f.array_extent(*array, axis as u32);
-                        stride = self.b().nsw(Opcode::Mul, stride, extent);
+                        let size = self.f.array_extent(*array, axis as u32);
+                        stride = self.b().nsw(Opcode::Mul, stride, size);
                     }
                 }
                 spot

@@ -29,7 +29,7 @@ def _within(k: int, extent: int) -> int:
     """The index that ``k`` means, where negative ones count from the end."""
     if -extent <= k < extent:
         return k % extent
-    raise IndexError(f"index {k} is out of range for an extent of {extent}")
+    raise IndexError(f"index {k} is out of range for a size of {extent}")
 
 
 def _promoted(numbers: list) -> list:
