@@ -4,7 +4,8 @@
 //! extents 2 and 4 along `i`, `i = 6` is cell 1 of the outer level (`6 / 4`) and cell 2 of the
 //! inner (`6 % 4`). Multiplying the extents of the levels below gives each level's divisor.
 
-use crate::tree::{MAX_AXES, NodeId, Tree};
+use crate::layout::multiplied;
+use crate::tree::{MAX_AXES, NodeAxis, NodeId, Tree};
 
 /// How one level takes its coordinate from an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,39 +59,58 @@ impl Level {
 }
 
 impl Tree {
-    /// The levels that an access to `node` goes through, the root first and `node` last.
+    /// The levels that an access to `node` goes through, the root first and `node` last. Those whose cells lie in
+    /// rows of their children have no axes, nor has the last one then: `node` has no cells in memory.
     pub fn path(&self, node: NodeId) -> Path {
-        let axes = self.shape_axes(node);
+        let chain = self.chain(node);
+        let levels: Vec<Vec<NodeAxis>> = chain.iter().map(|&id| self[id].axes.clone()).collect();
+        let axes = self.axes_of(node, &levels);
+        let levels = chain.into_iter().zip(axes);
+        Path {
+            levels: levels.map(|(node, axes)| Level { node, axes }).collect(),
+        }
+    }
+
+    /// How loops visit the cells of a node that lies below no sparse one: what each loop counts, outermost first. Those
+    /// that go `in_order` visit block after block, the others cells as they lie in memory.
+    pub fn visits(&self, node: NodeId, in_order: bool) -> Vec<LevelAxis> {
+        let mut levels: Vec<Vec<NodeAxis>> = Vec::new();
+        let mut joins = false;
+        for id in self.chain(node) {
+            let own = &self[id].divides;
+            match levels.last_mut().filter(|_| joins && !in_order) {
+                Some(above) => *above = multiplied(above, own),
+                None => levels.push(own.clone()),
+            }
+            joins = self[id].in_rows;
+        }
+        self.axes_of(node, &levels).into_iter().flatten().collect()
+    }
+
+    /// How each of some levels, which divide all axes of `node` together, takes its coordinates.
+    fn axes_of(&self, node: NodeId, levels: &[Vec<NodeAxis>]) -> Vec<Vec<LevelAxis>> {
         let mut position = [usize::MAX; MAX_AXES];
         let mut rest = [1u64; MAX_AXES];
-        for (k, &(axis, extent)) in axes.iter().enumerate() {
+        for (k, &(axis, extent)) in self.shape_axes(node).iter().enumerate() {
             position[axis as usize] = k;
             rest[axis as usize] = extent;
         }
         let whole = rest;
-        let levels = self
-            .chain(node)
-            .into_iter()
-            .map(|id| Level {
-                node: id,
-                axes: self[id]
-                    .axes
-                    .iter()
-                    .map(|a| {
-                        let axis = a.axis as usize;
-                        let wraps = rest[axis] != whole[axis];
-                        rest[axis] /= u64::from(a.extent);
-                        LevelAxis {
-                            index: position[axis],
-                            divisor: rest[axis],
-                            extent: u64::from(a.extent),
-                            wraps,
-                        }
-                    })
-                    .collect(),
-            })
-            .collect();
-        Path { levels }
+        let mut level_axis = |a: &NodeAxis| {
+            let axis = a.axis as usize;
+            let wraps = rest[axis] != whole[axis];
+            rest[axis] /= u64::from(a.extent);
+            LevelAxis {
+                index: position[axis],
+                divisor: rest[axis],
+                extent: u64::from(a.extent),
+                wraps,
+            }
+        };
+        let levels = levels.iter();
+        levels
+            .map(|axes| axes.iter().map(&mut level_axis).collect())
+            .collect()
     }
 
     /// Where in the root's cell the element of `place` at `indices` begins. The indices are those

@@ -70,6 +70,8 @@ pub enum BuildError {
     FloatInArray,
     /// An exponent that is shared with a type that has none, or another one.
     Exponents,
+    /// Cells in rows of what is not dense.
+    NotInRows,
 }
 
 impl fmt::Display for BuildError {
@@ -122,6 +124,10 @@ impl fmt::Display for BuildError {
                 f,
                 "a quant_array node holds integers or fixed-point numbers, not floating-point ones"
             ),
+            Self::NotInRows => write!(
+                f,
+                "cells lie in rows of dense nodes only, and where no node above or below is sparse"
+            ),
             Self::Exponents => write!(
                 f,
                 "only floating-point numbers with as many bits of exponent can share it"
@@ -135,7 +141,7 @@ impl std::error::Error for BuildError {}
 /// A tree under construction.
 #[derive(Clone, Debug)]
 pub struct TreeBuilder {
-    nodes: PrimaryMap<NodeId, Node>,
+    pub(crate) nodes: PrimaryMap<NodeId, Node>,
 }
 
 impl Default for TreeBuilder {
@@ -151,6 +157,8 @@ fn node(kind: NodeKind, parent: Option<NodeId>, axes: Vec<NodeAxis>, name: Strin
         kind,
         parent,
         children: Vec::new(),
+        divides: axes.clone(),
+        in_rows: false,
         axes,
         name,
         cell_size: 0,

@@ -8,6 +8,7 @@ mod build;
 pub mod control;
 mod layout;
 pub mod quant;
+mod rows;
 mod text;
 pub mod tree;
 

@@ -52,7 +52,7 @@ impl fmt::Display for Tree {
                     }
                     (kind, name) => {
                         write!(f, "{} ", name.unwrap_or("root"))?;
-                        for a in &n.axes {
+                        for a in &n.divides {
                             write!(f, "{}:{} ", axis_name(a.axis), a.extent)?;
                         }
                         if let NodeKind::Dynamic { chunk } = kind {
@@ -61,6 +61,7 @@ impl fmt::Display for Tree {
                         if let Some(word) = kind.word() {
                             write!(f, "bits={} ", word.bits())?;
                         }
+                        f.write_str(if n.in_rows { "in_rows " } else { "" })?;
                         f.write_str("{ ")?;
                         children(tree, child, f)?;
                         f.write_str(" }")?;
@@ -82,7 +83,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
         .replace(": ", ":");
     let mut words = spaced.split_whitespace().peekable();
     let mut builder = TreeBuilder::default();
-    let mut open = vec![Tree::ROOT];
+    let (mut open, mut in_rows) = (vec![Tree::ROOT], Vec::new());
     let err = |what: String| ParseError(what);
     while let Some(word) = words.next() {
         let parent = *open.last().ok_or_else(|| err("unmatched `}`".into()))?;
@@ -107,7 +108,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
             }
             "dense" | "bitmasked" | "pointer" | "hash" | "dynamic" | "bit_struct"
             | "quant_array" => {
-                let (mut axes, mut bits) = (Vec::new(), 0);
+                let (mut axes, mut bits, mut spread) = (Vec::new(), 0, false);
                 let mut kind = match word {
                     "dense" => NodeKind::Dense,
                     "bitmasked" => NodeKind::Bitmasked,
@@ -118,6 +119,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                 loop {
                     match words.next() {
                         Some("{") => break,
+                        Some("in_rows") => spread = true,
                         Some(w) if w.starts_with("chunk=") => {
                             let chunk = w["chunk=".len()..].parse();
                             let chunk = chunk.map_err(|_| err(format!("bad chunk size `{w}`")))?;
@@ -142,13 +144,19 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                     "quant_array" => builder.quant_array(parent, &axes, bits),
                     _ => builder.node(parent, kind, &axes),
                 };
-                open.push(node.map_err(|e| err(e.to_string()))?);
+                let node = node.map_err(|e| err(e.to_string()))?;
+                in_rows.extend(spread.then_some(node));
+                open.push(node);
             }
             w => return Err(err(format!("expected a node, found `{w}`"))),
         }
     }
     if open.len() != 1 {
         return Err(err("missing `}`".into()));
+    }
+    for node in in_rows {
+        let put = builder.put_in_rows(node);
+        put.map_err(|e| err(e.to_string()))?;
     }
     builder.finish().map_err(|e| err(e.to_string()))
 }

@@ -111,7 +111,13 @@ pub struct Node {
     pub parent: Option<NodeId>,
     /// Its children, in the order in which they lie in a cell.
     pub children: Vec<NodeId>,
-    /// The axes it divides, in ascending order; the last one varies fastest in memory.
+    /// The axes it divides, in ascending order.
+    pub divides: Vec<NodeAxis>,
+    /// Whether its cells have no memory of their own: those of each child lie row by row across all of them.
+    pub in_rows: bool,
+    /// The axes along which the cells of a container lie, in ascending order; the last one varies fastest in
+    /// memory. They are the axes it divides; none if its cells lie in rows of its children, whose axes then have
+    /// its extents too.
     pub axes: Vec<NodeAxis>,
     /// A place's name, for people.
     pub name: String,
@@ -419,7 +425,7 @@ impl Tree {
     pub fn shape_axes(&self, node: NodeId) -> Vec<(u8, u64)> {
         let mut extents = [0u64; MAX_AXES];
         for id in self.chain(node) {
-            for a in &self[id].axes {
+            for a in &self[id].divides {
                 let e = &mut extents[a.axis as usize];
                 *e = (*e).max(1) * u64::from(a.extent);
             }
@@ -428,6 +434,11 @@ impl Tree {
             .map(|a| (a, extents[a as usize]))
             .filter(|&(_, e)| e > 0)
             .collect()
+    }
+
+    /// Whether cells of `node` lie in rows across those of a node above, or are such cells themselves.
+    pub fn lies_in_rows(&self, node: NodeId) -> bool {
+        self.chain(node).iter().any(|&id| self[id].in_rows)
     }
 
     /// The extents of a node's cells along its axes, ascending.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use aerogel_compiler::Arch;
 use aerogel_runtime::TreeMemory;
 use aerogel_runtime::tree::{Elements, NodeStats};
 use aerogel_snode::{BuildError, NodeId, NodeKind, Tree, TreeBuilder};
@@ -350,9 +351,13 @@ impl NativeTree {
 /// Lays a tree out and gives fields their places.
 fn laid_out(
     py: Python<'_>,
-    builder: TreeBuilder,
+    mut builder: TreeBuilder,
     fields: &[PendingField],
 ) -> PyResult<Arc<TreeStore>> {
+    // On a GPU a block of threads shares a block of cells.
+    if !matches!(program::settings(py)?.arch, Arch::Cuda(_)) {
+        builder.blocks_in_rows();
+    }
     let tree = builder
         .finish()
         .map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -584,8 +589,14 @@ impl NativeSNode {
     /// Bytes of a cell, and where the node begins in its parent's cell.
     fn layout(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let memory = self.memory(py)?;
-        let node = &memory.tree()[self.node];
-        Ok((node.cell_size, node.offset_in_cell))
+        let tree = memory.tree();
+        let node = &tree[self.node];
+        // What lies in rows is as large as it would be in blocks.
+        let in_rows = |id: &NodeId| tree[*id].in_rows;
+        let above = tree.chain(self.node).into_iter().rev();
+        let n_cells = above.take_while(in_rows).flat_map(|id| &tree[id].divides);
+        let n_cells: u64 = n_cells.map(|a| u64::from(a.extent)).product();
+        Ok((node.cell_size / n_cells, node.offset_in_cell))
     }
 
     /// Places all components of a field side by side. If they are `shared`, they have one exponent, which

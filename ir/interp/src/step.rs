@@ -423,9 +423,9 @@ impl<'a> Machine<'a> {
                     index.iter().zip(&types).map(|(&i, &t)| int(t, i)).collect()
                 });
             }
-            Op::ParallelCells { node, body, .. } => {
+            Op::ParallelCells { node, attrs, body } => {
                 self.aside = false;
-                return self.cells(*node, *body);
+                return self.cells(*node, *attrs, *body);
             }
             Op::Task {
                 kind,

@@ -6,10 +6,12 @@
 //! ```
 //! The axes stand in the order in which the cells lie in memory, so that the innermost loop walks
 //! over neighbours. Axes that several levels divide become one loop for each level: in blocks of 4
-//! along `i`, `i = v0 * 4 + v1`.
+//! along `i`, `i = v0 * 4 + v1`. Where blocks lie in rows only loops that run in order follow them.
 
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Function, Inst, LoopAttrs, Op, Type, Value};
+
+use aerogel_snode::LevelAxis;
 
 use crate::PassCx;
 
@@ -70,18 +72,19 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         list.push(inst);
         func.insts[inst].results[0]
     };
-    let levels: Vec<(usize, u64, u64)> = cx.env.trees[node.tree]
-        .path(node.node)
-        .levels
-        .iter()
-        .flat_map(|level| level.axes.iter().map(|a| (a.index, a.divisor, a.extent)))
-        .collect();
+    let axes = cx.env.trees[node.tree].visits(node.node, attrs.serial);
 
     let indices = std::mem::take(&mut func.regions[body].params);
     let (mut lo, mut hi) = (Vec::new(), Vec::new());
     let mut sums: Vec<Option<Value>> = vec![None; indices.len()];
     let mut head = Vec::new();
-    for &(index, divisor, extent) in &levels {
+    for LevelAxis {
+        index,
+        divisor,
+        extent,
+        ..
+    } in axes
+    {
         lo.push(constant(func, out, 0));
         hi.push(constant(
             func,
@@ -99,7 +102,7 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         });
     }
     // A field without axes has one cell, which is visited once.
-    if levels.is_empty() {
+    if lo.is_empty() {
         lo.push(constant(func, out, 0));
         hi.push(constant(func, out, 1));
         func.add_param(body, Type::I32);

@@ -166,18 +166,14 @@ impl<'a> Search<'a> {
                 if tree.is_below_sparse(node.node) {
                     return None;
                 }
-                let levels = tree.path(node.node).levels;
-                let axes: Vec<(usize, u64, u64)> = levels
-                    .iter()
-                    .flat_map(|level| level.axes.iter().map(|a| (a.index, a.divisor, a.extent)))
-                    .collect();
                 let n = func.regions[body].params.len();
                 let mut ends = vec![None; n];
-                for &(index, divisor, extent) in &axes {
-                    if divisor != 1 || ends[index].is_some() {
+                for axis in tree.visits(node.node, attrs.serial) {
+                    if axis.divisor != 1 || ends[axis.index].is_some() {
                         return None;
                     }
-                    ends[index] = Some([End::Const(0), End::Const(i32::try_from(extent).ok()?)]);
+                    let extent = i32::try_from(axis.extent).ok()?;
+                    ends[axis.index] = Some([End::Const(0), End::Const(extent)]);
                 }
                 (ends.into_iter().collect::<Option<Vec<_>>>()?, attrs, body)
             }

@@ -58,33 +58,23 @@ impl TreeMemory {
         self.come_home()?;
         let first = elements.places[0];
         let beside = self.beside(elements.places);
+        if self.tree().lies_in_rows(first) {
+            let mut cells = ActiveCells::default();
+            self.visit_active(first, &mut |cell, index| {
+                self.note_cell(elements, &beside, (cell, index), &mut cells)
+            })?;
+            return Ok(vec![cells]);
+        }
         let levels = &self.path(first).levels;
         let parts = self.parts(levels, pool.n_threads() as u64 * PARTS_PER_THREAD);
         let done: Vec<OnceLock<ActiveCells>> = parts.iter().map(|_| OnceLock::new()).collect();
         self.parallel(pool, parts.len() as u64, |k| {
             let part = &parts[k as usize];
             let mut cells = ActiveCells::default();
-            let mut component = vec![0; elements.item];
             let mut indices = part.indices.clone();
             let below = &levels[part.depth..];
             let mut visit = |cell: u64, index: &[i64]| {
-                for (axis, &index) in index.iter().enumerate() {
-                    let shift = elements.offset.get(axis).copied().unwrap_or(0);
-                    let index = (index as i32).wrapping_add(shift);
-                    cells.coordinates.extend(index.to_ne_bytes());
-                }
-                for (&place, beside) in elements.places.iter().zip(&beside) {
-                    let at = match beside {
-                        Some(distance) => Some(cell.wrapping_add(*distance)),
-                        None => self.find_element(place, index)?,
-                    };
-                    match at {
-                        Some(at) => self.read_bytes(place, at, index, &mut component)?,
-                        None => component.fill(0),
-                    }
-                    cells.values.extend_from_slice(&component);
-                }
-                Ok(())
+                self.note_cell(elements, &beside, (cell, index), &mut cells)
             };
             self.visit_range(
                 (below, &[]),
@@ -97,6 +87,33 @@ impl TreeMemory {
             Ok(())
         })?;
         Ok(done.into_iter().filter_map(OnceLock::into_inner).collect())
+    }
+
+    /// Adds the indices and values of an active element, whose first component is that at `cell`.
+    fn note_cell(
+        &self,
+        elements: Elements<'_>,
+        beside: &[Option<u64>],
+        (cell, index): (u64, &[i64]),
+        cells: &mut ActiveCells,
+    ) -> Result<(), MemoryError> {
+        for (axis, &index) in index.iter().enumerate() {
+            let shift = elements.offset.get(axis).copied().unwrap_or(0);
+            let index = (index as i32).wrapping_add(shift);
+            cells.coordinates.extend(index.to_ne_bytes());
+        }
+        for (&place, beside) in elements.places.iter().zip(beside) {
+            let at = match beside {
+                Some(distance) => Some(cell.wrapping_add(*distance)),
+                None => self.find_element(place, index)?,
+            };
+            let begin = cells.values.len();
+            cells.values.resize(begin + elements.item, 0);
+            if let Some(at) = at {
+                self.read_bytes(place, at, index, &mut cells.values[begin..])?;
+            }
+        }
+        Ok(())
     }
 
     /// How far each component lies from the first, if they lie in the same cells.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_snode::{Level, MASK_BITS, MAX_AXES, NodeId, NodeKind, TABLE_SIZE, Tree};
+use aerogel_snode::{Level, LevelAxis, MASK_BITS, MAX_AXES, NodeId, NodeKind, TABLE_SIZE, Tree};
 
 use super::TreeMemory;
 use crate::buffer::MemoryError;
@@ -61,8 +61,35 @@ impl TreeMemory {
         visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
         let mut indices = vec![0; self.tree.shape_axes(node).len()];
+        if self.tree.lies_in_rows(node) {
+            let axes = self.tree.visits(node, true);
+            return self.visit_blocks((node, &axes, ranges), &mut indices, visit);
+        }
         let levels = &self.path(node).levels;
         self.visit_level((levels, ranges), 0, &mut indices, visit)
+    }
+
+    /// Visits what lies in rows below some cells, which are at `indices`, in the order of the blocks.
+    fn visit_blocks<E>(
+        &self,
+        (node, axes, ranges): (NodeId, &[LevelAxis], &[(u64, u64)]),
+        indices: &mut [i64],
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        let Some((axis, below)) = axes.split_first() else {
+            return visit(self.find_cell(node, indices), indices);
+        };
+        let begin = indices[axis.index];
+        for k in 0..axis.extent {
+            indices[axis.index] = begin + (k * axis.divisor) as i64;
+            let at = indices[axis.index] as u64;
+            let range = ranges.get(axis.index);
+            if range.is_none_or(|&(lo, hi)| at < hi && lo < at + axis.divisor) {
+                self.visit_blocks((node, below, ranges), indices, visit)?;
+            }
+        }
+        indices[axis.index] = begin;
+        Ok(())
     }
 
     fn visit_level<E>(

@@ -4,7 +4,7 @@
 
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{self as ir, Type, Value};
-use aerogel_snode::NodeId;
+use aerogel_snode::{NodeId, Tree};
 
 use crate::host::Known;
 use crate::lower::calls::Args;
@@ -34,6 +34,7 @@ impl Lower<'_, '_> {
             .into_iter()
             .map(|index| self.builder().cast(index, Type::I64))
             .collect();
+        let (node, indices) = self.first_inside(&tree, node, indices);
         let mut at = self.bytes(0);
         for level in tree.path(node).levels {
             let mut linear = self.bytes(0);
@@ -58,6 +59,31 @@ impl Lower<'_, '_> {
         }
         let at = self.builder().cast(at, Type::Scalar(ScalarType::U64));
         Ok(Val::Value(at))
+    }
+
+    /// The first cell of a node below in the cell of a node that lies in rows: it has an address.
+    fn first_inside(
+        &mut self,
+        tree: &Tree,
+        node: NodeId,
+        indices: Vec<Value>,
+    ) -> (NodeId, Vec<Value>) {
+        let mut below = node;
+        while tree[below].in_rows {
+            below = tree[below].children[0];
+        }
+        let own = tree.shape_axes(node);
+        let scaled = tree.shape_axes(below).into_iter().map(|(axis, extent)| {
+            match own.iter().position(|a| a.0 == axis) {
+                Some(k) => {
+                    let by = self.bytes(extent / own[k].1);
+                    let op = ir::BinaryOp::Mul;
+                    self.builder().binary(op, indices[k], by)
+                }
+                None => self.bytes(0),
+            }
+        });
+        (below, scaled.collect())
     }
 
     fn bytes(&mut self, n: u64) -> Value {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Inst, NodeRef, Region, TaskKind, Value, eval};
+use aerogel_ir::{Inst, LoopAttrs, NodeRef, Region, TaskKind, Value, eval};
 
 use super::{Flow, Machine};
 use crate::value::Val;
@@ -131,7 +131,12 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn cells(&mut self, node: NodeRef, body: Region) -> Result<Vec<Val>, Flow> {
+    pub(super) fn cells(
+        &mut self,
+        node: NodeRef,
+        attrs: LoopAttrs,
+        body: Region,
+    ) -> Result<Vec<Val>, Flow> {
         let tree = &self.module.env.trees[node.tree];
         if tree.is_below_sparse(node.node) {
             let mut cells: Vec<Vec<Val>> = Vec::new();
@@ -147,15 +152,10 @@ impl Machine<'_> {
             let space = [(0, cells.len() as i64)];
             return self.range_task(&space, body, &|at| cells[at[0] as usize].clone());
         }
-        let path = tree.path(node.node);
-        let axes: Vec<(usize, i64, i64)> = path
-            .levels
+        let axes: Vec<(usize, i64, i64)> = tree
+            .visits(node.node, attrs.serial)
             .iter()
-            .flat_map(|l| {
-                l.axes
-                    .iter()
-                    .map(|a| (a.index, a.divisor as i64, a.extent as i64))
-            })
+            .map(|a| (a.index, a.divisor as i64, a.extent as i64))
             .collect();
         let mut space: Vec<(i64, i64)> = axes.iter().map(|&(_, _, extent)| (0, extent)).collect();
         if space.is_empty() {
