@@ -35,6 +35,14 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         &[12],
     ),
     (
+        "dense i:3 in_rows { dense i:2 in_rows { dense i:2 { place a: i32, place b: f32 } dense i:2 { place c: i64, place d: i64, place e: i64 } } }",
+        &[12],
+    ),
+    (
+        "dense i:2 j:3 in_rows { dense i:3 j:2 { place a: i32, place b: f32 } } dense j:2 in_rows { dense i:2 j:3 in_rows { dense i:3 { place c: i64 } dense i:3 { place d: i64, place e: i64 } } }",
+        &[6, 6],
+    ),
+    (
         "dense i:3 j:5 { place a: i32, place b: f32 } dense j:5 { dense i:3 { place c: i64, place d: i64, place e: i64 } }",
         &[3, 5],
     ),

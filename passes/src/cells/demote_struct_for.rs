@@ -223,4 +223,70 @@ mod tests {
             }
             ");
     }
+
+    #[test]
+    fn blocks_in_rows() {
+        check_pass!("demote_struct_for", "
+            tree0 { dense i:2 j:2 in_rows { dense i:4 j:4 { place x: i32 } } }
+            field @x: i32 = tree0 [S3]
+            kernel @k() {
+                parallel_cells tree0.S2 (v0: i32, v1: i32) {
+                    v2: ref<i32> = field_at @x, [v0, v1]
+                    store v2, v1
+                    yield []
+                }
+                parallel_cells tree0.S1 (v0: i32, v1: i32) {
+                    v2: ref<i32> = field_at @x, [v0, v1]
+                    store v2, v1
+                    yield []
+                }
+                parallel_cells tree0.S2 serial (v0: i32, v1: i32) {
+                    v2: ref<i32> = field_at @x, [v0, v1]
+                    store v2, v1
+                    yield []
+                }
+                yield []
+            }", @"
+        kernel @k() {
+            v0: i32 = const 0
+            v1: i32 = const 8
+            v2: i32 = const 0
+            v3: i32 = const 8
+            parallel [v0, v2], [v1, v3] (v4: i32, v5: i32) {
+                v6: ref<i32> = field_at @x, [v4, v5]
+                store v6, v5
+                yield []
+            }
+            v7: i32 = const 0
+            v8: i32 = const 2
+            v9: i32 = const 0
+            v10: i32 = const 2
+            parallel [v7, v9], [v8, v10] (v11: i32, v12: i32) {
+                v13: ref<i32> = field_at @x, [v11, v12]
+                store v13, v12
+                yield []
+            }
+            v14: i32 = const 0
+            v15: i32 = const 2
+            v16: i32 = const 0
+            v17: i32 = const 2
+            v18: i32 = const 0
+            v19: i32 = const 4
+            v20: i32 = const 0
+            v21: i32 = const 4
+            parallel [v14, v16, v18, v20], [v15, v17, v19, v21] serial (v22: i32, v23: i32, v24: i32, v25: i32) {
+                v26: i32 = const 4
+                v27: i32 = mul v22, v26
+                v28: i32 = const 4
+                v29: i32 = mul v23, v28
+                v30: i32 = add v27, v24
+                v31: i32 = add v29, v25
+                v32: ref<i32> = field_at @x, [v30, v31]
+                store v32, v31
+                yield []
+            }
+            yield []
+        }
+        ");
+    }
 }
