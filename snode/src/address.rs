@@ -4,7 +4,7 @@
 //! extents 2 and 4 along `i`, `i = 6` is cell 1 of the outer level (`6 / 4`) and cell 2 of the
 //! inner (`6 % 4`). Multiplying the extents of the levels below gives each level's divisor.
 
-use crate::layout::multiplied;
+use crate::merge::multiplied;
 use crate::tree::{MAX_AXES, NodeAxis, NodeId, Tree};
 
 /// How one level takes its coordinate from an index.
@@ -59,8 +59,8 @@ impl Level {
 }
 
 impl Tree {
-    /// The levels that an access to `node` goes through, the root first and `node` last. Those whose cells lie in
-    /// rows of their children have no axes, nor has the last one then: `node` has no cells in memory.
+    /// The levels that an access to `node` goes through, the root first and `node` last. Levels of merged nodes have no
+    /// axes.
     pub fn path(&self, node: NodeId) -> Path {
         let chain = self.chain(node);
         let levels: Vec<Vec<NodeAxis>> = chain.iter().map(|&id| self[id].axes.clone()).collect();
@@ -71,23 +71,23 @@ impl Tree {
         }
     }
 
-    /// How loops visit the cells of a node that lies below no sparse one: what each loop counts, outermost first. Those
-    /// that go `in_order` visit block after block, the others cells as they lie in memory.
-    pub fn visits(&self, node: NodeId, in_order: bool) -> Vec<LevelAxis> {
+    /// The nest of loops over the cells of a node that lies below no sparse node, outermost loop first. Loops that go
+    /// `in_order` visit block after block; the others follow memory.
+    pub fn loop_axes(&self, node: NodeId, in_order: bool) -> Vec<LevelAxis> {
         let mut levels: Vec<Vec<NodeAxis>> = Vec::new();
-        let mut joins = false;
+        let mut merged = false;
         for id in self.chain(node) {
             let own = &self[id].divides;
-            match levels.last_mut().filter(|_| joins && !in_order) {
+            match levels.last_mut().filter(|_| merged && !in_order) {
                 Some(above) => *above = multiplied(above, own),
                 None => levels.push(own.clone()),
             }
-            joins = self[id].in_rows;
+            merged = self[id].merged;
         }
         self.axes_of(node, &levels).into_iter().flatten().collect()
     }
 
-    /// How each of some levels, which divide all axes of `node` together, takes its coordinates.
+    /// How each of `levels`, which together divide all axes of `node`, computes its coordinates from indices.
     fn axes_of(&self, node: NodeId, levels: &[Vec<NodeAxis>]) -> Vec<Vec<LevelAxis>> {
         let mut position = [usize::MAX; MAX_AXES];
         let mut rest = [1u64; MAX_AXES];

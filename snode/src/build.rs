@@ -70,8 +70,8 @@ pub enum BuildError {
     FloatInArray,
     /// An exponent that is shared with a type that has none, or another one.
     Exponents,
-    /// Cells in rows of what is not dense.
-    NotInRows,
+    /// A merged node that is sparse, or has a neighbour that is not dense.
+    NotMergeable,
 }
 
 impl fmt::Display for BuildError {
@@ -124,9 +124,9 @@ impl fmt::Display for BuildError {
                 f,
                 "a quant_array node holds integers or fixed-point numbers, not floating-point ones"
             ),
-            Self::NotInRows => write!(
+            Self::NotMergeable => write!(
                 f,
-                "cells lie in rows of dense nodes only, and where no node above or below is sparse"
+                "only dense nodes with dense children are merged, and no node above or below may be sparse"
             ),
             Self::Exponents => write!(
                 f,
@@ -158,7 +158,7 @@ fn node(kind: NodeKind, parent: Option<NodeId>, axes: Vec<NodeAxis>, name: Strin
         parent,
         children: Vec::new(),
         divides: axes.clone(),
-        in_rows: false,
+        merged: false,
         axes,
         name,
         cell_size: 0,

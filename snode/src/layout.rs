@@ -6,7 +6,8 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 
 use crate::build::BuildError;
-use crate::tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, WORD};
+use crate::merge;
+use crate::tree::{MAX_AXES, Node, NodeId, NodeKind, WORD};
 
 const CACHE_LINE: u64 = 64;
 /// From this size on a container is aligned to cache lines and staggered.
@@ -16,7 +17,7 @@ const LIMIT: u64 = 1 << 62;
 const MOST_ALONG_AXIS: u64 = 1 << 31;
 
 pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
-    put_in_rows(nodes);
+    merge::set_memory_axes(nodes);
     count_cells(nodes)?;
     // Children follow parents, so one backward walk sees every child before its parent.
     for id in nodes.keys().rev() {
@@ -103,36 +104,6 @@ fn lay_out_bits(nodes: &mut PrimaryMap<NodeId, Node>, word: NodeId) {
         node.shift = used;
         used += if in_group { quant.bits } else { quant.width() };
     }
-}
-
-/// Gives the axes of nodes whose cells lie in rows of their children to these.
-fn put_in_rows(nodes: &mut PrimaryMap<NodeId, Node>) {
-    let mut boxes: SecondaryMap<NodeId, Vec<NodeAxis>> = SecondaryMap::new();
-    for id in nodes.keys() {
-        let node = &nodes[id];
-        let above = node.parent.filter(|&p| nodes[p].in_rows);
-        let whole = multiplied(above.map_or(&[], |p| &boxes[p]), &node.divides);
-        nodes[id].axes = match nodes[id].in_rows {
-            true => {
-                boxes[id] = whole;
-                Vec::new()
-            }
-            false => whole,
-        };
-    }
-}
-
-/// The box that two nodes divide together.
-pub(crate) fn multiplied(outer: &[NodeAxis], inner: &[NodeAxis]) -> Vec<NodeAxis> {
-    let mut both = outer.to_vec();
-    for a in inner {
-        match both.iter_mut().find(|b| b.axis == a.axis) {
-            Some(b) => b.extent *= a.extent,
-            None => both.push(*a),
-        }
-    }
-    both.sort_by_key(|a| a.axis);
-    both
 }
 
 fn number_controls(nodes: &mut PrimaryMap<NodeId, Node>) {

@@ -7,8 +7,8 @@ pub mod address;
 mod build;
 pub mod control;
 mod layout;
+mod merge;
 pub mod quant;
-mod rows;
 mod text;
 pub mod tree;
 

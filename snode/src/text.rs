@@ -61,7 +61,7 @@ impl fmt::Display for Tree {
                         if let Some(word) = kind.word() {
                             write!(f, "bits={} ", word.bits())?;
                         }
-                        f.write_str(if n.in_rows { "in_rows " } else { "" })?;
+                        f.write_str(if n.merged { "merged " } else { "" })?;
                         f.write_str("{ ")?;
                         children(tree, child, f)?;
                         f.write_str(" }")?;
@@ -83,7 +83,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
         .replace(": ", ":");
     let mut words = spaced.split_whitespace().peekable();
     let mut builder = TreeBuilder::default();
-    let (mut open, mut in_rows) = (vec![Tree::ROOT], Vec::new());
+    let (mut open, mut merged) = (vec![Tree::ROOT], Vec::new());
     let err = |what: String| ParseError(what);
     while let Some(word) = words.next() {
         let parent = *open.last().ok_or_else(|| err("unmatched `}`".into()))?;
@@ -108,7 +108,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
             }
             "dense" | "bitmasked" | "pointer" | "hash" | "dynamic" | "bit_struct"
             | "quant_array" => {
-                let (mut axes, mut bits, mut spread) = (Vec::new(), 0, false);
+                let (mut axes, mut bits, mut merges) = (Vec::new(), 0, false);
                 let mut kind = match word {
                     "dense" => NodeKind::Dense,
                     "bitmasked" => NodeKind::Bitmasked,
@@ -119,7 +119,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                 loop {
                     match words.next() {
                         Some("{") => break,
-                        Some("in_rows") => spread = true,
+                        Some("merged") => merges = true,
                         Some(w) if w.starts_with("chunk=") => {
                             let chunk = w["chunk=".len()..].parse();
                             let chunk = chunk.map_err(|_| err(format!("bad chunk size `{w}`")))?;
@@ -145,7 +145,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                     _ => builder.node(parent, kind, &axes),
                 };
                 let node = node.map_err(|e| err(e.to_string()))?;
-                in_rows.extend(spread.then_some(node));
+                merged.extend(merges.then_some(node));
                 open.push(node);
             }
             w => return Err(err(format!("expected a node, found `{w}`"))),
@@ -154,9 +154,9 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
     if open.len() != 1 {
         return Err(err("missing `}`".into()));
     }
-    for node in in_rows {
-        let put = builder.put_in_rows(node);
-        put.map_err(|e| err(e.to_string()))?;
+    for node in merged {
+        let done = builder.merge(node);
+        done.map_err(|e| err(e.to_string()))?;
     }
     builder.finish().map_err(|e| err(e.to_string()))
 }

@@ -113,11 +113,10 @@ pub struct Node {
     pub children: Vec<NodeId>,
     /// The axes it divides, in ascending order.
     pub divides: Vec<NodeAxis>,
-    /// Whether its cells have no memory of their own: those of each child lie row by row across all of them.
-    pub in_rows: bool,
-    /// The axes along which the cells of a container lie, in ascending order; the last one varies fastest in
-    /// memory. They are the axes it divides; none if its cells lie in rows of its children, whose axes then have
-    /// its extents too.
+    /// Whether its blocks exist in indices only: in memory its children divide its axes too (`merge.rs`).
+    pub merged: bool,
+    /// The axes of a container in memory, in ascending order; the last one varies fastest. They differ from `divides`
+    /// in merged nodes, which have none, and in the children of these.
     pub axes: Vec<NodeAxis>,
     /// A place's name, for people.
     pub name: String,
@@ -436,9 +435,9 @@ impl Tree {
             .collect()
     }
 
-    /// Whether cells of `node` lie in rows across those of a node above, or are such cells themselves.
-    pub fn lies_in_rows(&self, node: NodeId) -> bool {
-        self.chain(node).iter().any(|&id| self[id].in_rows)
+    /// Whether a node, or one that it lies in, is merged.
+    pub fn is_merged(&self, node: NodeId) -> bool {
+        self.chain(node).iter().any(|&id| self[id].merged)
     }
 
     /// The extents of a node's cells along its axes, ascending.

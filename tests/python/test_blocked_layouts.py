@@ -1,4 +1,4 @@
-"""Dense blocks compute what plain fields do, in the order of the blocks where order counts; on processors they lie in rows."""
+"""Dense blocks compute what plain fields do, in the order of the blocks where order counts; on CPUs their nodes are merged."""
 
 import itertools
 
@@ -32,7 +32,11 @@ def extents(levels):
 def below(node, levels):
     for level in levels:
         names = [(ti.i, ti.j, ti.k)[axis] for axis in sorted(level)]
-        node = node.dense(ti.axes(*[axis for axis in sorted(level)]), [level[axis] for axis in sorted(level)]) if names else node
+        node = (
+            node.dense(ti.axes(*[axis for axis in sorted(level)]), [level[axis] for axis in sorted(level)])
+            if names
+            else node
+        )
     return node
 
 
@@ -259,7 +263,11 @@ def test_addresses_of_cells(arch):
 @pytest.mark.parametrize("serial", [False, True])
 def test_gradients(arch, levels, serial):
     def gradient(place):
-        x, y, loss = ti.field(float, needs_grad=True), ti.field(float, needs_grad=True), ti.field(float, (), needs_grad=True)
+        x, y, loss = (
+            ti.field(float, needs_grad=True),
+            ti.field(float, needs_grad=True),
+            ti.field(float, (), needs_grad=True),
+        )
         place(x, y)
         if x.grad.parent() is None:
             ti.root.lazy_grad()
@@ -363,7 +371,7 @@ def test_sparse_nodes_above_and_below(arch, kind):
     inner = getattr(ti.root.dense(ti.i, 2).dense(ti.i, 4), kind)(ti.i, 4)
     inner.place(under)
     above[9], under[9] = 1, 1
-    assert "in_rows" not in outer._aerogel_snode.tree_text()
+    assert "merged" not in outer._aerogel_snode.tree_text()
 
     @ti.kernel
     def count() -> int:
@@ -409,11 +417,11 @@ def test_threads_share_blocks(arch):
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
-def test_blocks_lie_in_rows_on_processors(arch, axes):
+def test_blocks_are_merged_on_processors(arch, axes):
     a = ti.field(int)
     top = ti.root.dense(ti.axes(*range(axes)), 2)
     top.dense(ti.axes(*range(axes)), 3).place(a)
-    assert ("in_rows" in top._aerogel_snode.tree_text()) == (arch in ("cpu", "interp") and not is_gpu())
+    assert ("merged" in top._aerogel_snode.tree_text()) == (arch in ("cpu", "interp") and not is_gpu())
 
 
 def is_gpu():

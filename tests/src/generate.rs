@@ -35,11 +35,11 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         &[12],
     ),
     (
-        "dense i:3 in_rows { dense i:2 in_rows { dense i:2 { place a: i32, place b: f32 } dense i:2 { place c: i64, place d: i64, place e: i64 } } }",
+        "dense i:3 merged { dense i:2 merged { dense i:2 { place a: i32, place b: f32 } dense i:2 { place c: i64, place d: i64, place e: i64 } } }",
         &[12],
     ),
     (
-        "dense i:2 j:3 in_rows { dense i:3 j:2 { place a: i32, place b: f32 } } dense j:2 in_rows { dense i:2 j:3 in_rows { dense i:3 { place c: i64 } dense i:3 { place d: i64, place e: i64 } } }",
+        "dense i:2 j:3 merged { dense i:3 j:2 { place a: i32, place b: f32 } } dense j:2 merged { dense i:2 j:3 merged { dense i:3 { place c: i64 } dense i:3 { place d: i64, place e: i64 } } }",
         &[6, 6],
     ),
     (

@@ -402,7 +402,7 @@ fn runs_along_rows(func: &Function, body: Region) -> bool {
         | Op::ArrayAt { indices: index, .. }
         | Op::ElemRef { index, .. } = &func[inst]
         {
-            // The only cell of a node whose cells lie in rows has no index.
+            // Merged nodes have no axes.
             let Some((last, outer)) = index.split_last() else {
                 return;
             };

@@ -354,9 +354,9 @@ fn laid_out(
     mut builder: TreeBuilder,
     fields: &[PendingField],
 ) -> PyResult<Arc<TreeStore>> {
-    // On a GPU a block of threads shares a block of cells.
+    // GPUs keep blocks: the threads of a block share the cells of one.
     if !matches!(program::settings(py)?.arch, Arch::Cuda(_)) {
-        builder.blocks_in_rows();
+        builder.merge_blocks();
     }
     let tree = builder
         .finish()
@@ -591,10 +591,10 @@ impl NativeSNode {
         let memory = self.memory(py)?;
         let tree = memory.tree();
         let node = &tree[self.node];
-        // What lies in rows is as large as it would be in blocks.
-        let in_rows = |id: &NodeId| tree[*id].in_rows;
+        // A cell of a merged node has the size of a block, although its bytes are apart.
+        let merged = |id: &NodeId| tree[*id].merged;
         let above = tree.chain(self.node).into_iter().rev();
-        let n_cells = above.take_while(in_rows).flat_map(|id| &tree[id].divides);
+        let n_cells = above.take_while(merged).flat_map(|id| &tree[id].divides);
         let n_cells: u64 = n_cells.map(|a| u64::from(a.extent)).product();
         Ok((node.cell_size / n_cells, node.offset_in_cell))
     }

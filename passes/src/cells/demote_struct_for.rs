@@ -6,7 +6,8 @@
 //! ```
 //! The axes stand in the order in which the cells lie in memory, so that the innermost loop walks
 //! over neighbours. Axes that several levels divide become one loop for each level: in blocks of 4
-//! along `i`, `i = v0 * 4 + v1`. Where blocks lie in rows only loops that run in order follow them.
+//! along `i`, `i = v0 * 4 + v1`. Loops over merged nodes follow blocks
+//! only if they are serial.
 
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Function, Inst, LoopAttrs, Op, Type, Value};
@@ -72,7 +73,7 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         list.push(inst);
         func.insts[inst].results[0]
     };
-    let axes = cx.env.trees[node.tree].visits(node.node, attrs.serial);
+    let axes = cx.env.trees[node.tree].loop_axes(node.node, attrs.serial);
 
     let indices = std::mem::take(&mut func.regions[body].params);
     let (mut lo, mut hi) = (Vec::new(), Vec::new());
@@ -225,9 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn blocks_in_rows() {
+    fn merge_blocks() {
         check_pass!("demote_struct_for", "
-            tree0 { dense i:2 j:2 in_rows { dense i:4 j:4 { place x: i32 } } }
+            tree0 { dense i:2 j:2 merged { dense i:4 j:4 { place x: i32 } } }
             field @x: i32 = tree0 [S3]
             kernel @k() {
                 parallel_cells tree0.S2 (v0: i32, v1: i32) {

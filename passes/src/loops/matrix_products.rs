@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
                 }
                 let n = func.regions[body].params.len();
                 let mut ends = vec![None; n];
-                for axis in tree.visits(node.node, attrs.serial) {
+                for axis in tree.loop_axes(node.node, attrs.serial) {
                     if axis.divisor != 1 || ends[axis.index].is_some() {
                         return None;
                     }

@@ -58,7 +58,7 @@ impl TreeMemory {
         self.come_home()?;
         let first = elements.places[0];
         let beside = self.beside(elements.places);
-        if self.tree().lies_in_rows(first) {
+        if self.tree().is_merged(first) {
             let mut cells = ActiveCells::default();
             self.visit_active(first, &mut |cell, index| {
                 self.note_cell(elements, &beside, (cell, index), &mut cells)

@@ -61,15 +61,15 @@ impl TreeMemory {
         visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
         let mut indices = vec![0; self.tree.shape_axes(node).len()];
-        if self.tree.lies_in_rows(node) {
-            let axes = self.tree.visits(node, true);
+        if self.tree.is_merged(node) {
+            let axes = self.tree.loop_axes(node, true);
             return self.visit_blocks((node, &axes, ranges), &mut indices, visit);
         }
         let levels = &self.path(node).levels;
         self.visit_level((levels, ranges), 0, &mut indices, visit)
     }
 
-    /// Visits what lies in rows below some cells, which are at `indices`, in the order of the blocks.
+    /// Visits the cells of a dense node in the order of its blocks; `axes` are the loops that are left.
     fn visit_blocks<E>(
         &self,
         (node, axes, ranges): (NodeId, &[LevelAxis], &[(u64, u64)]),

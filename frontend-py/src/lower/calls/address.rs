@@ -61,7 +61,7 @@ impl Lower<'_, '_> {
         Ok(Val::Value(at))
     }
 
-    /// The first cell of a node below in the cell of a node that lies in rows: it has an address.
+    /// The address of a merged node's cell is that of the first cell inside: its node and indices. Other nodes stay.
     fn first_inside(
         &mut self,
         tree: &Tree,
@@ -69,7 +69,7 @@ impl Lower<'_, '_> {
         indices: Vec<Value>,
     ) -> (NodeId, Vec<Value>) {
         let mut below = node;
-        while tree[below].in_rows {
+        while tree[below].merged {
             below = tree[below].children[0];
         }
         let own = tree.shape_axes(node);

@@ -153,7 +153,7 @@ impl Machine<'_> {
             return self.range_task(&space, body, &|at| cells[at[0] as usize].clone());
         }
         let axes: Vec<(usize, i64, i64)> = tree
-            .visits(node.node, attrs.serial)
+            .loop_axes(node.node, attrs.serial)
             .iter()
             .map(|a| (a.index, a.divisor as i64, a.extent as i64))
             .collect();
