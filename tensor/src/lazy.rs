@@ -8,7 +8,6 @@ mod ended;
 mod general;
 mod mapped;
 mod parts;
-mod taken;
 
 pub use ended::Ended;
 pub use parts::Range;

@@ -1,5 +1,6 @@
 """What is said when something is wrong with tensors: of what kind, in whose words, and where."""
 
+import functools
 import inspect
 import re
 import subprocess
@@ -341,7 +342,7 @@ def test_what_a_function_of_one_has_made_is_not_used_outside_of_it():
     for function in (raises, keeps):
         line = inspect.getsourcelines(function)[1] + 1
         with pytest.raises(ValueError, match=re.escape(f"a tensor, made in {__file__}:{line}, {text}")):
-            p.program(lambda function=function: program(function))(np.ones((2, 4), np.float32))
+            p.program(functools.partial(program, function))(np.ones((2, 4), np.float32))
 
 
 def test_a_constant_that_a_function_meets_first_and_then_raises():

@@ -519,9 +519,10 @@ def test_memory_of_inputs_with_one_name():
         x, y = p.input([-1], ti.f32), p.input([-1], ti.f32)
         x.set_debug_name("both")
         y.set_debug_name("both")
+        z, w = p.const(0.0), p.const(0.0)
         with p.loop(2):
-            z = x * 0
-            w = y * 0
+            z.val = x * 0
+            w.val = y * 0
             with p.if_cond(x > 1):
                 z.val = z + 1
             with p.if_cond(y > 1):

@@ -1,5 +1,6 @@
 """Shapes, parts, joins, reductions, scans, sorts and computed indices of tensors against NumPy."""
 
+import functools
 import gc
 
 import aerogel as ti
@@ -482,7 +483,7 @@ def test_what_is_turned_round_by_any_number(shape):
         for axis in range(len(shape)):
             expected = np.roll(x, shift, axis)
 
-            def made(n, axis=axis, shift=shift):
+            def made(n, axis, shift):
                 given = ti.tensor.programs.input([n] * len(shape) if n else list(shape), ti.f32)
                 i = given.index(axis)
                 key = [given.index(k) for k in range(len(shape))]
@@ -490,7 +491,7 @@ def test_what_is_turned_round_by_any_number(shape):
                 return ti.tensor.roll(given, shift, axis), given.outside("wrap")[tuple(key)]
 
             for n in (-1, 0):
-                rolled, wrapped = ti.tensor.programs.program(lambda n=n, made=made: made(n))(x)
+                rolled, wrapped = ti.tensor.programs.program(functools.partial(made, n, axis, shift))(x)
                 assert np.array_equal(rolled.numpy(), expected) and np.array_equal(wrapped.numpy(), expected)
 
 

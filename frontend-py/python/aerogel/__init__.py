@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from aerogel.mesh import Mesh, MeshInstance
     from aerogel.run import as_taichi
     from aerogel.tensor import vmap
+    from aerogel.tensor.programs import program
 
 # Modules that stand in folders are imported by these names too.
 for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
@@ -238,6 +239,7 @@ __all__ = [
     "ops",
     "polar_decompose",
     "profiler",
+    "program",
     "pyfunc",
     "real_func",
     "ref",
@@ -302,6 +304,7 @@ _NAMES = {
     "solve": "_linalg",
     "svd": "_linalg",
     "sym_eig": "_linalg",
+    "program": "tensor.programs",
     "vmap": "tensor",
 }
 

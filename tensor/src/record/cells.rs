@@ -33,6 +33,10 @@ pub(super) struct Cells {
     axes: LookupMap<Buffer, usize>,
     changes: Changes,
     blocks: Vec<Block>,
+    /// Whether values are used as they are though cells may have become active since, and whether one has been: the first
+    /// time that a function is traced it is not known which values are at cells.
+    pub(super) excuses: bool,
+    pub(super) has_excused: bool,
 }
 
 /// How often cells of sparse nodes may have become active.
@@ -117,6 +121,11 @@ impl Recording {
         self.cells.at.contains_key(&x)
     }
 
+    /// The field at whose cells a value is, if it is at some.
+    pub fn field_at(&self, x: Buffer) -> Option<Buffer> {
+        self.cells.at.get(&x).map(|&(field, _)| field)
+    }
+
     /// Whether both values are at cells, and at the same.
     pub fn are_at_same_cells(&self, x: Buffer, y: Buffer) -> bool {
         let [x, y] = [x, y].map(|b| self.cells.at.get(&b));
@@ -160,7 +169,9 @@ impl Recording {
                 continue;
             };
             let name = |b: Buffer| &self.program.buffers[b].name;
-            if then != self.changes(field, &self.cells.changes) {
+            let has_changed = then != self.changes(field, &self.cells.changes);
+            self.cells.has_excused |= has_changed && self.cells.excuses;
+            if has_changed && !self.cells.excuses {
                 return Err(RecordError::Value(format!(
                     "`{op}`: a store has made cells of `{}` active since its indices were taken: take them anew",
                     name(field)

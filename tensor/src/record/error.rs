@@ -4,6 +4,8 @@ use std::fmt;
 
 use aerogel_base::ScalarType;
 
+use super::Place;
+
 const BLOCK: &str = "the condition of the block";
 
 /// Why an operation cannot be recorded. Nothing was recorded then.
@@ -38,6 +40,8 @@ pub enum RecordError {
         /// What it takes.
         takes: String,
     },
+    /// A value that was made in a block which has ended, and where that begins.
+    Ended(Place),
     /// An index outside.
     Index(String),
     /// Something else that is asked for and cannot be.
@@ -105,6 +109,10 @@ impl fmt::Display for RecordError {
                 let types = types.collect::<Vec<_>>().join(" and ");
                 write!(f, "`{op}` takes {takes}, not {types}")
             }
+            Self::Ended(_) => f.write_str(
+                "this tensor was made in a block that has ended: what a block gives to the rest of the program is made \
+                 before it, as by `x = const(0.0)`, and set in it, by `x.val = ...`",
+            ),
             Self::Index(what) | Self::Value(what) => f.write_str(what),
         }
     }

@@ -26,6 +26,7 @@ mod random;
 mod reduce;
 mod scan;
 mod single;
+pub mod trace;
 mod varying;
 mod views;
 mod vmap;
@@ -97,9 +98,43 @@ pub struct Recording {
     /// Of these those that extents are in.
     of_extents: SecondaryMap<Buffer, bool>,
     cells: cells::Cells,
+    /// The extents of which whoever records holds handles.
+    sizes: Vec<Dim>,
+    /// The parts of axes of which it does.
+    pieces: Vec<Part>,
 }
 
+/// A handle of an extent, which stays the same when the steps that lead to it are done again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Size(u32);
+
+/// A handle of a part of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Piece(u32);
+
 impl Recording {
+    /// A handle of an extent.
+    pub fn size_handle(&mut self, dim: Dim) -> Size {
+        self.sizes.push(dim);
+        Size(self.sizes.len() as u32 - 1)
+    }
+
+    /// The extent of a handle.
+    pub fn dim(&self, size: Size) -> Dim {
+        self.sizes[size.0 as usize]
+    }
+
+    /// A handle of a part.
+    pub fn piece_handle(&mut self, part: Part) -> Piece {
+        self.pieces.push(part);
+        Piece(self.pieces.len() as u32 - 1)
+    }
+
+    /// The part of a handle.
+    pub fn piece(&self, piece: Piece) -> Part {
+        self.pieces[piece.0 as usize]
+    }
+
     /// Forgets which values there are: memory that they were read from changes, or they may not be there afterwards.
     pub fn forget(&mut self) {
         self.made.clear();

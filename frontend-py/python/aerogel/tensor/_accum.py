@@ -239,7 +239,7 @@ def _windows(rows: list[list[Any]], shapes: list[tuple[Any, ...]], known: _Exten
                     few = (
                         f"`accum`: {{}} elements along axis {axis} of {where} are fewer than the window of {reach + 1}"
                     )
-                    _unknown.at_least(tracing.program.shape((n,))[0], reach + 1, few)
+                    _unknown.at_least(tracing.program.numbers((n,))[0], reach + 1, few)
                 known.put(label, n if same else _turns(n, reach, factor), where)
                 if same:
                     begins[(number, axis)] = reach // 2
@@ -269,7 +269,7 @@ def _windows(rows: list[list[Any]], shapes: list[tuple[Any, ...]], known: _Exten
 
 def _turns(n: Any, reach: int, factor: int) -> Any:
     """How many windows there are along an axis whose extent is known when the program runs."""
-    (size,) = tracing.program.shape((n,))
+    (size,) = tracing.program.numbers((n,))
     return tracing.program.extents([(size - (1 + reach)) // factor + 1])[0]
 
 

@@ -14,9 +14,8 @@ def are_at(x: Tensor) -> bool:
 
 def _rank(x: Tensor) -> int:
     """How many of the first axes are those of the cells."""
-    program = tracing.program
-    of = (len(first.shape) for first, _ in program.cells if program.native.are_at_cells_of(x._native, first))
-    return next(of, x.ndim)
+    of_cells = tracing.program.native.cell_axes(x._native)
+    return x.ndim if of_cells is None else of_cells
 
 
 def stacked(given: list[Tensor], axis: int) -> list[Tensor] | Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import i32, u1
 from aerogel.tensor import _complex, _types
-from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, inside, is_number, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
 from aerogel.tensor._unknown import outside_of_programs
 
 #: From, by, how many, and whether the axis goes.
@@ -117,7 +117,7 @@ def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], di
             parts.append(_all_of(x, axis))
             layout.append(axis)
         elif hasattr(k, "__index__"):
-            if not isinstance(shape[axis], int) and tracing.program.scopes:
+            if not isinstance(shape[axis], int) and tracing.program.is_in_block:
                 # A block may not be entered, so that the index is looked at in it.
                 computed[axis] = constant(k.__index__(), i32)
                 parts.append(_all_of(x, axis))
@@ -261,7 +261,7 @@ def get(x: Tensor, key: Any) -> Tensor:
     else:
         order = axes + [n for n in range(x.ndim) if n not in computed]
         native, first = native.permute(order), 0
-    out = Tensor(native.gather(first, index, x._outside, True, mask=at_hand()), x._outside)
+    out = Tensor(native.gather(first, index, x._outside, True), x._outside)
     new = [k for k in keys if k is None]
     return _place_new(out, keys, computed, first, together) if new else out
 

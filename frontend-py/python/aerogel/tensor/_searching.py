@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._cells import refuse_order
-from aerogel.tensor._tensor import Tensor, asarray, at_hand, constant, is_number, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 from aerogel.tensor._unknown import at_least, differ, outside_of_programs
 
 
@@ -136,7 +136,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
         axis = 0
     if not -x.ndim <= axis < x.ndim:
         raise IndexError(f"`take`: there is no axis {axis}: the tensor has {x.ndim}")
-    out = x._native.gather(axis % x.ndim, [indices._native], x._outside, True, "take", at_hand())
+    out = x._native.gather(axis % x.ndim, [indices._native], x._outside, True, "take")
     return Tensor(out, x._outside)
 
 
@@ -144,14 +144,14 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """At each place the element whose index along an axis is given there."""
     x, indices = asarray(x), asarray(indices)
-    return Tensor(x._native.take_along_axis(indices._native, axis, x._outside, at_hand()), x._outside)
+    return Tensor(x._native.take_along_axis(indices._native, axis, x._outside), x._outside)
 
 
 def gather(x: Any, /, *indices: Any) -> Tensor:
     """The elements with these indices along the first axes; those outside as ``x.outside(...)`` says."""
     x = asarray(x)
     index = [asarray(i)._native for i in indices]
-    return Tensor(x._native.gather(0, index, x._outside, False, "gather", at_hand()), x._outside)
+    return Tensor(x._native.gather(0, index, x._outside, False, "gather"), x._outside)
 
 
 def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor:

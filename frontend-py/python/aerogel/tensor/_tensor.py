@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +23,13 @@ class _Tracing(threading.local):
     """The program that is being traced in a thread, if one is."""
 
     trace: Any = None
-    #: The `aerogel.tensor.programs.Trace` around it.
+    #: What Python notes of it.
     program: Any = None
     #: Outside of programs: what is noted with the tensors that are made in the function that `vmap` calls.
     mapped: Any = None
 
 
 tracing = _Tracing()
-
-
-def at_hand() -> Any:
-    """Where the statement of a program that is written now is done, if not everywhere."""
-    return None if tracing.program is None else tracing.program.mask()
 
 
 class Tensor(Methods):
@@ -81,9 +75,9 @@ class Tensor(Methods):
     @property
     def shape(self) -> tuple[Any, ...]:
         """The extent of each axis; in a program that is traced, numbers of the program where they are not known."""
-        shape = self._native.shape
         if tracing.program is not None:
-            return tracing.program.shape(shape)
+            return tracing.program.shape(self)
+        shape = self._native.shape
         if any(not isinstance(n, int) for n in shape):
             raise AerogelRuntimeError(
                 "a tensor of a program has extents while that runs: take those of what it returns"
@@ -329,8 +323,6 @@ class Tensor(Methods):
 
     @val.setter
     def val(self, value: Any) -> None:
-        if tracing.program is not None:
-            tracing.program.together.expect_unset(self, value, sys._getframe(1))
         self.set(value)
 
     def set(self, value: Any) -> None:

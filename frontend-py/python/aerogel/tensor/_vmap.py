@@ -36,10 +36,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     from aerogel.tensor.programs import Program
 
     if isinstance(function, Program):
-        raise TypeError(
-            f"`vmap` takes a function, and `{function.__name__}` is a program, which cannot be mapped: call `vmap` in "
-            "the program, on a function of one"
-        )
+        return function.of_many(lambda own: vmap(own, in_axes, out_axes))
     if not callable(function):
         raise TypeError(f"`vmap` takes a function, not {type(function).__name__}")
 
@@ -100,24 +97,27 @@ class _Mapping:
         self._made: Iterator[Any] = iter(())
         self._program = tracing.program
         #: In a program the function has a block of its own.
-        self._block = None if self._program is None else self._program.begin_vmap()
-        self._n_blocks = 0 if self._program is None else len(self._program.begun)
+        self._n_open = 0
+        if self._program is not None:
+            self._n_open = len(self._program.open)
+            self._program.native.begin_vmap()
         self._around = tracing.mapped
         tracing.mapped = object() if self._program is None else None
 
     def drop(self) -> None:
         """Drops what was said."""
         tracing.mapped = self._around
-        if self._program is not None and self._block is not None:
-            self._program.drop_vmap(self._block[1])
+        if self._program is not None:
+            self._program.native.drop_vmap()
 
     def end(self) -> None:
         """Makes the results for all."""
         tracing.mapped = self._around
+        trace = None
         if self._program is not None:
-            self._program.begun.expect_ended(self._n_blocks)
-            self._program.scopes.pop()
-        self._made = iter(_native.vmap_tensors(self.pairs, self._planes, self._block))
+            self._program.expect_ended(self._n_open)
+            trace = self._program.native
+        self._made = iter(_native.vmap_tensors(self.pairs, self._planes, trace))
 
     def one(self, value: Any, axis: int | None, name: str) -> Any:
         """One of many."""
@@ -151,18 +151,17 @@ class _Mapping:
         return ComplexTensor(*planes) if len(planes) == 2 else planes[0]
 
     def _for_all(self, one: Tensor, place: Any, axis: int | None, name: str) -> Tensor:
+        native, at = place
         if axis is None:
-            if place is not None:
+            if at is not None:
                 raise ValueError(f"`vmap`: {name} is other for each of the many: it needs an axis in `out_axes`")
-            return one
+            return Tensor(native, one._outside)
         rank = one.ndim + 1
         if not -rank <= axis < rank:
             raise ValueError(f"`vmap`: {name} has {rank} axes with the one of the many, there is no axis {axis} in it")
-        if place is None:
-            _, all_, at, _ = self.pairs[0]
-            native, at = one._native.broadcast_to([all_.shape[at], *one._native.shape]), 0
-        else:
-            native, at = place
+        if at is None:
+            _, all_, along, _ = self.pairs[0]
+            native, at = native.broadcast_to([all_.shape[along], *native.shape]), 0
         order = [k for k in range(rank) if k != at]
         order.insert(axis % rank, at)
         return Tensor(native if order == list(range(rank)) else native.permute(order), one._outside)

@@ -109,13 +109,13 @@ def _scattered(place: Any, key_and_value: tuple[Any, ...]) -> tuple[Any, Any, An
     *key, value = key_and_value
     if key:
         return place, key[0], value
-    if not isinstance(place, Tensor) or place._made is None or place._made.element is None:
+    if not isinstance(place, Tensor) or not isinstance(place._made, tuple):
         raise TypeError("what is scattered to is memory at indices, as in `scatterAdd(memory[i, j], value)`")
-    return (*place._made.element, value)
+    return (*place._made, value)
 
 
 def _scatter(how: str, place: Any, key_and_value: tuple[Any, ...]) -> None:
-    programs._trace().store(*_scattered(place, key_and_value), how)
+    programs._blocks.trace_of("scatterAdd").store(*_scattered(place, key_and_value), how)
 
 
 def scatterAdd(place: Any, *key_and_value: Any) -> None:
@@ -150,7 +150,7 @@ def scatterXor(place: Any, *key_and_value: Any) -> None:
 
 def scatterAddPrev(place: Any, *key_and_value: Any) -> Tensor:
     """Adds values to memory at computed indices, one point after the other: what was there before each."""
-    return programs._trace().store_with_previous(*_scattered(place, key_and_value), "add")
+    return programs._blocks.trace_of("scatterAdd").store_with_previous(*_scattered(place, key_and_value), "add")
 
 
 #: Operations of the user's, by name.
@@ -367,7 +367,7 @@ def get_cpp_header() -> str:
     """The names of all programs and the types of their inputs, as comments of C++."""
     lines = []
     for program in _programs():
-        kinds = ", ".join(x.dtype for x in program._made[0].inputs)
+        kinds = ", ".join(x.dtype for x in program._any().inputs)
         lines.append(f"// {program.__name__}({kinds})\n")
     return "".join(lines)
 
@@ -520,7 +520,7 @@ def split_dim(x: Any, split_size: builtins.int, axis: builtins.int = -1) -> Tens
     at = list(indices([*shape[:axis], rows, split_size, *shape[axis + 1 :]]))
     row, column = at[axis : axis + 2]
     at[axis : axis + 2] = [row * split_size + column]
-    return programs._trace().gather(x.outside("zero"), tuple(at)).outside(x._outside)
+    return programs._blocks.trace_of("scatterAdd").gather(x.outside("zero"), tuple(at)).outside(x._outside)
 
 
 def merge_dim(x: Any, axis: builtins.int = -1, target_size: Any = None) -> Tensor:
@@ -536,7 +536,7 @@ def merge_dim(x: Any, axis: builtins.int = -1, target_size: Any = None) -> Tenso
     )
     both = at[axis - 1]
     at[axis - 1 : axis] = [both // n, both % n]
-    return programs._trace().gather(x, tuple(at))
+    return programs._blocks.trace_of("scatterAdd").gather(x, tuple(at))
 
 
 def repeat(x: Any, repeats: builtins.int, axis: builtins.int = -1) -> Tensor:
@@ -569,7 +569,7 @@ class sort:  # noqa: N801
         if values is None:
             return _searching.sort(keys)
         order = _searching.argsort(keys)
-        return tuple(programs._trace().gather(x, order) for x in (keys, asarray(values)))
+        return tuple(programs._blocks.trace_of("scatterAdd").gather(x, order) for x in (keys, asarray(values)))
 
     @staticmethod
     def bitonic(keys: Any, values: Any = None) -> Any:
@@ -634,7 +634,7 @@ class random:  # noqa: N801
     @staticmethod
     def shuffle(idx: Any, n: Any, seed: Any = 0, iters: builtins.int = 16) -> Tensor:
         """Where an index goes in a random order of the numbers from 0 to before `n`."""
-        return programs._trace().gather(random.permutation(n, seed), asarray(idx))
+        return programs._blocks.trace_of("scatterAdd").gather(random.permutation(n, seed), asarray(idx))
 
     @staticmethod
     def permutation(n: Any, seed: Any = 0) -> Tensor:

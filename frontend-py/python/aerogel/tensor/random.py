@@ -27,14 +27,14 @@ class Generator:
         self._drawn = 0
 
     def key(self) -> Tensor:
-        """The next key: two words. In a loop of a program each turn has its own."""
+        """The next key: two words. In a loop of a program each iteration has its own."""
         import numpy as np
 
         mixed = (self._seed * 0x9E3779B97F4A7C15 + self._drawn * 0xBF58476D1CE4E5B9) & (1 << 64) - 1
         self._drawn += 1
         key = asarray(np.array([mixed & 0xFFFFFFFF, mixed >> 32], dtype=np.uint32))
-        for turn in tracing.program.turns() if tracing.program is not None else ():
-            key = bits(key + stack([turn.astype("u32"), turn.astype("u32") * 0]), 2)
+        for at in tracing.program.counters() if tracing.program is not None else ():
+            key = bits(key + stack([at.astype("u32"), at.astype("u32") * 0]), 2)
         return key
 
     def bits(self, shape: Any) -> Tensor:

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_tensor::record::Recorded;
 use aerogel_tensor::{Buffer, Operand, Raised, RegionDef, RunError, Runner};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -11,7 +10,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::values::leaf;
-use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number, raised};
+use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number};
 use crate::host::TensorShape;
 use crate::py::argument::Packed;
 use crate::py::kernel::{Mode, NativeKernel};
@@ -77,12 +76,12 @@ impl KernelCall<'_> {
         let mut written: Vec<bool> = Vec::new();
         let mut places = Vec::new();
         for (((key, is_array), tensor), &writes) in at.into_iter().zip(tensors).zip(writes) {
-            let buffer = trace.buffer(tensor.get())?;
+            let value = trace.value(tensor.get())?;
             // Two arguments that are one tensor are one memory.
-            let known = arrays.iter().position(|&b| b == buffer);
+            let known = arrays.iter().position(|&v| v == value);
             let k = known.unwrap_or(arrays.len());
             if known.is_none() {
-                arrays.push(buffer);
+                arrays.push(value);
                 written.push(false);
             }
             written[k] |= writes;
@@ -91,7 +90,10 @@ impl KernelCall<'_> {
         let mut trees = Vec::new();
         for tree in &instance.trees {
             tree.memory(py)?;
-            trees.extend(tree.store().map(|store| trace.tree(&store)));
+            if let Some(store) = tree.store() {
+                trace.uses(&store);
+                trees.push(store.tree.clone());
+            }
         }
         let runner = Arc::new(KernelRunner {
             call: Mutex::new(Some(Call {
@@ -103,29 +105,39 @@ impl KernelCall<'_> {
             returned: returned.clone(),
         });
         lock(&trace.runners).push(runner.clone());
-        let def = RegionDef {
-            name: kernel.name.clone(),
-            writes: written,
-            trees,
-            runner: Some(runner),
-        };
-        let types = returned.iter();
-        let types = types.flat_map(|(ty, shape)| vec![*ty; shape.iter().product::<u64>() as usize]);
-        let types: Vec<ScalarType> = types.collect();
-        let mut r = lock(trace.recording());
-        let mut results = r.run(def, arrays, &types).into_iter();
-        let made = returned.iter().map(|(_, shape)| {
-            let n = shape.iter().product::<u64>() as usize;
-            let parts: Vec<Buffer> = results.by_ref().take(n).collect();
-            match shape.is_empty() {
-                true => Ok(parts[0]),
-                false => r.vector(&parts, shape),
+        let name = kernel.name.clone();
+        let made = trace.step(move |s| {
+            for (&array, _) in arrays.iter().zip(&written).filter(|(_, written)| **written) {
+                s.written(array)?;
             }
-        });
-        let made = made.collect::<Recorded<Vec<Buffer>>>();
-        drop(r);
-        let made = made.map_err(raised)?.into_iter();
-        Ok(made.map(|b| trace.tensor(b)).collect())
+            let mut buffers = Vec::new();
+            for array in s.buffers(&arrays)? {
+                buffers.push(s.r.dense(array)?);
+            }
+            let def = RegionDef {
+                name: name.clone(),
+                writes: written.clone(),
+                trees: trees.iter().map(|tree| s.r.tree(tree)).collect(),
+                runner: Some(runner.clone()),
+            };
+            let types = returned.iter();
+            let types =
+                types.flat_map(|(ty, shape)| vec![*ty; shape.iter().product::<u64>() as usize]);
+            let types: Vec<ScalarType> = types.collect();
+            let mut results = s.r.run(def, buffers, &types).into_iter();
+            let mut made = Vec::new();
+            for (_, shape) in &returned {
+                let n = shape.iter().product::<u64>() as usize;
+                let parts: Vec<Buffer> = results.by_ref().take(n).collect();
+                let buffer = match shape.is_empty() {
+                    true => parts[0],
+                    false => s.r.vector(&parts, shape)?,
+                };
+                made.push(s.value(buffer));
+            }
+            Ok(made)
+        })?;
+        Ok(made.into_iter().map(|value| trace.tensor(value)).collect())
     }
 
     /// The types of what the kernel returns, each with its extents.

@@ -1,10 +1,9 @@
 //! What is said of one of many tensors, and made for all.
 
-use aerogel_tensor::Buffer;
-use aerogel_tensor::record::Mapped;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::recorded::step_of;
 use super::{Home, NativeTensor, NativeTrace, SESSION, lock, note, raised};
 
 /// What stands for one, all, the axis along which they lie, and what all are called.
@@ -15,8 +14,8 @@ type Pair<'py> = (
     String,
 );
 
-/// What is made for all, and the axis along which they lie; nothing if it is the same for all.
-type ForAll = Option<(NativeTensor, usize)>;
+/// What is made for all, and the axis along which they lie, if it is not the same for all.
+type ForAll = (NativeTensor, Option<usize>);
 
 /// A tensor that stands for one of those along an axis, and the axis counted from the front.
 #[pyfunction]
@@ -30,25 +29,25 @@ pub(crate) fn one_of_tensor(
             note();
             (Home::Lazy(one), axis)
         }
-        Home::Program(recording, buffer) => {
-            let (one, axis) = lock(recording).one_of(*buffer, axis).map_err(raised)?;
-            (Home::Program(recording.clone(), one), axis)
+        Home::Program(trace, all) => {
+            let all = *all;
+            let (one, axis) = step_of(trace, move |s| s.one_of(all, axis)).map_err(raised)?;
+            (Home::Program(trace.clone(), one), axis)
         }
     };
     Ok((NativeTensor { home }, axis))
 }
 
-/// What is made of tensors that stand for one of many, for all. In a program, the block that was begun for them ends, before
-/// which there were so many buffers.
+/// What is made of tensors that stand for one of many, for all. In a program, the block that was begun for them ends.
 #[pyfunction]
-#[pyo3(signature = (mapped, results, block = None))]
+#[pyo3(signature = (mapped, results, trace = None))]
 pub(crate) fn vmap_tensors(
     mapped: Vec<Pair<'_>>,
     results: Vec<Bound<'_, NativeTensor>>,
-    block: Option<(Bound<'_, NativeTrace>, usize)>,
+    trace: Option<Bound<'_, NativeTrace>>,
 ) -> PyResult<Vec<ForAll>> {
-    if let Some((trace, n_before)) = block {
-        return trace.get().end_vmap(n_before, &mapped, &results);
+    if let Some(trace) = trace {
+        return trace.get().end_vmap(&mapped, &results);
     }
     let slot = |t: &Bound<'_, NativeTensor>| match t.get().home {
         Home::Lazy(slot) => Ok(slot),
@@ -63,14 +62,17 @@ pub(crate) fn vmap_tensors(
     let results = results.iter().map(slot).collect::<PyResult<Vec<_>>>()?;
     let made = lock(&SESSION).vmap(&pairs, &names(&mapped), &results);
     note();
-    let made = made.map_err(raised)?.into_iter();
+    let made = made.map_err(raised)?.into_iter().zip(results);
     Ok(made
-        .map(|place| {
-            place.map(|(slot, axis)| {
-                let home = Home::Lazy(slot);
-                (NativeTensor { home }, axis)
-            })
+        .map(|(place, same)| match place {
+            Some((slot, axis)) => (Home::Lazy(slot), Some(axis)),
+            None => {
+                let mut session = lock(&SESSION);
+                let buffer = session.buffer(same);
+                (Home::Lazy(session.hold(buffer)), None)
+            }
         })
+        .map(|(home, axis)| (NativeTensor { home }, axis))
         .collect())
 }
 
@@ -81,30 +83,18 @@ fn names(mapped: &[Pair<'_>]) -> Vec<String> {
 impl NativeTrace {
     fn end_vmap(
         &self,
-        n_before: usize,
         mapped: &[Pair<'_>],
         results: &[Bound<'_, NativeTensor>],
     ) -> PyResult<Vec<ForAll>> {
-        let body = self.end(false)?;
         let mut pairs = Vec::new();
         for (one, all, axis, _) in mapped {
-            pairs.push(Mapped {
-                one: self.buffer(one.get())?,
-                all: self.buffer(all.get())?,
-                axis: *axis,
-            });
+            pairs.push((self.value(one.get())?, self.value(all.get())?, *axis));
         }
-        let results = results.iter().map(|t| self.buffer(t.get()));
-        let results = results.collect::<PyResult<Vec<Buffer>>>()?;
-        let mut r = lock(self.recording());
-        let is_own = |b: Buffer| b.as_u32() as usize >= n_before;
-        let made = r
-            .how_many(&pairs, &names(mapped))
-            .and_then(|n| r.vmap(&body, &pairs, n, &results, &is_own));
-        drop(r);
-        let made = made.map_err(raised)?.into_iter();
+        let (names, results) = (names(mapped), self.values(results)?);
+        let made = self.step(move |s| s.end_map(&pairs, &names, &results))?;
+        let made = made.into_iter();
         Ok(made
-            .map(|place| place.map(|(buffer, axis)| (self.tensor(buffer), axis)))
+            .map(|(value, axis)| (self.tensor(value), axis))
             .collect())
     }
 }

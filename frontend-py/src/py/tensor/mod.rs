@@ -6,17 +6,20 @@ mod mapped;
 mod operations;
 mod parts;
 mod places;
+mod recorded;
 mod trace;
 mod values;
 pub(crate) mod written;
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::Compiler;
 use aerogel_tensor::lazy::{Session, Slot};
-use aerogel_tensor::record::{Place, RecordError, Recorded, Recording};
-use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings, Stmt};
+use aerogel_tensor::record::trace::{StepError, Trace, Value};
+use aerogel_tensor::record::{Place, RecordError, Recording, Size};
+use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -73,8 +76,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 enum Home {
     /// Outside of programs.
     Lazy(Slot),
-    /// In a program.
-    Program(Arc<Mutex<Recording>>, Buffer),
+    /// In a program that is traced.
+    Program(Arc<Mutex<Trace>>, Value),
 }
 
 /// A tensor: what it is made by, and its numbers once they have been asked for.
@@ -91,16 +94,15 @@ impl Drop for NativeTensor {
     }
 }
 
-/// What is being recorded.
+/// A program while it is traced.
 #[pyclass(module = "aerogel._native", frozen)]
+#[derive(Default)]
 pub(crate) struct NativeTrace {
-    recording: Option<Arc<Mutex<Recording>>>,
-    /// The trees of fields, in the program's order.
+    trace: Arc<Mutex<Trace>>,
+    /// The trees of the fields that are used.
     trees: Mutex<Vec<Arc<TreeStore>>>,
     /// The kernels of the user's that are called.
     runners: Mutex<Vec<Arc<dyn kernels::Held>>>,
-    /// The statements around the block that is recorded.
-    blocks: Mutex<Vec<Vec<Stmt>>>,
 }
 
 /// A traced program, ready to run.
@@ -122,17 +124,33 @@ pub(crate) struct NativeProgram {
 }
 
 /// An extent: a number, or one of a program.
-#[derive(FromPyObject)]
-enum Extent<'py> {
+#[derive(Clone, Copy, FromPyObject)]
+enum Extent {
     Number(u64),
-    Of(Bound<'py, NativeDim>),
+    Of(NativeDim),
 }
 
 /// An extent that is known when a program runs.
 #[pyclass(module = "aerogel._native", frozen, eq, hash, from_py_object)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 pub(crate) struct NativeDim {
+    size: Size,
+    /// What it is as the program is traced: equal extents are one.
     dim: Dim,
+}
+
+impl PartialEq for NativeDim {
+    fn eq(&self, other: &Self) -> bool {
+        self.dim == other.dim
+    }
+}
+
+impl Eq for NativeDim {}
+
+impl Hash for NativeDim {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.dim.hash(state);
+    }
 }
 
 /// Notes where the user's program is, if something has been recorded outside of programs since the last time.
@@ -150,6 +168,11 @@ fn raised(e: RecordError) -> PyErr {
         RecordError::Types { .. } => PyTypeError::new_err(message),
         RecordError::Axis { .. } | RecordError::Index(_) => PyIndexError::new_err(message),
         RecordError::Extents { .. } | RecordError::Value(_) => PyValueError::new_err(message),
+        RecordError::Ended(block) => Python::attach(|py| {
+            let place = places::named(py, block).map_or_else(String::new, |p| format!(" ({p})"));
+            let message = message.replacen("has ended", &format!("has ended{place}"), 1);
+            PyValueError::new_err(message)
+        }),
     }
 }
 
@@ -184,6 +207,18 @@ fn raised_at(e: RecordError, places: &[Place]) -> PyErr {
     PyValueError::new_err(text)
 }
 
+/// The exception for a step that could not be done again with what later ones have taught.
+fn raised_in(py: Python<'_>, e: StepError) -> PyErr {
+    let StepError { error, place } = e;
+    let raised = raised(error);
+    let mut text = raised.value(py).to_string();
+    places::show(py, &mut text, place);
+    match raised.get_type(py).call1((text,)) {
+        Ok(value) => PyErr::from_value(value),
+        Err(e) => e,
+    }
+}
+
 fn scalar_type(name: &str) -> PyResult<ScalarType> {
     ScalarType::from_name(name)
         .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
@@ -197,199 +232,14 @@ fn outside(name: &str) -> PyResult<Outside> {
     })
 }
 
-fn dims(r: &mut Recording, shape: &[Extent<'_>]) -> Vec<Dim> {
+fn dims(r: &mut Recording, shape: &[Extent]) -> Vec<Dim> {
     let extents = shape.iter();
     extents
         .map(|extent| match extent {
             Extent::Number(n) => r.program.size(*n),
-            Extent::Of(dim) => dim.get().dim,
+            Extent::Of(dim) => r.dim(dim.size),
         })
         .collect()
-}
-
-/// Records where a program is traced, or outside of programs.
-fn record_at<R>(
-    trace: Option<&Arc<Mutex<Recording>>>,
-    f: impl FnOnce(&mut Recording) -> Recorded<R>,
-) -> PyResult<R> {
-    match trace {
-        Some(recording) => f(&mut lock(recording)),
-        None => lock(&SESSION).record(f),
-    }
-    .map_err(raised)
-}
-
-impl NativeTensor {
-    fn program(&self) -> Option<&Arc<Mutex<Recording>>> {
-        match &self.home {
-            Home::Lazy(_) => None,
-            Home::Program(recording, _) => Some(recording),
-        }
-    }
-
-    fn buffer_in(&self, session: &Session) -> Buffer {
-        match self.home {
-            Home::Lazy(slot) => session.buffer(slot),
-            Home::Program(_, buffer) => buffer,
-        }
-    }
-
-    /// Records an operation on this and other tensors.
-    fn record<R>(
-        &self,
-        others: &[&Self],
-        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded<R>,
-    ) -> PyResult<(R, Option<MutexGuard<'static, Session>>)> {
-        let program = self.program();
-        let at_home = |other: &&Self| match (program, other.program()) {
-            (None, None) => true,
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        };
-        if !others.iter().all(at_home) {
-            return Err(PyValueError::new_err(
-                "a tensor of a program and one of another, or of none, do not mix: return it from the one and make it an \
-                 `input` of the other; what Python keeps of its inputs, as in a list, has no numbers once it is traced",
-            ));
-        }
-        let places = |of: &dyn Fn(Buffer) -> Place, this, others: &[Buffer]| -> Vec<Place> {
-            let all = std::iter::once(this).chain(others.iter().copied());
-            all.map(of).collect()
-        };
-        match program {
-            Some(recording) => {
-                let home = |t: &Self| match t.home {
-                    Home::Program(_, buffer) => buffer,
-                    Home::Lazy(_) => unreachable!("looked at above"),
-                };
-                let others: Vec<Buffer> = others.iter().map(|t| home(t)).collect();
-                let mut r = lock(recording);
-                for buffer in std::iter::once(home(self)).chain(others.iter().copied()) {
-                    expect_there(&r, buffer)?;
-                }
-                let out = f(&mut r, home(self), &others);
-                let out = out.map_err(|e| (e, places(&|b| r.lines.get(b), home(self), &others)));
-                drop(r);
-                out.map(|out| (out, None))
-                    .map_err(|(e, places)| raised_at(e, &places))
-            }
-            None => {
-                let mut session = lock(&SESSION);
-                let this = self.buffer_in(&session);
-                let others: Vec<Buffer> = others.iter().map(|t| t.buffer_in(&session)).collect();
-                let out = session.record(|r| f(r, this, &others));
-                let out = out.map_err(|e| (e, places(&|b| session.place(b), this, &others)));
-                match out {
-                    Ok(out) => Ok((out, Some(session))),
-                    Err((e, places)) => {
-                        drop(session);
-                        Err(raised_at(e, &places))
-                    }
-                }
-            }
-        }
-    }
-
-    fn made(&self, buffer: Buffer, session: &mut Option<MutexGuard<'static, Session>>) -> Self {
-        let home = match (&self.home, session) {
-            (Home::Program(recording, _), _) => Home::Program(recording.clone(), buffer),
-            (Home::Lazy(_), Some(session)) => Home::Lazy(session.hold(buffer)),
-            (Home::Lazy(_), None) => Home::Lazy(lock(&SESSION).hold(buffer)),
-        };
-        Self { home }
-    }
-
-    /// Notes where an operation on this is written: in programs whoever traces them does.
-    fn noted(&self) {
-        if let Home::Lazy(_) = self.home {
-            note();
-        }
-    }
-
-    /// An operation with one result, on all elements of tensors.
-    fn op(
-        &self,
-        others: &[&Self],
-        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
-    ) -> PyResult<Self> {
-        self.made_of(others, |r, x, o| {
-            r.expect_everywhere(&[&[x], o].concat())?;
-            f(r, x, o)
-        })
-    }
-
-    /// An operation with one result, which looks itself where its operands have values.
-    fn made_of(
-        &self,
-        others: &[&Self],
-        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
-    ) -> PyResult<Self> {
-        let (buffer, mut session) = self.record(others, |r, x, o| {
-            let out = f(r, x, o)?;
-            r.expect_counted("a tensor", &r.shape(out))?;
-            Ok(out)
-        })?;
-        let out = self.made(buffer, &mut session);
-        drop(session);
-        self.noted();
-        out.run_if_long()?;
-        Ok(out)
-    }
-
-    /// An operation with one result that is done point by point: at the active cells of a field, if operands are.
-    fn point_op(
-        &self,
-        name: &str,
-        others: &[&Self],
-        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
-    ) -> PyResult<Self> {
-        self.made_of(others, |r, x, o| {
-            r.cells_of(name, &[&[x], o].concat())?;
-            f(r, x, o)
-        })
-    }
-
-    /// An operation with several results.
-    fn ops(
-        &self,
-        others: &[&Self],
-        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded<Vec<Buffer>>,
-    ) -> PyResult<Vec<Self>> {
-        let (buffers, mut session) = self.record(others, |r, x, o| {
-            r.expect_everywhere(&[&[x], o].concat())?;
-            f(r, x, o)
-        })?;
-        let out = buffers.into_iter().map(|b| self.made(b, &mut session));
-        let out: Vec<Self> = out.collect();
-        drop(session);
-        self.noted();
-        if let Some(first) = out.first() {
-            first.run_if_long()?;
-        }
-        Ok(out)
-    }
-}
-
-/// What an operation without operands gives.
-fn of_nothing(
-    trace: Option<&NativeTrace>,
-    f: impl FnOnce(&mut Recording) -> Recorded,
-) -> PyResult<NativeTensor> {
-    let recording = trace.and_then(|t| t.recording.as_ref());
-    match recording {
-        Some(recording) => {
-            let buffer = record_at(Some(recording), f)?;
-            Ok(NativeTensor {
-                home: Home::Program(recording.clone(), buffer),
-            })
-        }
-        None => {
-            let mut session = lock(&SESSION);
-            let buffer = session.record(f).map_err(raised)?;
-            let home = Home::Lazy(session.hold(buffer));
-            Ok(NativeTensor { home })
-        }
-    }
 }
 
 /// A number of Python's as a scalar.

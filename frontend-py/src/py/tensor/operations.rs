@@ -1,5 +1,6 @@
 //! The operations, each by the name that `aerogel_tensor::record` has for it.
 
+use aerogel_base::ScalarType;
 use aerogel_tensor::algebra::{Algebra, Transform};
 use aerogel_tensor::record::{Affine, Margin, RecordError, Recorded, Recording};
 use aerogel_tensor::{Accum, Operand};
@@ -15,7 +16,8 @@ use crate::py::foreign;
 use crate::py::ndarray::NativeNdarray;
 use crate::py::program;
 
-use super::{Extent, NativeTensor, NativeTrace, dims, number, of_nothing, outside, scalar_type};
+use super::recorded::of_nothing;
+use super::{Extent, NativeTensor, NativeTrace, dims, number, outside, scalar_type};
 
 /// What is put to what is there, by name; nothing for `set`.
 fn accum(name: &str) -> PyResult<Option<Accum>> {
@@ -66,8 +68,8 @@ fn parts(
 /// Factors of labels, and what is added.
 type AffineArgs = (Vec<(u32, i32)>, i32);
 
-fn affine(given: Vec<AffineArgs>) -> Vec<Affine> {
-    let all = given.into_iter();
+fn affine(given: &[AffineArgs]) -> Vec<Affine> {
+    let all = given.iter().cloned();
     all.map(|(terms, offset)| Affine { terms, offset })
         .collect()
 }
@@ -201,7 +203,10 @@ impl NativeTensor {
     fn dtype(&self) -> &'static str {
         match &self.home {
             Home::Lazy(slot) => lock(&SESSION).description(*slot).0.name(),
-            Home::Program(recording, buffer) => lock(recording).ty(*buffer).name(),
+            Home::Program(trace, value) => {
+                let trace = lock(trace);
+                trace.state.r.ty(trace.state.seen(*value)).name()
+            }
         }
     }
 
@@ -212,52 +217,86 @@ impl NativeTensor {
                 let shape = lock(&SESSION).description(*slot).1;
                 PyTuple::new(py, shape)
             }
-            Home::Program(recording, buffer) => {
-                let extents = super::trace::extents(py, &mut lock(recording), *buffer)?;
-                PyTuple::new(py, extents)
+            Home::Program(trace, value) => super::trace::shape(py, trace, *value),
+        }
+    }
+
+    /// The type, the number of axes, and which of them have one element, as one number: what a program is made for. 0 where there are too many axes for that.
+    #[getter]
+    fn kind(&self) -> u64 {
+        let of = |ty: ScalarType, shape: &mut dyn Iterator<Item = bool>| {
+            let (ones, rank) = shape.fold((0u64, 0u32), |(ones, rank), is_one| {
+                (
+                    ones | u64::from(is_one).checked_shl(rank).unwrap_or(0),
+                    rank + 1,
+                )
+            });
+            match rank {
+                ..=40 => (ones << 16) | (u64::from(rank) << 8) | (1 << 7) | ty as u64,
+                _ => 0,
+            }
+        };
+        match &self.home {
+            Home::Lazy(slot) => {
+                let (ty, shape) = lock(&SESSION).description(*slot);
+                of(ty, &mut shape.iter().map(|&n| n == 1))
+            }
+            Home::Program(trace, value) => {
+                let trace = lock(trace);
+                let r = &trace.state.r;
+                let buffer = trace.state.seen(*value);
+                let shape = r.shape(buffer);
+                let mut ones = shape.iter().map(|&dim| r.program.const_dim(dim) == Some(1));
+                of(r.ty(buffer), &mut ones)
             }
         }
     }
 
     /// The extents, for messages.
     fn shape_text(&self, py: Python<'_>) -> PyResult<String> {
-        let Home::Program(recording, buffer) = &self.home else {
+        let Home::Program(trace, value) = &self.home else {
             return Ok(self.shape(py)?.repr()?.to_string());
         };
-        let r = lock(recording);
-        Ok(r.shape_text(&r.shape(*buffer)))
+        let trace = lock(trace);
+        let (r, buffer) = (&trace.state.r, trace.state.seen(*value));
+        Ok(r.shape_text(&r.shape(buffer)))
     }
 
     fn unary(&self, name: &str) -> PyResult<Self> {
-        self.point_op(name, &[], |r, x, _| r.unary(name, x))
+        let op = name.to_owned();
+        self.point_op(name, &[], move |r, x, _| r.unary(&op, x))
     }
 
     fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
-        self.point_op(name, &[other], |r, x, o| r.binary(name, x, o[0]))
+        let op = name.to_owned();
+        self.point_op(name, &[other], move |r, x, o| r.binary(&op, x, o[0]))
     }
 
     /// `a` where this is true, else `b`.
     fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
-        self.point_op("where", &[a, b], |r, x, o| r.select(x, o[0], o[1]))
+        self.point_op("where", &[a, b], move |r, x, o| r.select(x, o[0], o[1]))
     }
 
     fn cast(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.point_op("astype", &[], |r, x, _| Ok(r.cast(x, ty)))
+        self.point_op("astype", &[], move |r, x, _| Ok(r.cast(x, ty)))
     }
 
     fn bitcast(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.point_op("bitcast", &[], |r, x, _| r.bitcast(x, ty))
+        self.point_op("bitcast", &[], move |r, x, _| r.bitcast(x, ty))
     }
 
     #[pyo3(signature = (name, axes, keepdims))]
     fn reduce(&self, name: &str, axes: Option<Vec<i64>>, keepdims: bool) -> PyResult<Self> {
-        let axes = axes.as_deref();
-        self.point_op(name, &[], |r, x, _| match name {
-            "mean" => r.mean(x, axes, keepdims),
-            "count_nonzero" => r.count_nonzero(x, axes, keepdims),
-            _ => r.reduce(name, x, axes, keepdims),
+        let op = name.to_owned();
+        self.point_op(name, &[], move |r, x, _| {
+            let axes = axes.as_deref();
+            match &*op {
+                "mean" => r.mean(x, axes, keepdims),
+                "count_nonzero" => r.count_nonzero(x, axes, keepdims),
+                _ => r.reduce(&op, x, axes, keepdims),
+            }
         })
     }
 
@@ -269,43 +308,44 @@ impl NativeTensor {
         root: bool,
         keepdims: bool,
     ) -> PyResult<Self> {
-        self.op(&[], |r, x, _| {
+        self.op(&[], move |r, x, _| {
             r.variance(x, axes.as_deref(), correction, root, keepdims)
         })
     }
 
     #[pyo3(signature = (order, axes, keepdims))]
     fn norm(&self, order: f64, axes: Option<Vec<i64>>, keepdims: bool) -> PyResult<Self> {
-        self.point_op("norm", &[], |r, x, _| {
+        self.point_op("norm", &[], move |r, x, _| {
             r.norm(x, order, axes.as_deref(), keepdims)
         })
     }
 
     #[pyo3(signature = (name, axis, keepdims))]
     fn arg_reduce(&self, name: &str, axis: Option<i64>, keepdims: bool) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.arg_reduce(name, x, axis, keepdims))
+        let op = name.to_owned();
+        self.op(&[], move |r, x, _| r.arg_reduce(&op, x, axis, keepdims))
     }
 
     fn scan(&self, name: &str, axis: i64, exclusive: bool) -> PyResult<Self> {
         let accum = accum(name)?.ok_or_else(|| PyValueError::new_err("a scan accumulates"))?;
-        self.op(&[], |r, x, _| r.scan(accum, x, axis, exclusive))
+        self.op(&[], move |r, x, _| r.scan(accum, x, axis, exclusive))
     }
 
     #[pyo3(signature = (axis, descending, n = None))]
     fn sort(&self, axis: i64, descending: bool, n: Option<u64>) -> PyResult<Vec<Self>> {
-        self.ops(&[], |r, x, _| {
+        self.ops(&[], move |r, x, _| {
             r.sort(x, axis, descending, n).map(|both| both.to_vec())
         })
     }
 
     /// Where each of other numbers belongs among these sorted ones.
     fn search_sorted(&self, numbers: &Self, right: bool) -> PyResult<Self> {
-        self.made_of(&[numbers], |r, x, o| r.search_sorted(x, o[0], right))
+        self.made_of(&[numbers], move |r, x, o| r.search_sorted(x, o[0], right))
     }
 
     /// How many numbers are not zero, and their indices, axis by axis.
     fn nonzero(&self) -> PyResult<Vec<Self>> {
-        self.ops(&[], |r, x, _| {
+        self.ops(&[], move |r, x, _| {
             let (count, mut indices) = r.nonzero(x)?;
             indices.insert(0, count);
             Ok(indices)
@@ -313,61 +353,61 @@ impl NativeTensor {
     }
 
     fn permute(&self, order: Vec<i64>) -> PyResult<Self> {
-        self.point_op("permute_dims", &[], |r, x, _| r.permute(x, &order))
+        self.point_op("permute_dims", &[], move |r, x, _| r.permute(x, &order))
     }
 
-    fn reshape(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
-        self.point_op("reshape", &[], |r, x, _| {
+    fn reshape(&self, shape: Vec<Extent>) -> PyResult<Self> {
+        self.point_op("reshape", &[], move |r, x, _| {
             let to = dims(r, &shape);
             r.reshape(x, &to)
         })
     }
 
     #[pyo3(signature = (shape, is_stored = false))]
-    fn broadcast_to(&self, shape: Vec<Extent<'_>>, is_stored: bool) -> PyResult<Self> {
-        self.point_op("broadcast_to", &[], |r, x, _| {
+    fn broadcast_to(&self, shape: Vec<Extent>, is_stored: bool) -> PyResult<Self> {
+        self.point_op("broadcast_to", &[], move |r, x, _| {
             let to = dims(r, &shape);
             called(r, is_stored.then_some(STORED), |r| r.broadcast_to(x, &to))
         })
     }
 
     fn unsqueeze(&self, axes: Vec<i64>) -> PyResult<Self> {
-        self.point_op("expand_dims", &[], |r, x, _| r.unsqueeze(x, &axes))
+        self.point_op("expand_dims", &[], move |r, x, _| r.unsqueeze(x, &axes))
     }
 
     fn squeeze(&self, axes: Vec<i64>) -> PyResult<Self> {
-        self.point_op("squeeze", &[], |r, x, _| r.squeeze(x, &axes))
+        self.point_op("squeeze", &[], move |r, x, _| r.squeeze(x, &axes))
     }
 
     fn flip(&self, axes: Vec<i64>) -> PyResult<Self> {
-        self.point_op("flip", &[], |r, x, _| r.flip(x, &axes))
+        self.point_op("flip", &[], move |r, x, _| r.flip(x, &axes))
     }
 
     fn roll(&self, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.roll(x, &shifts, &axes))
+        self.op(&[], move |r, x, _| r.roll(x, &shifts, &axes))
     }
 
     fn tile(&self, counts: Vec<i64>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.tile(x, &counts))
+        self.op(&[], move |r, x, _| r.tile(x, &counts))
     }
 
     fn repeat(&self, n: i64, axis: i64) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.repeat(x, n, axis))
+        self.op(&[], move |r, x, _| r.repeat(x, n, axis))
     }
 
     fn triangle(&self, k: i64, lower: bool) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.triangle(x, k, lower))
+        self.op(&[], move |r, x, _| r.triangle(x, k, lower))
     }
 
     fn diagonal(&self, offset: i64, axes: [i64; 2]) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.diagonal(x, offset, axes))
+        self.op(&[], move |r, x, _| r.diagonal(x, offset, axes))
     }
 
     fn slice(&self, given: Vec<PartArgs>) -> PyResult<Self> {
         if let Some(out) = self.read_at_once(&given)? {
             return Ok(out);
         }
-        self.point_op("x[key]", &[], |r, x, _| {
+        self.point_op("x[key]", &[], move |r, x, _| {
             let parts = parts(r, &given);
             r.slice(x, &parts)
         })
@@ -377,7 +417,7 @@ impl NativeTensor {
         if let Some(out) = self.stored_at_once(py, &given, values)? {
             return Ok(out);
         }
-        let out = self.op(&[values], |r, x, o| {
+        let out = self.op(&[values], move |r, x, o| {
             let parts = parts(r, &given);
             r.with_part(x, &parts, o[0])
         })?;
@@ -395,13 +435,13 @@ impl NativeTensor {
                     home: Home::Lazy(session.hold(buffer)),
                 }
             }
-            Home::Program(recording, buffer) => Self {
-                home: Home::Program(recording.clone(), *buffer),
+            Home::Program(trace, value) => Self {
+                home: Home::Program(trace.clone(), *value),
             },
         }
     }
 
-    #[pyo3(signature = (first, index, mode, from_end, name = "x[key]", mask = None))]
+    #[pyo3(signature = (first, index, mode, from_end, name = "x[key]"))]
     fn gather(
         &self,
         first: usize,
@@ -409,7 +449,6 @@ impl NativeTensor {
         mode: &str,
         from_end: bool,
         name: &str,
-        mask: Option<&Self>,
     ) -> PyResult<Self> {
         let mode = outside(mode)?;
         let name = match name {
@@ -417,10 +456,9 @@ impl NativeTensor {
             "gather" => "gather",
             _ => "x[key]",
         };
-        let mut others = handles(&index);
-        others.extend(mask);
-        self.made_of(&others, |r, x, o| {
-            let (index, mask) = o.split_at(index.len());
+        let n = index.len();
+        self.made_at_hand(&handles(&index), true, move |r, x, o| {
+            let (index, mask) = o.split_at(n);
             r.expect_everywhere(&[x])?;
             r.cells_of(name, index)?;
             let mask = mask.first().copied();
@@ -430,18 +468,10 @@ impl NativeTensor {
         })
     }
 
-    #[pyo3(signature = (index, axis, mode, mask = None))]
-    fn take_along_axis(
-        &self,
-        index: &Self,
-        axis: i64,
-        mode: &str,
-        mask: Option<&Self>,
-    ) -> PyResult<Self> {
+    /// The elements at computed indices along one axis, at the points at hand.
+    fn take_along_axis(&self, index: &Self, axis: i64, mode: &str) -> PyResult<Self> {
         let mode = outside(mode)?;
-        let mut others = vec![index];
-        others.extend(mask);
-        self.made_of(&others, |r, x, o| {
+        self.made_at_hand(&[index], true, move |r, x, o| {
             r.expect_everywhere(&[x, o[0]])?;
             r.take_along_axis(x, o[0], axis, mode, o.get(1).copied())
         })
@@ -461,7 +491,7 @@ impl NativeTensor {
         self.run_if_full(py)?;
         let mut others = handles(&index);
         others.push(values);
-        let out = self.op(&others, |r, x, o| {
+        let out = self.op(&others, move |r, x, o| {
             let (values, index) = o.split_last().expect("the values are last");
             called(r, is_stored.then_some(STORED), |r| {
                 r.scatter(x, index, *values, how, mode)
@@ -474,7 +504,7 @@ impl NativeTensor {
     #[pyo3(signature = (widths, margin, value = None))]
     fn pad(
         &self,
-        widths: Vec<(Extent<'_>, Extent<'_>)>,
+        widths: Vec<(Extent, Extent)>,
         margin: &str,
         value: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -492,8 +522,8 @@ impl NativeTensor {
                 )));
             }
         };
-        self.op(&[], |r, x, _| {
-            let widths = widths.into_iter().map(|(before, behind)| {
+        self.op(&[], move |r, x, _| {
+            let widths = widths.iter().map(|&(before, behind)| {
                 let both = dims(r, &[before, behind]);
                 (both[0], both[1])
             });
@@ -504,7 +534,7 @@ impl NativeTensor {
 
     /// This and others one after the other.
     fn concat(&self, others: Vec<Bound<'_, Self>>, axis: i64) -> PyResult<Self> {
-        self.op(&handles(&others), |r, x, o| {
+        self.op(&handles(&others), move |r, x, o| {
             let mut parts = vec![x];
             parts.extend(o);
             r.concat(&parts, axis)
@@ -515,7 +545,7 @@ impl NativeTensor {
     fn algebra(&self, name: &str, others: Vec<Bound<'_, Self>>) -> PyResult<Vec<Vec<Self>>> {
         let op = Algebra::from_name(name)
             .ok_or_else(|| PyValueError::new_err(format!("there is no `{name}` of matrices")))?;
-        let made = self.ops(&handles(&others), |r, x, o| {
+        let made = self.ops(&handles(&others), move |r, x, o| {
             let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
             r.algebra(op, &all)
         })?;
@@ -531,11 +561,11 @@ impl NativeTensor {
         &self,
         name: &str,
         others: Vec<Bound<'_, Self>>,
-        n: Extent<'_>,
+        n: Extent,
     ) -> PyResult<Vec<Self>> {
         let op = Transform::from_name(name)
             .ok_or_else(|| PyValueError::new_err(format!("there is no transform `{name}`")))?;
-        self.ops(&handles(&others), |r, x, o| {
+        self.ops(&handles(&others), move |r, x, o| {
             let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
             let n = dims(r, std::slice::from_ref(&n))[0];
             r.transform(op, &all, n)
@@ -543,7 +573,7 @@ impl NativeTensor {
     }
 
     fn matmul(&self, other: &Self) -> PyResult<Self> {
-        self.point_op("matmul", &[other], |r, x, o| r.matmul(x, o[0]))
+        self.point_op("matmul", &[other], move |r, x, o| r.matmul(x, o[0]))
     }
 
     /// The sum of products of this and others: the labels of each one's axes, and of the result's.
@@ -560,9 +590,9 @@ impl NativeTensor {
                 others.len() + 1
             )));
         }
-        self.op(&handles(&others), |r, x, o| {
+        self.op(&handles(&others), move |r, x, o| {
             let all = std::iter::once(x).chain(o.iter().copied());
-            let operands: Vec<_> = all.zip(labels).collect();
+            let operands: Vec<_> = all.zip(labels.iter().cloned()).collect();
             r.einsum(&operands, &result)
         })
     }
@@ -574,20 +604,21 @@ impl NativeTensor {
         &self,
         others: Vec<Bound<'_, Self>>,
         maps: Vec<Vec<AffineArgs>>,
-        extents: Vec<Extent<'_>>,
+        extents: Vec<Extent>,
         result: Vec<AffineArgs>,
-        shape: Vec<Extent<'_>>,
+        shape: Vec<Extent>,
         op: &str,
         how: &str,
         mode: &str,
-        agreements: Vec<(Extent<'_>, Extent<'_>, String)>,
+        agreements: Vec<(Extent, Extent, String)>,
     ) -> PyResult<Self> {
         let (how, mode) = (accum(how)?, outside(mode)?);
         let how = how.ok_or_else(|| PyValueError::new_err("`accum` accumulates"))?;
         if maps.len() != others.len() + 1 {
             return Err(PyValueError::new_err("a map for each tensor"));
         }
-        self.op(&handles(&others), |r, x, o| {
+        let op = op.to_owned();
+        self.op(&handles(&others), move |r, x, o| {
             for (left, right, message) in &agreements {
                 let pair = [left, right].map(|e| dims(r, std::slice::from_ref(e))[0]);
                 if !r.ask_equal(pair[0], pair[1], message) {
@@ -595,13 +626,13 @@ impl NativeTensor {
                 }
             }
             let all = std::iter::once(x).chain(o.iter().copied());
-            let operands: Vec<_> = all.zip(maps.into_iter().map(affine)).collect();
+            let operands: Vec<_> = all.zip(maps.iter().map(|m| affine(m))).collect();
             let (extents, shape) = (dims(r, &extents), dims(r, &shape));
             r.accumulate(
                 &operands,
                 &extents,
-                (&affine(result), &shape),
-                op,
+                (&affine(&result), &shape),
+                &op,
                 how,
                 mode,
             )
@@ -626,8 +657,8 @@ impl NativeTensor {
     }
 
     /// Random bits from this seed.
-    fn random_bits(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
-        self.op(&[], |r, x, _| {
+    fn random_bits(&self, shape: Vec<Extent>) -> PyResult<Self> {
+        self.op(&[], move |r, x, _| {
             let shape = dims(r, &shape);
             r.random_bits(x, &shape)
         })
@@ -635,25 +666,26 @@ impl NativeTensor {
 
     fn uniform(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.op(&[], |r, x, _| r.uniform(x, ty))
+        self.op(&[], move |r, x, _| r.uniform(x, ty))
     }
 
     /// One number everywhere.
     #[staticmethod]
     #[pyo3(signature = (shape, dtype, value, trace = None))]
     fn full(
-        shape: Vec<Extent<'_>>,
+        shape: Vec<Extent>,
         dtype: &str,
         value: &Bound<'_, PyAny>,
         trace: Option<&NativeTrace>,
     ) -> PyResult<Self> {
         let value = number(value, scalar_type(dtype)?)?;
-        let out = of_nothing(trace, |r| {
+        let has_axes = !shape.is_empty();
+        let out = of_nothing(trace, move |r| {
             let shape = dims(r, &shape);
             Ok(r.full(&shape, value))
         })?;
         // One number is an operand of something, where it stands.
-        if !shape.is_empty() {
+        if has_axes {
             out.noted();
         }
         Ok(out)
@@ -663,13 +695,13 @@ impl NativeTensor {
     #[staticmethod]
     #[pyo3(signature = (shape, axis, dtype, trace = None))]
     fn iota(
-        shape: Vec<Extent<'_>>,
+        shape: Vec<Extent>,
         axis: i64,
         dtype: &str,
         trace: Option<&NativeTrace>,
     ) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        let out = of_nothing(trace, |r| {
+        let out = of_nothing(trace, move |r| {
             let shape = dims(r, &shape);
             r.iota(&shape, axis, ty)
         })?;

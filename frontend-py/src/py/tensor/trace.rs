@@ -1,151 +1,149 @@
-//! Programs as they are traced: scopes, memory, and what runs at the end.
+//! Programs while they are traced, and when they run.
 
 use std::sync::{Arc, Mutex};
 
-use aerogel_base::ScalarType;
-use aerogel_ir::TreeId;
-use aerogel_tensor::lazy::Slot;
-use aerogel_tensor::record::Recording;
-use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, RegionDef, Stmt, Var};
+use aerogel_tensor::record::trace::{FieldDef, Trace, Value};
+use aerogel_tensor::{Accum, Outside, Plan, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
+use super::recorded::step_of;
 use super::values::{leaf, not_compiled};
 use super::{
-    Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, SESSION, dims, lock,
-    made_for, outside, raised, scalar_type,
+    Extent, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for, outside,
+    places, raised, scalar_type,
 };
 use crate::py::field::NativeField;
 use crate::py::snode::TreeStore;
 use crate::py::{later, program, recorder, signals};
 
-/// An extent in Python: a number, or what is known when the program runs.
-pub(super) fn extent<'py>(py: Python<'py>, r: &Recording, dim: Dim) -> PyResult<Bound<'py, PyAny>> {
-    match *r.program.dim_def(dim) {
-        DimDef::Const(n) => Ok(n.into_pyobject(py)?.into_any()),
-        _ => Ok(NativeDim { dim }.into_pyobject(py)?.into_any()),
+/// The extents of a value in Python: numbers, and what is known when the program runs.
+pub(super) fn shape<'py>(
+    py: Python<'py>,
+    trace: &Mutex<Trace>,
+    value: Value,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let known: Option<Vec<u64>> = {
+        let trace = lock(trace);
+        let r = &trace.state.r;
+        let shape = r.shape(trace.state.seen(value)).into_iter();
+        shape.map(|dim| r.program.const_dim(dim)).collect()
+    };
+    if let Some(known) = known {
+        return PyTuple::new(py, known);
     }
+    let shape = step_of(trace, move |s| Ok(s.shape(value))).map_err(raised)?;
+    extents(py, trace, shape)
 }
 
-/// The extents of a tensor in Python.
-pub(super) fn extents<'py>(
+/// Numbers and handles of extents in Python.
+fn extents<'py>(
     py: Python<'py>,
-    r: &mut Recording,
-    buffer: Buffer,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let shape = r.shape(buffer);
-    shape.into_iter().map(|dim| extent(py, r, dim)).collect()
+    trace: &Mutex<Trace>,
+    shape: Vec<Result<u64, aerogel_tensor::record::Size>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let all = shape.into_iter().map(|extent| match extent {
+        Ok(n) => Ok(n.into_pyobject(py)?.into_any()),
+        Err(size) => {
+            let dim = lock(trace).state.r.dim(size);
+            Ok(NativeDim { size, dim }.into_pyobject(py)?.into_any())
+        }
+    });
+    PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
 }
 
 impl NativeTrace {
-    pub(super) fn recording(&self) -> &Arc<Mutex<Recording>> {
-        self.recording.as_ref().expect("a trace has a recording")
-    }
-
-    pub(super) fn tensor(&self, buffer: Buffer) -> NativeTensor {
-        NativeTensor {
-            home: Home::Program(self.recording().clone(), buffer),
-        }
-    }
-
-    pub(super) fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
-        match &tensor.home {
-            Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
-                super::expect_there(&lock(recording), *buffer)?;
-                Ok(*buffer)
-            }
-            _ => Err(PyValueError::new_err(
-                "a tensor of another program, or of none, is no part of this one: make it an `input`",
-            )),
-        }
-    }
-
-    /// The number of a tree in the program.
-    pub(super) fn tree(&self, store: &Arc<TreeStore>) -> TreeId {
-        let tree = lock(self.recording()).tree(&store.tree);
+    /// Notes a tree that the program uses.
+    pub(super) fn uses(&self, store: &Arc<TreeStore>) {
         let mut trees = lock(&self.trees);
-        if trees.len() <= tree.as_u32() as usize {
+        if !trees.iter().any(|own| Arc::ptr_eq(own, store)) {
             trees.push(store.clone());
         }
-        tree
     }
 
-    /// What comes since now is another block.
-    pub(super) fn begin(&self) {
-        let mut r = lock(self.recording());
-        r.forget();
-        r.begin_block();
-        let body = std::mem::take(&mut r.program.body);
-        lock(&self.blocks).push(body);
+    /// The places of a field, one for each component.
+    fn places_of(&self, py: Python<'_>, field: &NativeField) -> PyResult<Vec<Arc<FieldDef>>> {
+        let placement = field.placement(py)?;
+        placement.store.memory(py)?;
+        let store = &placement.store;
+        self.uses(store);
+        let shown = match field.name() {
+            "" => "field",
+            name => name,
+        };
+        let n = placement.places.len();
+        let places = placement.places.iter().enumerate().map(|(k, &place)| {
+            Arc::new(FieldDef {
+                name: match n {
+                    1 => shown.to_owned(),
+                    _ => format!("{shown}_{k}"),
+                },
+                tree: store.tree.clone(),
+                place,
+                offset: placement.offset.clone(),
+            })
+        });
+        Ok(places.collect())
     }
 
-    /// The block that was begun last; what came before goes on.
-    pub(super) fn end(&self, is_loop: bool) -> PyResult<Vec<Stmt>> {
-        let mut r = lock(self.recording());
-        r.forget();
-        let outer = lock(&self.blocks).pop().unwrap_or_default();
-        let body = std::mem::replace(&mut r.program.body, outer);
-        r.end_block(is_loop).map_err(raised)?;
-        Ok(body)
+    fn dim_handle(&self, size: aerogel_tensor::record::Size) -> NativeDim {
+        let dim = lock(&self.trace).state.r.dim(size);
+        NativeDim { size, dim }
     }
+}
 
-    fn number_of(&self, tensor: &NativeTensor) -> PyResult<Expr> {
-        let buffer = self.buffer(tensor)?;
-        let mut r = lock(self.recording());
-        r.expect_everywhere(&[buffer]).map_err(raised)?;
-        if r.rank(buffer) != 0 {
-            return Err(PyValueError::new_err(
-                "the bounds of a loop and the condition of a branch of the host are single numbers",
-            ));
-        }
-        Ok(r.element(buffer, Vec::new()))
-    }
+fn accumulation(how: &str) -> PyResult<Accum> {
+    Accum::from_name(how)
+        .ok_or_else(|| PyValueError::new_err(format!("values are not put to others by {how:?}")))
 }
 
 #[pymethods]
 impl NativeTrace {
     #[new]
     fn new() -> Self {
-        Self {
-            recording: Some(Arc::default()),
-            blocks: Mutex::default(),
-            trees: Mutex::default(),
-            runners: Mutex::default(),
-        }
-    }
-
-    /// A field of scalars as a tensor, whose elements lie in its tree.
-    fn field(&self, py: Python<'_>, field: &NativeField) -> PyResult<NativeTensor> {
-        let placement = field.placement(py)?;
-        placement.store.memory(py)?;
-        let [place] = placement.places[..] else {
-            return Err(PyValueError::new_err(format!(
-                "{} has {} components: take one, as in `x.get_scalar_field(0)[i]`",
-                field.label(),
-                placement.places.len()
-            )));
-        };
-        let store = &placement.store;
-        self.tree(store);
-        let shown = if field.name().is_empty() {
-            "field"
-        } else {
-            field.name()
-        };
-        let mut r = lock(self.recording());
-        let buffer = r
-            .field(shown, &store.tree, place, &placement.offset)
-            .map_err(raised)?;
-        drop(r);
-        Ok(self.tensor(buffer))
+        Self::default()
     }
 
     /// Whether a tensor is one of this program.
     fn owns(&self, tensor: &NativeTensor) -> bool {
-        self.buffer(tensor).is_ok()
+        self.value(tensor).is_ok()
+    }
+
+    /// A tensor of its own with the numbers that one has now. It is memory if a block changes it.
+    fn made(&self, tensor: &NativeTensor) -> PyResult<NativeTensor> {
+        let value = self.value(tensor)?;
+        Ok(self.tensor(self.step(move |s| s.made(value))?))
+    }
+
+    /// The numbers that a tensor has now: of memory that changes.
+    fn snapshot(&self, tensor: &NativeTensor) -> PyResult<NativeTensor> {
+        let value = self.value(tensor)?;
+        self.made_by(move |s| {
+            let buffer = s.buffer(value)?;
+            s.snapshot(buffer)
+        })
+    }
+
+    /// Makes memory of a tensor, which then stays where it is.
+    fn keep(&self, tensor: &NativeTensor) -> PyResult<()> {
+        let value = self.value(tensor)?;
+        self.step(move |s| s.keep(value))
+    }
+
+    /// Refuses, once all is known, that a tensor has other extents than it has now.
+    fn expect_shape(&self, tensor: &NativeTensor) -> PyResult<()> {
+        let value = self.value(tensor)?;
+        let seen: Vec<Option<u64>> = {
+            let trace = lock(&self.trace);
+            let r = &trace.state.r;
+            let shape = r.shape(trace.state.seen(value)).into_iter();
+            shape.map(|dim| r.program.const_dim(dim)).collect()
+        };
+        self.step(move |s| s.expect_shape(value, &seen))
     }
 
     /// Whether a kernel writes to each of some of its arguments.
@@ -170,27 +168,27 @@ impl NativeTrace {
         call.record(py, self, at, &tensors, &writes)
     }
 
-    /// Calls a function with tensors when the program gets there, for what it does or raises.
-    fn watch(
-        &self,
-        function: Py<PyAny>,
-        name: &str,
-        tensors: Vec<Bound<'_, NativeTensor>>,
-    ) -> PyResult<()> {
-        let arrays = tensors.iter().map(|t| self.buffer(t.get()));
-        let arrays = arrays.collect::<PyResult<Vec<Buffer>>>()?;
+    /// Calls a function with a tensor, and with where it is at hand, when the program gets there.
+    fn watch(&self, function: Py<PyAny>, name: &str, tensor: &NativeTensor) -> PyResult<()> {
+        let value = self.value(tensor)?;
         let watcher = Arc::new(Watcher::new(function));
         lock(&self.runners).push(watcher.clone());
-        let def = RegionDef {
-            name: name.to_owned(),
-            writes: vec![false; arrays.len()],
-            trees: Vec::new(),
-            runner: Some(watcher),
-        };
-        let mut r = lock(self.recording());
-        r.expect_everywhere(&arrays).map_err(raised)?;
-        r.run(def, arrays, &[]);
-        Ok(())
+        let name = name.to_owned();
+        self.step(move |s| {
+            let mut arrays = vec![s.buffer(value)?];
+            arrays.extend(s.mask()?);
+            for array in &mut arrays {
+                *array = s.r.dense(*array)?;
+            }
+            let def = RegionDef {
+                name: name.clone(),
+                writes: vec![false; arrays.len()],
+                trees: Vec::new(),
+                runner: Some(watcher.clone()),
+            };
+            s.r.run(def, arrays, &[]);
+            Ok(())
+        })
     }
 
     /// The shape that tensors are stretched to together.
@@ -199,17 +197,47 @@ impl NativeTrace {
         py: Python<'py>,
         name: &str,
         tensors: Vec<Bound<'_, NativeTensor>>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let all = tensors.iter().map(|t| self.buffer(t.get()));
-        let all = all.collect::<PyResult<Vec<Buffer>>>()?;
-        let mut r = lock(self.recording());
-        let shapes: Vec<Vec<Dim>> = all.iter().map(|&b| r.shape(b)).collect();
-        let shape = r.broadcast(name, &shapes).map_err(raised)?;
-        shape.into_iter().map(|dim| extent(py, &r, dim)).collect()
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (values, name) = (self.values(&tensors)?, name.to_owned());
+        let shape = self.step(move |s| {
+            let all = s.buffers(&values)?.into_iter();
+            let shapes: Vec<_> = all.map(|b| s.r.shape(b)).collect();
+            let shape = s.r.broadcast(&name, &shapes)?.into_iter();
+            let shape = shape.map(|dim| match s.r.program.const_dim(dim) {
+                Some(n) => Ok(n),
+                None => Err(s.r.size_handle(dim)),
+            });
+            Ok(shape.collect::<Vec<_>>())
+        })?;
+        extents(py, &self.trace, shape)
+    }
+
+    /// Gives a tensor other numbers, at the points at hand.
+    fn set(&self, target: &NativeTensor, value: &NativeTensor) -> PyResult<()> {
+        let (target, value) = (self.value(target)?, self.value(value)?);
+        self.step(move |s| s.set(target, value))
+    }
+
+    /// Stores values at computed indices, at the points at hand; the last `behind` axes of what is stored are whole rows.
+    fn store(
+        &self,
+        target: &NativeTensor,
+        index: Vec<Bound<'_, NativeTensor>>,
+        value: &NativeTensor,
+        how: &str,
+        mode: &str,
+        behind: usize,
+    ) -> PyResult<()> {
+        let (target, index, value) = (
+            self.value(target)?,
+            self.values(&index)?,
+            self.value(value)?,
+        );
+        let (accum, mode) = (Accum::from_name(how), outside(mode)?);
+        self.step(move |s| s.store(target, &index, value, accum, mode, behind))
     }
 
     /// Puts values to elements at computed indices, one after the other: what was there before each.
-    #[pyo3(signature = (target, index, value, how, mode, mask = None))]
     fn store_with_previous(
         &self,
         target: &NativeTensor,
@@ -217,40 +245,91 @@ impl NativeTrace {
         value: &NativeTensor,
         how: &str,
         mode: &str,
-        mask: Option<&NativeTensor>,
     ) -> PyResult<NativeTensor> {
-        let (target, value) = (self.buffer(target)?, self.buffer(value)?);
-        let index = index.iter().map(|i| self.buffer(i.get()));
-        let index = index.collect::<PyResult<Vec<Buffer>>>()?;
-        let mask = mask.map(|m| self.buffer(m)).transpose()?;
-        let accum = Accum::from_name(how).ok_or_else(|| {
-            PyValueError::new_err(format!("values are not put to others by {how:?}"))
-        })?;
-        let mode: Outside = outside(mode)?;
-        let mut r = lock(self.recording());
-        let before = r.store_with_previous(target, &index, value, accum, mode, mask);
-        drop(r);
-        Ok(self.tensor(before.map_err(raised)?))
+        let (target, index, value) = (
+            self.value(target)?,
+            self.values(&index)?,
+            self.value(value)?,
+        );
+        let (accum, mode): (Accum, Outside) = (accumulation(how)?, outside(mode)?);
+        self.made_by(move |s| s.store_with_previous(target, &index, value, accum, mode))
+    }
+
+    /// The elements at computed indices, at the points at hand.
+    fn gather(
+        &self,
+        x: &NativeTensor,
+        index: Vec<Bound<'_, NativeTensor>>,
+        mode: &str,
+    ) -> PyResult<NativeTensor> {
+        let (x, index, mode) = (self.value(x)?, self.values(&index)?, outside(mode)?);
+        self.made_by(move |s| s.gather(x, &index, mode))
     }
 
     /// The index of each active cell of a field along each of its axes.
-    fn cell_indices(&self, field: &NativeTensor) -> PyResult<Vec<NativeTensor>> {
-        let field = self.buffer(field)?;
-        let all = lock(self.recording()).cell_indices(field).map_err(raised)?;
-        Ok(all.into_iter().map(|b| self.tensor(b)).collect())
+    fn cell_indices(&self, py: Python<'_>, field: &NativeField) -> PyResult<Vec<NativeTensor>> {
+        let field = self.places_of(py, field)?.swap_remove(0);
+        let all = self.step(move |s| {
+            let all = s.cell_indices(&field)?.into_iter();
+            Ok(all.map(|b| s.value(b)).collect::<Vec<_>>())
+        })?;
+        Ok(all.into_iter().map(|value| self.tensor(value)).collect())
     }
 
-    /// The elements of a field at computed indices.
+    /// The elements of a field at computed indices; the components of vectors and matrices are the `last` axes.
     fn load_field(
         &self,
-        field: &NativeTensor,
+        py: Python<'_>,
+        field: &NativeField,
         index: Vec<Bound<'_, NativeTensor>>,
+        last: Vec<u64>,
     ) -> PyResult<NativeTensor> {
-        let field = self.buffer(field)?;
-        let index = index.iter().map(|i| self.buffer(i.get()));
-        let index = index.collect::<PyResult<Vec<Buffer>>>()?;
-        let made = lock(self.recording()).load_field(field, &index);
-        Ok(self.tensor(made.map_err(raised)?))
+        let (fields, index) = (self.places_of(py, field)?, self.values(&index)?);
+        self.made_by(move |s| s.load_fields(&fields, &index, &last))
+    }
+
+    /// All elements of a field, zeros where no cell is active.
+    fn all_of_field(
+        &self,
+        py: Python<'_>,
+        field: &NativeField,
+        last: Vec<u64>,
+    ) -> PyResult<NativeTensor> {
+        let fields = self.places_of(py, field)?;
+        self.made_by(move |s| s.all_of_fields(&fields, &last))
+    }
+
+    /// Stores a value to each component of a field at computed indices, at the points at hand.
+    fn store_field(
+        &self,
+        py: Python<'_>,
+        field: &NativeField,
+        index: Vec<Bound<'_, NativeTensor>>,
+        values: Vec<Bound<'_, NativeTensor>>,
+        how: &str,
+    ) -> PyResult<()> {
+        let fields = self.places_of(py, field)?;
+        let (index, values) = (self.values(&index)?, self.values(&values)?);
+        let accum = Accum::from_name(how);
+        self.step(move |s| s.store_fields(&fields, &index, &values, accum))
+    }
+
+    /// The type of a field's numbers.
+    fn field_dtype(&self, py: Python<'_>, field: &NativeField) -> PyResult<&'static str> {
+        let fields = self.places_of(py, field)?;
+        let kind = fields[0].tree[fields[0].place].kind;
+        Ok(kind.scalar().expect("a field is a place").name())
+    }
+
+    /// Memory as long as a tensor, or as `many` of them side by side, that is there when the innermost block has ended.
+    #[pyo3(signature = (like, many = None))]
+    fn given_out(&self, like: &NativeTensor, many: Option<Extent>) -> PyResult<NativeTensor> {
+        let like = self.value(like)?;
+        let value = self.step(move |s| {
+            let many = many.map(|n| dims(&mut s.r, &[n])[0]);
+            s.given_out(like, many)
+        })?;
+        Ok(self.tensor(value))
     }
 
     /// Values at cells as the numbers of one with these last extents.
@@ -259,353 +338,224 @@ impl NativeTrace {
         parts: Vec<Bound<'_, NativeTensor>>,
         last: Vec<u64>,
     ) -> PyResult<NativeTensor> {
-        let parts = parts.iter().map(|part| self.buffer(part.get()));
-        let parts = parts.collect::<PyResult<Vec<Buffer>>>()?;
-        let mut r = lock(self.recording());
-        let last: Vec<Dim> = last.into_iter().map(|n| r.program.size(n)).collect();
-        let made = r.at_cells(&parts, &last);
-        drop(r);
-        Ok(self.tensor(made.map_err(raised)?))
-    }
-
-    /// The values at cells that one with several numbers at each is made of; none of any other.
-    fn parts(&self, x: &NativeTensor) -> PyResult<Vec<NativeTensor>> {
-        let x = self.buffer(x)?;
-        let parts = lock(self.recording()).parts_of(x);
-        Ok(parts.into_iter().map(|part| self.tensor(part)).collect())
-    }
-
-    /// Stores a value to each of several fields at computed indices, where `mask` is true.
-    #[pyo3(signature = (fields, index, values, how, mask = None))]
-    fn store_fields(
-        &self,
-        fields: Vec<Bound<'_, NativeTensor>>,
-        index: Vec<Bound<'_, NativeTensor>>,
-        values: Vec<Bound<'_, NativeTensor>>,
-        how: &str,
-        mask: Option<&NativeTensor>,
-    ) -> PyResult<()> {
-        let all = [fields, index, values].map(|all| {
-            let all = all.iter().map(|x| self.buffer(x.get()));
-            all.collect::<PyResult<Vec<Buffer>>>()
-        });
-        let [fields, index, values] = all;
-        let (fields, index, values) = (fields?, index?, values?);
-        let mask = mask.map(|m| self.buffer(m)).transpose()?;
-        let mut r = lock(self.recording());
-        r.store_fields(&fields, &index, &values, Accum::from_name(how), mask)
-            .map_err(raised)
+        let parts = self.values(&parts)?;
+        self.made_by(move |s| {
+            let parts = s.buffers(&parts)?;
+            let last: Vec<_> = last.iter().map(|&n| s.r.program.size(n)).collect();
+            s.r.at_cells(&parts, &last)
+        })
     }
 
     /// A value at cells with zeros elsewhere; any other as it is.
     fn dense(&self, x: &NativeTensor) -> PyResult<NativeTensor> {
-        let x = self.buffer(x)?;
-        let made = lock(self.recording()).dense(x).map_err(raised)?;
-        Ok(self.tensor(made))
+        let x = self.value(x)?;
+        self.made_by(move |s| {
+            let x = s.buffer(x)?;
+            s.r.dense(x)
+        })
     }
 
     /// Whether both are values at cells, and at the same.
     fn are_at_cells_of(&self, x: &NativeTensor, other: &NativeTensor) -> PyResult<bool> {
-        let [x, other] = [self.buffer(x)?, self.buffer(other)?];
-        Ok(lock(self.recording()).are_at_same_cells(x, other))
+        let [x, other] = [self.value(x)?, self.value(other)?];
+        let trace = lock(&self.trace);
+        let (r, seen) = (&trace.state.r, |v| trace.state.seen(v));
+        Ok(r.are_at_same_cells(seen(x), seen(other)))
+    }
+
+    /// How many of the first axes of a value are those of the cells at which it is.
+    fn cell_axes(&self, x: &NativeTensor) -> PyResult<Option<usize>> {
+        let x = self.value(x)?;
+        let trace = lock(&self.trace);
+        let r = &trace.state.r;
+        Ok(r.field_at(trace.state.seen(x)).map(|field| r.rank(field)))
     }
 
     /// Whether a value is one at cells of which some may be inactive.
     fn is_sparse(&self, x: &NativeTensor) -> PyResult<bool> {
-        let x = self.buffer(x)?;
-        Ok(lock(self.recording()).is_sparse(x))
+        let x = self.value(x)?;
+        let trace = lock(&self.trace);
+        Ok(trace.state.r.is_sparse(trace.state.seen(x)))
     }
 
-    /// How often stores may have made cells active so far.
-    fn activations(&self) -> Vec<u32> {
-        lock(self.recording()).activations()
-    }
-
-    /// Whether they may have made cells of a field active since then.
-    fn has_activated(&self, field: &NativeTensor, before: Vec<u32>) -> PyResult<bool> {
-        let field = self.buffer(field)?;
-        Ok(lock(self.recording()).has_activated(field, &before))
-    }
-
-    /// What comes from outside; an extent of -1 is known when the program runs, one of the program is asked to be equal.
+    /// What comes from outside; `None` is an extent that is known when the program runs, and one of the program is asked to
+    /// be equal. A constant is not set by anybody.
+    #[pyo3(signature = (name, dtype, shape, is_constant = false))]
     fn input(
         &self,
         name: &str,
         dtype: &str,
-        shape: Vec<Option<Extent<'_>>>,
+        shape: Vec<Option<Extent>>,
+        is_constant: bool,
     ) -> PyResult<NativeTensor> {
-        let ty = scalar_type(dtype)?;
-        let mut r = lock(self.recording());
-        let known = shape.iter().map(|extent| match extent {
-            Some(Extent::Number(n)) => Some(*n),
-            _ => None,
-        });
-        let known: Vec<Option<u64>> = known.collect();
-        let buffer = r.program.input(name, ty, &known);
-        for (axis, extent) in shape.iter().enumerate() {
-            if let Some(Extent::Of(dim)) = extent {
-                let own = r.shape(buffer)[axis];
-                let message = format!("`{name}`: axis {axis} has {{}} elements, not {{}}");
-                r.ask_equal(own, dim.get().dim, &message);
-                r.program.buffers[buffer].shape[axis] = dim.get().dim;
+        let (name, ty) = (name.to_owned(), scalar_type(dtype)?);
+        let value = self.step(move |s| {
+            let known = shape.iter().map(|extent| match extent {
+                Some(Extent::Number(n)) => Some(*n),
+                _ => None,
+            });
+            let known: Vec<Option<u64>> = known.collect();
+            let r = &mut s.r;
+            let buffer = r.program.input(&name, ty, &known);
+            for (axis, extent) in shape.iter().enumerate() {
+                if let Some(Extent::Of(dim)) = extent {
+                    let (own, wanted) = (r.shape(buffer)[axis], r.dim(dim.size));
+                    let message = format!("`{name}`: axis {axis} has {{}} elements, not {{}}");
+                    r.ask_equal(own, wanted, &message);
+                    r.program.buffers[buffer].shape[axis] = wanted;
+                }
             }
-        }
-        drop(r);
-        Ok(self.tensor(buffer))
+            Ok(match is_constant {
+                true => s.constant(buffer),
+                false => s.value(buffer),
+            })
+        })?;
+        Ok(self.tensor(value))
     }
 
     /// Asks a tensor for a shape.
     fn assert_shape(
         &self,
         tensor: &NativeTensor,
-        shape: Vec<Option<Extent<'_>>>,
+        shape: Vec<Option<Extent>>,
         message: &str,
     ) -> PyResult<bool> {
-        let buffer = self.buffer(tensor)?;
-        let mut r = lock(self.recording());
-        let own = r.shape(buffer);
-        if own.len() != shape.len() {
-            return Ok(false);
-        }
-        for (dim, extent) in own.into_iter().zip(&shape) {
-            if let Some(extent) = extent {
-                let wanted = dims(&mut r, std::slice::from_ref(extent))[0];
-                if !r.ask_equal(dim, wanted, message) {
-                    return Ok(false);
+        let (value, message) = (self.value(tensor)?, message.to_owned());
+        self.step(move |s| {
+            let buffer = s.buffer(value)?;
+            let own = s.r.shape(buffer);
+            if own.len() != shape.len() {
+                return Ok(false);
+            }
+            for (dim, extent) in own.into_iter().zip(&shape) {
+                if let Some(extent) = extent {
+                    let wanted = dims(&mut s.r, std::slice::from_ref(extent))[0];
+                    if !s.r.ask_equal(dim, wanted, &message) {
+                        return Ok(false);
+                    }
                 }
             }
-        }
-        Ok(true)
-    }
-
-    /// An extent in words that are the same in each trace in which it is.
-    fn dim_key(&self, dim: &NativeDim) -> String {
-        lock(self.recording()).program.dim_key(dim.dim)
-    }
-
-    /// The extent of this trace that is the same as one of another trace of the same function.
-    fn dim_like(&self, other: &Self, dim: &NativeDim) -> PyResult<NativeDim> {
-        if Arc::ptr_eq(self.recording(), other.recording()) {
-            return Ok(NativeDim { dim: dim.dim });
-        }
-        let theirs = lock(other.recording());
-        let made = lock(self.recording()).dim_like(&theirs.program, dim.dim);
-        let dim = made.ok_or_else(|| {
-            PyValueError::new_err(
-                "memory that is set in a block has the extents of an input that is made after it",
-            )
-        })?;
-        Ok(NativeDim { dim })
+            Ok(true)
+        })
     }
 
     /// Asks an extent for a number of elements, with these words if it has fewer; `{}` stands for how many it has.
-    fn ask_at_least(&self, dim: &NativeDim, n: u32, message: &str) {
-        let mut r = lock(self.recording());
-        r.ask_at_least(dim.dim, n, message);
+    fn ask_at_least(&self, dim: NativeDim, n: u32, message: &str) -> PyResult<()> {
+        let message = message.to_owned();
+        self.step(move |s| {
+            let dim = s.r.dim(dim.size);
+            s.r.ask_at_least(dim, n, &message);
+            Ok(())
+        })
     }
 
     /// An extent as a number of the program.
-    fn number_of_dim(&self, dim: &NativeDim) -> NativeTensor {
-        let mut r = lock(self.recording());
-        let value = r.program.extent(dim.dim);
-        let buffer = r.map(&[], value);
-        drop(r);
-        self.tensor(buffer)
+    fn number_of_dim(&self, dim: NativeDim) -> PyResult<NativeTensor> {
+        self.made_by(move |s| {
+            let dim = s.r.dim(dim.size);
+            let value = s.r.program.extent(dim);
+            Ok(s.r.map(&[], value))
+        })
     }
 
     /// A number of the program as an extent.
     fn dim_of_number(&self, tensor: &NativeTensor) -> PyResult<NativeDim> {
-        let buffer = self.buffer(tensor)?;
-        let mut r = lock(self.recording());
-        if r.rank(buffer) != 0 {
-            return Err(PyValueError::new_err("an extent is a single number"));
-        }
-        let dim = r.extent_of(buffer).map_err(raised)?;
-        Ok(NativeDim { dim })
+        let value = self.value(tensor)?;
+        let size = self.step(move |s| {
+            let buffer = s.buffer(value)?;
+            let dim = s.r.extent_of(buffer)?;
+            Ok(s.r.size_handle(dim))
+        })?;
+        Ok(self.dim_handle(size))
     }
 
-    /// Notes where in the user's program all was made that has come since the last note.
-    fn note(&self, py: Python<'_>) {
-        if !lock(self.recording()).is_noted() {
-            let place = super::places::here(py);
-            lock(self.recording()).note(place);
-        }
+    // Blocks.
+
+    /// Whether any block is open.
+    #[getter]
+    fn is_in_block(&self) -> bool {
+        lock(&self.trace).state.is_in_block()
     }
 
-    /// Memory of the program's own.
-    #[pyo3(signature = (dtype, shape, field = None))]
-    fn memory(
+    /// Whether a loop is open in this function.
+    #[getter]
+    fn is_in_loop(&self) -> bool {
+        lock(&self.trace).state.is_in_loop()
+    }
+
+    /// Whether a function of one of many is traced.
+    #[getter]
+    fn is_of_many(&self) -> bool {
+        lock(&self.trace).state.is_of_many()
+    }
+
+    /// Whether something is done at some points only.
+    fn is_masked(&self) -> PyResult<bool> {
+        let mask = lock(&self.trace).state.mask().map_err(raised)?;
+        Ok(mask.is_some())
+    }
+
+    /// What the loops around count, outermost first.
+    fn counters(&self) -> Vec<NativeTensor> {
+        let counters = lock(&self.trace).state.counters().into_iter();
+        counters.map(|value| self.tensor(value)).collect()
+    }
+
+    /// Begins a loop of the host: what it counts.
+    fn begin_loop(
         &self,
-        dtype: &str,
-        shape: Vec<Extent<'_>>,
-        field: Option<&NativeTensor>,
+        py: Python<'_>,
+        first: &NativeTensor,
+        last: &NativeTensor,
+        step: i32,
     ) -> PyResult<NativeTensor> {
-        let ty = scalar_type(dtype)?;
-        let field = field.map(|field| self.buffer(field)).transpose()?;
-        let mut r = lock(self.recording());
-        let shape = dims(&mut r, &shape);
-        let buffer = r.program.temporary(ty, &shape);
-        r.note_memory(buffer);
-        if let Some(field) = field {
-            r.note_at_cells(buffer, field);
-        }
-        drop(r);
-        Ok(self.tensor(buffer))
+        let (first, last, place) = (self.value(first)?, self.value(last)?, places::here(py));
+        let counter = self.step(move |s| s.begin_loop(first, last, step, place))?;
+        Ok(self.tensor(counter))
     }
 
-    /// Gives all of memory other contents, where `mask` is true.
-    #[pyo3(signature = (target, value, mask = None))]
-    fn set(
-        &self,
-        target: &NativeTensor,
-        value: &NativeTensor,
-        mask: Option<&NativeTensor>,
-    ) -> PyResult<()> {
-        let (target, value) = (self.buffer(target)?, self.buffer(value)?);
-        let mask = mask.map(|m| self.buffer(m)).transpose()?;
-        let mut r = lock(self.recording());
-        r.set_all(target, value, mask).map_err(raised)
+    /// Asks more of the points of the innermost block.
+    fn ask(&self, condition: &NativeTensor) -> PyResult<()> {
+        let condition = self.value(condition)?;
+        self.step(move |s| s.ask(condition))
     }
 
-    /// Stores values at computed indices of memory, where `mask` is true.
-    #[pyo3(signature = (target, index, value, how, mode, mask = None))]
-    fn store(
-        &self,
-        target: &NativeTensor,
-        index: Vec<Bound<'_, NativeTensor>>,
-        value: &NativeTensor,
-        how: &str,
-        mode: &str,
-        mask: Option<&NativeTensor>,
-    ) -> PyResult<()> {
-        let (target, value) = (self.buffer(target)?, self.buffer(value)?);
-        let index = index.iter().map(|i| self.buffer(i.get()));
-        let index = index.collect::<PyResult<Vec<Buffer>>>()?;
-        let mask = mask.map(|m| self.buffer(m)).transpose()?;
-        let accum = Accum::from_name(how);
-        let mode: Outside = outside(mode)?;
-        let mut r = lock(self.recording());
-        r.store_at(target, &index, value, accum, mode, mask)
-            .map_err(raised)
+    /// Begins what is done where a condition is true.
+    fn begin_branch(&self, py: Python<'_>, condition: &NativeTensor) -> PyResult<()> {
+        let (condition, place) = (self.value(condition)?, places::here(py));
+        self.step(move |s| s.begin_branch(condition, place))
     }
 
-    /// A tensor that stays as it is: of memory its value.
-    fn value(&self, tensor: &Bound<'_, NativeTensor>) -> PyResult<Py<NativeTensor>> {
-        let native = tensor.get();
-        let changes = match &native.home {
-            Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
-                lock(recording).is_memory(*buffer)
-            }
-            _ => false,
-        };
-        match changes {
-            true => Py::new(tensor.py(), self.read(native)?),
-            false => Ok(tensor.clone().unbind()),
-        }
+    /// Ends the innermost loop or branch.
+    fn end_block(&self) -> PyResult<()> {
+        self.step(|s| s.end_block())
     }
 
-    /// A tensor's value as it is now: for memory that changes later.
-    fn read(&self, tensor: &NativeTensor) -> PyResult<NativeTensor> {
-        let buffer = self.buffer(tensor)?;
-        let mut r = lock(self.recording());
-        r.cells_of("a value", &[buffer]).map_err(raised)?;
-        let shape = r.shape(buffer);
-        let element = r.at_point(buffer, shape.len());
-        let out = r.map(&shape, element);
-        drop(r);
-        Ok(self.tensor(out))
+    /// Leaves the innermost loop, or this iteration of it, at the points at hand.
+    fn leave_loop(&self, is_iteration: bool) -> PyResult<()> {
+        self.step(move |s| s.leave_loop(is_iteration))
     }
 
-    fn begin_block(&self) {
-        self.begin();
+    /// Begins what is said of one of many.
+    fn begin_vmap(&self, py: Python<'_>) -> PyResult<()> {
+        let place = places::here(py);
+        self.step(move |s| {
+            s.begin_map(place);
+            Ok(())
+        })
     }
 
-    /// Begins what is said of one of many: how many buffers there are.
-    fn begin_vmap(&self) -> usize {
-        self.begin();
-        lock(self.recording()).program.buffers.len()
-    }
-
-    /// Drops what was said since a block began.
-    fn drop_block(&self, n_before: usize) {
-        // What was wrong in it has been said.
-        let _ = self.end(false);
-        lock(self.recording()).drop_since(n_before);
-    }
-
-    /// Begins a loop of the host: its counter.
-    fn begin_loop(&self) -> (u32, NativeTensor) {
-        self.begin();
-        let mut r = lock(self.recording());
-        let var = r.program.var(ScalarType::I32);
-        let count = r.program.get(var);
-        let buffer = r.map(&[], count);
-        drop(r);
-        (var.as_u32(), self.tensor(buffer))
-    }
-
-    fn end_loop(&self, var: u32, lo: &NativeTensor, hi: &NativeTensor, step: i32) -> PyResult<()> {
-        let body = self.end(true)?;
-        let (lo, hi) = (self.number_of(lo)?, self.number_of(hi)?);
-        let var = Var::from_u32(var);
-        lock(self.recording()).program.body.push(Stmt::Loop {
-            var,
-            lo,
-            hi,
-            step,
-            body,
-        });
-        Ok(())
-    }
-
-    fn end_if(&self, cond: &NativeTensor) -> PyResult<()> {
-        let body = self.end(false)?;
-        let cond = self.number_of(cond)?;
-        lock(self.recording())
-            .program
-            .body
-            .push(Stmt::If(cond, body, Vec::new()));
-        Ok(())
-    }
-
-    fn break_(&self) {
-        lock(self.recording()).program.body.push(Stmt::Break);
-    }
-
-    fn continue_(&self) {
-        lock(self.recording()).program.body.push(Stmt::Continue);
+    /// Drops what was said of one of many.
+    fn drop_vmap(&self) -> PyResult<()> {
+        self.step(|s| {
+            s.drop_map();
+            Ok(())
+        })
     }
 
     /// The program as text.
     fn text(&self) -> String {
-        lock(self.recording()).program.to_string()
-    }
-
-    /// Tensors that outlive the trace as tensors outside of programs, of which nothing is computed yet: those that are made
-    /// of constants alone. `constants` has what each of `outside` is in the program.
-    fn let_go(
-        &self,
-        tensors: Vec<Bound<'_, NativeTensor>>,
-        constants: Vec<Bound<'_, NativeTensor>>,
-        outside: Vec<Bound<'_, NativeTensor>>,
-    ) -> Vec<Option<NativeTensor>> {
-        let buffer = |t: &Bound<'_, NativeTensor>| self.buffer(t.get()).ok();
-        let buffers: Vec<Option<Buffer>> = tensors.iter().map(buffer).collect();
-        let wanted: Vec<Buffer> = buffers.iter().flatten().copied().collect();
-        let pairs = constants.iter().zip(&outside);
-        let known = pairs.filter_map(|(own, outside)| match outside.get().home {
-            Home::Lazy(slot) => Some((buffer(own)?, slot)),
-            Home::Program(..) => None,
-        });
-        let known: Vec<(Buffer, Slot)> = known.collect();
-        let around = lock(&self.blocks);
-        let taken = lock(&SESSION).take(&lock(self.recording()), &around, &known, &wanted);
-        let mut taken = taken.into_iter();
-        let slots = buffers.iter().map(|own| own.and_then(|_| taken.next()?));
-        let home = |slot| NativeTensor {
-            home: Home::Lazy(slot),
-        };
-        slots.map(|slot| slot.map(home)).collect()
+        lock(&self.trace).state.r.program.to_string()
     }
 
     /// The program, ready to run, with these results.
@@ -614,30 +564,49 @@ impl NativeTrace {
         py: Python<'_>,
         results: Vec<Bound<'_, NativeTensor>>,
     ) -> PyResult<NativeProgram> {
-        let results = results.iter().map(|t| self.buffer(t.get()));
-        let results = results.collect::<PyResult<Vec<Buffer>>>()?;
-        let r = lock(self.recording());
-        r.expect_everywhere(&results).map_err(raised)?;
-        let mut program = r.program.clone();
-        drop(r);
-        program.results = results;
+        let results = self.values(&results)?;
+        let results = self.step(move |s| {
+            let mut out = Vec::new();
+            for buffer in s.buffers(&results)? {
+                let all = s.r.dense(buffer)?;
+                let kept = s.own(all)?;
+                out.push(s.value(kept));
+            }
+            Ok(out)
+        })?;
+        let mut trace = lock(&self.trace);
+        if let Err(e) = trace.settle() {
+            drop(trace);
+            return Err(super::raised_in(py, e));
+        }
+        let state = &mut trace.state;
+        let mut program = state.r.program.clone();
+        program.results = results.iter().map(|&value| state.seen(value)).collect();
+        let traced = Traced {
+            program: program.clone(),
+            lines: state.r.lines.clone(),
+        };
+        drop(trace);
         let text = program.to_string();
         aerogel_tensor::verify(&program)
             .map_err(|e| crate::py::error::runtime(py, format!("{e}\n{text}")))?;
         let settings = program::settings(py)?;
         let compiler = program::compiler(py, &settings)?;
         let made_for = made_for(&settings, &compiler);
-        let traced = Traced {
-            program: program.clone(),
-            lines: lock(self.recording()).lines.clone(),
-        };
+        let known = lock(&self.trees);
+        let trees = program.trees.iter().map(|(_, tree)| {
+            let mut known = known.iter();
+            let own = known.find(|store| Arc::ptr_eq(&store.tree, tree));
+            own.expect("each tree is used by a step").clone()
+        });
+        let trees: Vec<Arc<TreeStore>> = trees.collect();
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
         let explained = aerogel_tensor::explain::of_plan(&traced.program, &plan);
         Ok(NativeProgram {
             stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
             runners: lock(&self.runners).clone(),
             generation: program::generation(),
-            trees: lock(&self.trees).clone(),
+            trees,
             plan,
             text,
             explained,

@@ -1,4 +1,4 @@
-"""The turns of a program's loop."""
+"""From where to where a loop of a program counts."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from aerogel.tensor._searching import where
 from aerogel.tensor._tensor import Tensor, asarray, constant, is_number
 
 if TYPE_CHECKING:
-    from aerogel.tensor._trace import Trace
+    from aerogel.tensor.programs._trace import Trace
 
 _I32, _I64, _U64 = ALL["i32"], ALL["i64"], ALL["u64"]
 _WIDE = (_I64, ALL["u32"], _U64)
 _MOST = 2**31 - 1
 
 
-class Turns:
-    """The turns from ``begin`` to before ``end``: as the host counts them, by ``i32``, and as the program sees them.
+class Bounds:
+    """The iterations from ``begin`` to before ``end``: as the host counts them, by ``i32``, and as the program sees them.
 
     Bounds of one number in ``i32`` are the host's own. Others, as those that differ at each point, are counted from 0.
 
     Raises:
         TypeError: If a bound is no integer.
         ValueError: If the step is none, or zero.
-        OverflowError: If there are more turns than ``i32`` counts, when the program runs if that is unknown before.
+        OverflowError: If there are more iterations than ``i32`` counts, when the program runs if that is unknown before.
     """
 
     def __init__(self, trace: Trace, begin: Any, end: Any, step: int) -> None:
@@ -44,9 +44,7 @@ class Turns:
             raise ValueError("a loop's step is a whole number other than zero, known when the program is traced")
         n_known = max(-((begin - end) // step), 0) if is_number(begin) and is_number(end) else 0
         if n_known > _MOST:
-            raise OverflowError(f"a loop up to {end}: its {n_known} turns are counted by `i32`")
-        #: Whether there is one at least, whatever the program is given.
-        self.is_sure = n_known > 0
+            raise OverflowError(f"a loop up to {end}: its {n_known} iterations are counted by `i32`")
         self._from: Tensor | None = None
         self._count: Tensor | None = None
         self.first, self.last, self.step = lo, hi, step
@@ -56,7 +54,7 @@ class Turns:
         is_wide = lo.dtype is not _I32 or hi.dtype is not _I32
         self._dtype, self._by = _I64 if is_wide or abs(step) > _MOST else _I32, step
         # A block that sets its bounds goes on by those it began with.
-        lo, hi = (Tensor(trace.native.value(x.astype(_I64)._native)) for x in (lo, hi))
+        lo, hi = (Tensor(trace.native.snapshot(x.astype(_I64)._native)) for x in (lo, hi))
         self._from = lo.astype(self._dtype)
         self.first, self.step = constant(0, _I32), 1
         self.last = self.first
@@ -64,10 +62,10 @@ class Turns:
         # How far it is may be more than `i64` has.
         far = (high - low).astype(_U64) if is_wide else high - low
         count = where(low < high, (far - 1) // abs(step) + 1, 0)
-        # Where there are no points there are no turns.
+        # Where there are no points there are no iterations.
         if 0 not in count._native.shape:
             most = Tensor(count._native.reduce("max", None, False))
-            # A function of one of many is none of the host, who counts the turns of all.
+            # A function of one of many is none of the host, who counts the iterations of all.
             if not trace.is_of_many:
                 trace.watch(_look, "loop", most)
             self.last = minimum(most, _MOST).astype(_I32)
@@ -75,17 +73,17 @@ class Turns:
             self._count = minimum(count, _MOST).astype(_I32)
 
     def seen(self, counter: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What the program sees as the counter, and at which points the turn is one, if not at all."""
+        """What the program sees as the counter, and at which points there is such an iteration, if not at all."""
         if self._from is None:
             return counter, None
-        # At points that have no more turns it may be any number.
+        # At points that have no more iterations it may be any number.
         at = self._from + counter.astype(self._dtype) * constant(self._by, self._dtype)
         return at, None if self._count is None else counter < self._count
 
 
-def _look(turns: Tensor, where: Any = None) -> None:
-    if turns.item() > _MOST and (where is None or where.numpy().any()):
-        raise OverflowError(f"a loop of {turns.item()} turns: they are counted by `i32`")
+def _look(count: Tensor, where: Any = None) -> None:
+    if count.item() > _MOST and (where is None or where.numpy().any()):
+        raise OverflowError(f"a loop of {count.item()} iterations: they are counted by `i32`")
 
 
 def _look_wide(bound: Tensor, where: Any = None) -> None:

@@ -1,0 +1,204 @@
+"""Blocks of a program: loops and branches, by ``with``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel._dtypes import ALL
+from aerogel.tensor import _types
+from aerogel.tensor._tensor import Tensor, asarray, tracing
+from aerogel.tensor.programs._bounds import Bounds
+from aerogel.tensor.programs._lint import look_at_block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aerogel.tensor.programs._trace import Trace
+
+
+def trace_of(what: str) -> Trace:
+    """The program that is traced.
+
+    Raises:
+        RuntimeError: If none is.
+    """
+    if tracing.program is None:
+        raise RuntimeError(f"`{what}` is for functions under `program`, while they are traced")
+    return tracing.program
+
+
+#: Packages between `with` and a block's function.
+_NOT_THE_USERS = ("aerogel", "contextlib")
+
+
+def users_frame() -> Any:
+    """The innermost function of the user's."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
+        frame = frame.f_back
+    return frame
+
+
+def here() -> str:
+    """Where in the user's program something is made."""
+    frame = users_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Block:
+    """A block of a program, which ``with`` begins and ends."""
+
+    __slots__ = ("_trace", "called")
+
+    def __init__(self, word: str) -> None:
+        self._trace = trace_of(word)
+        #: As errors say it.
+        self.called = f"`{word}` ({here()})"
+        self._trace.not_begun[self] = f"{self.called} begins no block: write `with {word}(...):`"
+
+    def _begin(self) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        trace = self._trace
+        if trace.not_begun.pop(self, None) is None:
+            raise RuntimeError(f"{self.called} begins once: write `with` and its name for each block")
+        frame = users_frame()
+        look_at_block(frame, binds_once=not trace.divides_integers)
+        value = self._begin()
+        trace.open.append(self)
+        return value
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        trace = self._trace
+        if kind is not None:
+            # What the rest of the block does is not known.
+            trace.is_broken = True
+            del trace.open[trace.open.index(self) :]
+            return
+        last = trace.open.pop()
+        if last is not self:
+            raise RuntimeError(
+                f"{self.called} ends before {last.called}, which begins in it: close inner blocks first; `with` does "
+                "this"
+            )
+        trace.native.end_block()
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self.called} begins a block by `with`, not by `for`: write `with loop(...) as k:`")
+
+
+class _Loop(Block):
+    __slots__ = ("_bounds",)
+
+    def __init__(self, begin: Any, end: Any, step: int) -> None:
+        super().__init__("loop")
+        self._bounds = (begin, end, step)
+
+    def _begin(self) -> Tensor:
+        bounds = Bounds(self._trace, *self._bounds)
+        native = self._trace.native
+        counter = Tensor(native.begin_loop(bounds.first._native, bounds.last._native, bounds.step))
+        at, is_there = bounds.seen(counter)
+        if is_there is not None:
+            native.ask(is_there._native)
+        return at
+
+
+class _Branch(Block):
+    __slots__ = ("_condition",)
+
+    def __init__(self, condition: Any) -> None:
+        super().__init__("if_cond")
+        condition = condition if isinstance(condition, Tensor) else asarray(condition)
+        self._condition = condition if condition.dtype is ALL["u1"] else condition.astype("u1")
+
+    def _begin(self) -> None:
+        self._trace.native.begin_branch(self._condition._native)
+
+
+def loop(begin: Any = None, end: Any = None, step: int = 1) -> Block:
+    """Does a block for each number from ``begin`` (0 if one is given) to before ``end``: ``with loop(10) as k:``.
+
+    Args:
+        begin: The first number, or the end if it is the only one.
+        end: The number before which the loop ends.
+        step: How far it is from one number to the next; known when the program is traced.
+
+    Raises:
+        TypeError: For bounds that are no integers.
+        OverflowError: If there are more iterations than ``i32`` counts, when the program runs if not before.
+    """
+    if begin is None:
+        raise TypeError(
+            "`loop` takes how often its block is done, as in `loop(10)`, `loop(n)` or `loop(begin, end, step)`; "
+            "`break_loop()` leaves it earlier"
+        )
+    if isinstance(begin, (range, list, tuple)):
+        raise TypeError(f"`loop` takes the numbers that `range` takes, as in `loop(0, 10, 2)`, not {begin!r}")
+    first, last = (0, begin) if end is None else (begin, end)
+    return _Loop(first, last, step)
+
+
+def if_cond(condition: Any) -> Block:
+    """Does a block where a condition is true: ``with if_cond(x > 0):``.
+
+    Args:
+        condition: One truth value for a branch; a tensor of them for what the block sets and stores at each point.
+    """
+    return _Branch(condition)
+
+
+def break_loop() -> None:
+    """Leaves the innermost loop, at the points at hand."""
+    _leave("break_loop", False)
+
+
+def continue_loop() -> None:
+    """Goes on with the next iteration of the innermost loop, at the points at hand."""
+    _leave("continue_loop", True)
+
+
+def _leave(what: str, is_iteration: bool) -> None:
+    native = trace_of(what).native
+    if not native.is_in_loop:
+        raise RuntimeError(f"`{what}` is outside of a loop: it stands inside `with loop(...)`, in the same function")
+    native.leave_loop(is_iteration)
+
+
+@contextlib.contextmanager
+def kernel(shape: Any) -> Iterator[Any]:
+    """Does a block at every point of a shape, or at every active cell of a field: its indices."""
+    yield indices_at(trace_of("kernel"), shape, "kernel")
+
+
+def indices_at(trace: Trace, shape: Any, called: str) -> Any:
+    """The index along each axis, at every point of a shape, or at every active cell of a field."""
+    if isinstance(shape, _native.NativeField):
+        natives = trace.cell_indices(shape)
+        return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
+    _types.counts(shape, called, "shape")
+    extents = trace.extents(shape)
+    natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
+    return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
+
+
+class _One(Tensor):
+    """The index along the only axis: it, or a tuple of it."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Tensor]:
+        # One that is only the index, of which `[0]` is the first element.
+        return iter((Tensor(self._native),))
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (int, slice)):
+            return tuple(self)[key]
+        return super().__getitem__(key)

@@ -1,0 +1,205 @@
+"""Loops and branches as functions of functions, under the names that JAX gives them.
+
+They are written with the blocks of programs; outside of programs they are Python's loops and branches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aerogel.tensor import _shapes
+from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._tensor import Tensor, asarray, tracing
+from aerogel.tensor.programs import _trees
+from aerogel.tensor.programs._blocks import break_loop, if_cond, loop
+from aerogel.tensor.programs._values import const
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: More iterations are not counted.
+_MOST = 2**31 - 1
+
+
+def _copied(value: Any) -> Any:
+    """A value of its own, which a block may set."""
+    value = asarray(value) if not isinstance(value, (Tensor, ComplexTensor)) else value
+    if isinstance(value, ComplexTensor):
+        return ComplexTensor(const(value.real), const(value.imag))
+    return const(value)
+
+
+def _set_all(carried: Any, new: Any, called: str) -> None:
+    """Gives the leaves of a tree other values, all at once.
+
+    Raises:
+        TypeError: If the structures differ.
+        ValueError: If extents do.
+    """
+    if _trees.structure(new) != _trees.structure(carried):
+        raise TypeError(
+            f"{called} gives {_trees.text(new)}, and was given {_trees.text(carried)}: both are of one structure"
+        )
+    values = [asarray(value) for value in _trees.leaves(new)]
+    pairs = [pair for old, value in zip(_trees.leaves(carried), values) for pair in _planes(old, value, called)]
+    # Each new value may be made of all old ones.
+    for old, value in [(old, value + 0 if value is not old else value) for old, value in pairs]:
+        if old.ndim != value.ndim:
+            raise ValueError(
+                f"{called} gives a tensor with {value.ndim} axes, and was given one with {old.ndim}: what a loop carries "
+                "keeps its shape"
+            )
+        old.set(value)
+
+
+def _planes(old: Any, new: Any, called: str) -> list[tuple[Tensor, Tensor]]:
+    """The real tensors of both."""
+    if not isinstance(old, ComplexTensor):
+        if isinstance(new, ComplexTensor):
+            raise TypeError(f"{called} gives a complex tensor, and was given a real one")
+        return [(old, new.astype(old.dtype) if new.dtype is not old.dtype else new)]
+    if not isinstance(new, ComplexTensor):
+        return [(old.real, new), (old.imag, new * 0)]
+    return [(old.real, new.real), (old.imag, new.imag)]
+
+
+def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+    """What ``body(k, carried)`` makes of ``init``, for each ``k`` from ``lower`` to before ``upper``.
+
+    Args:
+        lower: The first number.
+        upper: The number before which the loop ends.
+        body: Takes the number and a tree of tensors, and gives a tree of the same structure and shapes.
+        init: The first tree.
+
+    Raises:
+        TypeError: If ``body`` gives another structure than it is given.
+    """
+    if tracing.program is None:
+        carried = _trees.mapped(init, asarray)
+        for k in range(int(lower), int(upper)):
+            carried = body(k, carried)
+        return carried
+    carried = _trees.mapped(init, _copied)
+    with loop(lower, upper) as k:
+        _set_all(carried, body(k, carried), "the body of `fori_loop`")
+    return carried
+
+
+def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+    """What ``body(carried)`` makes of ``init``, as long as ``condition(carried)`` is true.
+
+    Args:
+        condition: Takes a tree of tensors, and gives one truth value, or one for each point.
+        body: Takes the tree, and gives one of the same structure and shapes.
+        init: The first tree.
+
+    Raises:
+        TypeError: If ``body`` gives another structure than it is given.
+    """
+    if tracing.program is None:
+        carried = _trees.mapped(init, asarray)
+        while bool(condition(carried)):
+            carried = body(carried)
+        return carried
+    carried = _trees.mapped(init, _copied)
+    with loop(_MOST):
+        with if_cond(asarray(condition(carried)) == 0):
+            break_loop()
+        _set_all(carried, body(carried), "the body of `while_loop`")
+    return carried
+
+
+def cond(condition: Any, if_true: Callable[..., Any], if_false: Callable[..., Any], *operands: Any) -> Any:
+    """What ``if_true(*operands)`` gives where a condition is true, and what ``if_false(*operands)`` gives elsewhere.
+
+    Only one of the functions is computed if the condition is one number.
+
+    Raises:
+        TypeError: If both give trees of other structures.
+    """
+    if tracing.program is None:
+        return if_true(*operands) if bool(condition) else if_false(*operands)
+    holds = asarray(condition) != 0
+    with if_cond(holds):
+        given = if_true(*operands)
+        results = _trees.mapped(given, _given_out)
+        _set_all(results, given, "`if_true` of `cond`")
+    with if_cond(holds == 0):
+        _set_all(results, if_false(*operands), "`if_false` of `cond`")
+    return results
+
+
+def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None = None) -> tuple[Any, Any]:
+    """Carries ``init`` along the first axis of ``xs``: ``carried, y = body(carried, x)`` for each part ``x``.
+
+    Args:
+        body: Takes what is carried and the part of ``xs`` at hand, and gives what is carried and a tree of results.
+        init: What is carried at first.
+        xs: A tree of tensors with equally many parts, or ``None``.
+        length: How many parts there are, without ``xs``.
+
+    Returns:
+        What is carried at last, and the results of each part along a first axis.
+
+    Raises:
+        TypeError: If ``body`` gives no pair, or carries on another structure than it is given.
+        ValueError: If there are neither ``xs`` nor a ``length``.
+    """
+    xs = None if xs is None else _trees.mapped(xs, asarray)
+    parts = [] if xs is None else _trees.leaves(xs)
+    if not parts and length is None:
+        raise ValueError("`scan` goes along the first axis of `xs`, or takes a `length`")
+    n = length if length is not None else parts[0].shape[0]
+    if tracing.program is None:
+        return _scanned(body, init, xs, n)
+    carried = _trees.mapped(init, _copied)
+    with loop(n) as k:
+        x = None if xs is None else _trees.mapped(xs, lambda all_: all_[k])
+        made = body(carried, x)
+        new, y = _pair(made)
+        results = None if y is None else _trees.mapped(y, lambda value: _given_out(value, n))
+        if y is not None:
+            for all_, value in zip(_trees.leaves(results), _trees.leaves(y)):
+                _store_part(all_, k, asarray(value))
+        _set_all(carried, new, "the body of `scan`")
+    return carried, results
+
+
+def _pair(made: Any) -> Any:
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise TypeError(f"the body of `scan` gives what is carried and the results, not {_trees.text(made)}")
+    return made
+
+
+def _scanned(body: Callable[[Any, Any], Any], init: Any, xs: Any, n: Any) -> tuple[Any, Any]:
+    carried, rows = _trees.mapped(init, asarray), []
+    for k in range(int(n)):
+        x = None if xs is None else _trees.mapped(xs, lambda all_, k=k: all_[k])
+        carried, y = _pair(body(carried, x))
+        rows.append(y)
+    if not rows or rows[0] is None:
+        return carried, None
+    columns = zip(*map(_trees.leaves, rows))
+    stacked = iter([_shapes.stack([asarray(value) for value in column]) for column in columns])
+    return carried, _trees.mapped(rows[0], lambda _: next(stacked))
+
+
+def _given_out(value: Any, many: Any = None) -> Any:
+    """Memory for a value of a block, or for so many of them, that is there behind it."""
+    value = asarray(value)
+    if isinstance(value, ComplexTensor):
+        return ComplexTensor(_given_out(value.real, many), _given_out(value.imag, many))
+    trace = tracing.program
+    out = Tensor.__new__(Tensor)
+    extent = None if many is None else trace.extents([many])[0]
+    out._native, out._outside, out._made = trace.native.given_out(value._native, extent), "error", None
+    return out
+
+
+def _store_part(all_: Any, k: Tensor, value: Any) -> None:
+    if isinstance(all_, ComplexTensor):
+        _store_part(all_.real, k, value.real)
+        _store_part(all_.imag, k, value.imag)
+        return
+    all_[(k, ...) if value.ndim else k] = value

@@ -1,0 +1,80 @@
+"""Tuples, lists, dictionaries and dataclasses of tensors, in each other: what programs take and give."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def flatten(tree: Any, leaf: Callable[[Any, str, Any], Any], name: str, annotation: Any = None) -> Any:
+    """The structure of a tree: ``leaf`` is called with each leaf, how errors name it, and its annotation.
+
+    What it gives stands in the structure in place of the leaf, which makes structures comparable and hashable.
+    """
+    kind = type(tree)
+    if isinstance(tree, (tuple, list)):
+        parts = tuple(flatten(part, leaf, f"{name}[{k}]") for k, part in enumerate(tree))
+        return (kind, parts)
+    if isinstance(tree, dict):
+        keys = tuple(tree)
+        return (kind, keys, tuple(flatten(tree[key], leaf, f"{name}[{key!r}]") for key in keys))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        fields = [field for field in dataclasses.fields(tree) if field.init]
+        parts = tuple(flatten(getattr(tree, f.name), leaf, f"{name}.{f.name}", f.type) for f in fields)
+        return (kind, tuple(f.name for f in fields), parts)
+    return leaf(tree, name, annotation)
+
+
+def is_tree(value: Any) -> bool:
+    """Whether a value has parts."""
+    return isinstance(value, (tuple, list, dict)) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+
+
+def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any], bool] | None = None) -> Any:
+    """A tree of the same structure, with other leaves; those of dataclasses that ``is_known`` names stay as they are."""
+    if isinstance(tree, (tuple, list)):
+        return rebuilt(type(tree), [mapped(part, leaf, is_known) for part in tree])
+    if isinstance(tree, dict):
+        return type(tree)((key, mapped(part, leaf, is_known)) for key, part in tree.items())
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        own = {}
+        for field in (field for field in dataclasses.fields(tree) if field.init):
+            part = getattr(tree, field.name)
+            stays = is_known is not None and is_known(part, field.type)
+            own[field.name] = part if stays else mapped(part, leaf, is_known)
+        return dataclasses.replace(tree, **own)
+    return leaf(tree)
+
+
+def rebuilt(kind: type, parts: list[Any]) -> Any:
+    """A tuple or a list of parts; named tuples take them one by one."""
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree, in order."""
+    out: list[Any] = []
+    mapped_leaf = out.append
+    flatten(tree, lambda value, *_: mapped_leaf(value), "")
+    return out
+
+
+def structure(tree: Any) -> Any:
+    """What is the same of trees whose leaves alone are others."""
+    return flatten(tree, lambda *_: None, "")
+
+
+def text(tree: Any) -> str:
+    """The structure of a tree, for messages."""
+    if isinstance(tree, (tuple, list)):
+        parts = ", ".join(map(text, tree))
+        return f"[{parts}]" if isinstance(tree, list) else f"({parts}{',' * (len(tree) == 1)})"
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {text(part)}" for key, part in tree.items()) + "}"
+    if is_tree(tree):
+        own = ", ".join(f"{f.name}={text(getattr(tree, f.name))}" for f in dataclasses.fields(tree) if f.init)
+        return f"{type(tree).__name__}({own})"
+    return "*"

@@ -1,0 +1,264 @@
+//! How operations are recorded: in the session, or as steps of a program that is traced.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use aerogel_tensor::Buffer;
+use aerogel_tensor::lazy::Session;
+use aerogel_tensor::record::trace::{State, Trace, Value};
+use aerogel_tensor::record::{Place, Recorded, Recording};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::{
+    Home, NativeTensor, NativeTrace, SESSION, expect_there, lock, note, places, raised, raised_at,
+};
+
+/// What an operation does to a recording, with this and other tensors. A trace may do it several times.
+pub(super) trait Operation<R>:
+    Fn(&mut Recording, Buffer, &[Buffer]) -> Recorded<R> + Send + Sync + 'static
+{
+}
+
+impl<R, F> Operation<R> for F where
+    F: Fn(&mut Recording, Buffer, &[Buffer]) -> Recorded<R> + Send + Sync + 'static
+{
+}
+
+impl NativeTrace {
+    /// Does a step of the function that is traced.
+    pub(super) fn step<R>(
+        &self,
+        step: impl Fn(&mut State) -> Recorded<R> + Send + Sync + 'static,
+    ) -> PyResult<R> {
+        step_of(&self.trace, step).map_err(raised)
+    }
+
+    /// The same for one tensor.
+    pub(super) fn made_by(
+        &self,
+        step: impl Fn(&mut State) -> Recorded + Send + Sync + 'static,
+    ) -> PyResult<NativeTensor> {
+        let value = self.step(move |s| {
+            let buffer = step(s)?;
+            Ok(s.value(buffer))
+        })?;
+        Ok(self.tensor(value))
+    }
+
+    /// A tensor of this program.
+    pub(super) fn tensor(&self, value: Value) -> NativeTensor {
+        NativeTensor {
+            home: Home::Program(self.trace.clone(), value),
+        }
+    }
+
+    /// What a tensor of this program is.
+    pub(super) fn value(&self, tensor: &NativeTensor) -> PyResult<Value> {
+        match &tensor.home {
+            Home::Program(trace, value) if Arc::ptr_eq(trace, &self.trace) => {
+                let trace = lock(trace);
+                expect_there(&trace.state.r, trace.state.seen(*value))?;
+                Ok(*value)
+            }
+            _ => Err(PyValueError::new_err(
+                "a tensor of another program, or of none, is no part of this one: make it an `input`",
+            )),
+        }
+    }
+
+    /// What several are.
+    pub(super) fn values(&self, tensors: &[Bound<'_, NativeTensor>]) -> PyResult<Vec<Value>> {
+        tensors.iter().map(|t| self.value(t.get())).collect()
+    }
+}
+
+/// Does a step of a function that is traced, where the function is now.
+pub(super) fn step_of<R>(
+    trace: &Mutex<Trace>,
+    step: impl Fn(&mut State) -> Recorded<R> + Send + Sync + 'static,
+) -> Recorded<R> {
+    let place = Python::attach(places::here);
+    lock(trace).step(place, step)
+}
+
+impl NativeTensor {
+    fn program(&self) -> Option<&Arc<Mutex<Trace>>> {
+        match &self.home {
+            Home::Lazy(_) => None,
+            Home::Program(trace, _) => Some(trace),
+        }
+    }
+
+    /// Records an operation on this and other tensors; `masked` ones are given, last, the points at hand, if these are not all.
+    fn record(
+        &self,
+        others: &[&Self],
+        masked: bool,
+        f: impl Operation<Vec<Buffer>>,
+    ) -> PyResult<Vec<Self>> {
+        let program = self.program();
+        let at_home = |other: &&Self| match (program, other.program()) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        if !others.iter().all(at_home) {
+            return Err(PyValueError::new_err(
+                "a tensor of a program and one of another, or of none, do not mix: return it from the one and make it an \
+                 `input` of the other; what Python keeps of its inputs, as in a list, has no numbers once it is traced",
+            ));
+        }
+        let all = std::iter::once(self).chain(others.iter().copied());
+        match program {
+            Some(trace) => {
+                let value = |t: &Self| match t.home {
+                    Home::Program(_, value) => value,
+                    Home::Lazy(_) => unreachable!("looked at above"),
+                };
+                let values: Vec<Value> = all.map(value).collect();
+                let places = {
+                    let trace = lock(trace);
+                    let buffers = values.iter().map(|&v| trace.state.seen(v));
+                    let mut places = Vec::new();
+                    for buffer in buffers {
+                        expect_there(&trace.state.r, buffer)?;
+                        places.push(trace.state.r.lines.get(buffer));
+                    }
+                    places
+                };
+                let made = step_of(trace, move |s| {
+                    let mut all = s.buffers(&values)?;
+                    if masked {
+                        all.extend(s.mask()?);
+                    }
+                    let made = f(&mut s.r, all[0], &all[1..])?;
+                    Ok(made.into_iter().map(|b| s.value(b)).collect::<Vec<_>>())
+                });
+                let made = made.map_err(|e| raised_at(e, &places))?.into_iter();
+                let home = |value| Self {
+                    home: Home::Program(trace.clone(), value),
+                };
+                Ok(made.map(home).collect())
+            }
+            None => {
+                let mut session = lock(&SESSION);
+                let all: Vec<Buffer> = all.map(|t| t.buffer_in(&session)).collect();
+                match session.record(|r| f(r, all[0], &all[1..])) {
+                    Ok(made) => Ok(held(&mut session, made)),
+                    Err(e) => {
+                        let places: Vec<Place> = all.iter().map(|&b| session.place(b)).collect();
+                        drop(session);
+                        Err(raised_at(e, &places))
+                    }
+                }
+            }
+        }
+    }
+
+    fn buffer_in(&self, session: &Session) -> Buffer {
+        match self.home {
+            Home::Lazy(slot) => session.buffer(slot),
+            Home::Program(..) => unreachable!("it is one outside of programs"),
+        }
+    }
+
+    /// Notes where an operation on this is written: in programs each step does.
+    pub(super) fn noted(&self) {
+        if let Home::Lazy(_) = self.home {
+            note();
+        }
+    }
+
+    /// An operation with several results, which looks itself where its operands have values.
+    fn all_made_of(
+        &self,
+        others: &[&Self],
+        masked: bool,
+        f: impl Operation<Vec<Buffer>>,
+    ) -> PyResult<Vec<Self>> {
+        let out = self.record(others, masked, f)?;
+        self.noted();
+        if let Some(first) = out.first() {
+            first.run_if_long()?;
+        }
+        Ok(out)
+    }
+
+    /// An operation with one result, which looks itself where its operands have values, at the points at hand.
+    pub(super) fn made_at_hand(
+        &self,
+        others: &[&Self],
+        masked: bool,
+        f: impl Operation<Buffer>,
+    ) -> PyResult<Self> {
+        let made = self.all_made_of(others, masked, move |r, x, o| {
+            let out = f(r, x, o)?;
+            r.expect_counted("a tensor", &r.shape(out))?;
+            Ok(vec![out])
+        })?;
+        Ok(made.into_iter().next().expect("there is one result"))
+    }
+
+    /// The same, everywhere.
+    pub(super) fn made_of(&self, others: &[&Self], f: impl Operation<Buffer>) -> PyResult<Self> {
+        self.made_at_hand(others, false, f)
+    }
+
+    /// An operation with one result, on all elements of tensors.
+    pub(super) fn op(&self, others: &[&Self], f: impl Operation<Buffer>) -> PyResult<Self> {
+        self.made_of(others, move |r, x, o| {
+            r.expect_everywhere(&[&[x], o].concat())?;
+            f(r, x, o)
+        })
+    }
+
+    /// An operation with one result that is done point by point: at the active cells of a field, if operands are.
+    pub(super) fn point_op(
+        &self,
+        name: &str,
+        others: &[&Self],
+        f: impl Operation<Buffer>,
+    ) -> PyResult<Self> {
+        let name = name.to_owned();
+        self.made_of(others, move |r, x, o| {
+            r.cells_of(&name, &[&[x], o].concat())?;
+            f(r, x, o)
+        })
+    }
+
+    /// An operation with several results.
+    pub(super) fn ops(
+        &self,
+        others: &[&Self],
+        f: impl Operation<Vec<Buffer>>,
+    ) -> PyResult<Vec<Self>> {
+        self.all_made_of(others, false, move |r, x, o| {
+            r.expect_everywhere(&[&[x], o].concat())?;
+            f(r, x, o)
+        })
+    }
+}
+
+fn held(session: &mut MutexGuard<'static, Session>, made: Vec<Buffer>) -> Vec<NativeTensor> {
+    let made = made.into_iter();
+    made.map(|buffer| NativeTensor {
+        home: Home::Lazy(session.hold(buffer)),
+    })
+    .collect()
+}
+
+/// What an operation without operands gives.
+pub(super) fn of_nothing(
+    trace: Option<&NativeTrace>,
+    f: impl Fn(&mut Recording) -> Recorded + Send + Sync + 'static,
+) -> PyResult<NativeTensor> {
+    match trace {
+        Some(trace) => trace.made_by(move |s| f(&mut s.r)),
+        None => {
+            let mut session = lock(&SESSION);
+            let buffer = session.record(f).map_err(raised)?;
+            let home = Home::Lazy(session.hold(buffer));
+            Ok(NativeTensor { home })
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Blocks of a function: loops and branches of the host, and those that hold at some points only.
+//!
+//! A condition that is one number is a branch of the host. One for each point is a mask on what the block sets and stores; a
+//! loop that points leave one by one has a mask in memory, and ends when no point is left.
+
+use std::sync::Arc;
+
+use aerogel_base::{Scalar, ScalarType};
+
+use crate::expr::Expr;
+use crate::program::{Buffer, Dim, Stmt, Var};
+use crate::record::{Mapped, Place};
+
+use super::super::{RecordError, Recorded};
+use super::facts::{At, Subject};
+use super::{FieldDef, State, Value};
+
+/// A block, or the function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct BlockId(u32);
+
+impl BlockId {
+    pub(super) const FUNCTION: Self = Self(0);
+}
+
+/// The points that have left a loop, or an iteration of it.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    /// True where a point has.
+    memory: Buffer,
+    /// Truth at the active cells of a field, if the points are these.
+    cells: Option<Buffer>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Loop {
+        var: Var,
+        bounds: [Expr; 2],
+        step: i32,
+        counter: Value,
+        left: Option<Left>,
+        skipped: Option<Left>,
+    },
+    /// A branch of the host, if it has a condition of one number.
+    Branch(Option<Expr>),
+    /// A function of one of many, before which there were so many buffers.
+    Map(usize),
+}
+
+/// A block that is open.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    id: BlockId,
+    kind: Kind,
+    /// Conditions that are other at each point.
+    conditions: Vec<Buffer>,
+}
+
+impl State {
+    /// The innermost block.
+    pub(super) fn block(&self) -> BlockId {
+        self.open.last().map_or(BlockId::FUNCTION, |block| block.id)
+    }
+
+    /// Refuses what was made in a block that has ended.
+    pub(super) fn expect_open(&self, block: BlockId) -> Recorded<()> {
+        let is_open = block == BlockId::FUNCTION || self.open.iter().any(|open| open.id == block);
+        match is_open {
+            true => Ok(()),
+            false => Err(RecordError::Ended(self.begun[block.0 as usize - 1])),
+        }
+    }
+
+    /// Whether a block is open that was not when a value was made: it may run not at all, or several times.
+    pub(super) fn is_elsewhere(&self, value: Value) -> bool {
+        self.values[value.0 as usize].block != self.block()
+    }
+
+    /// Whether a function that `vmap` calls is open in a block.
+    pub(super) fn is_outside_of_map(&self, block: BlockId) -> bool {
+        let inside = self.open.iter().rev().take_while(|open| open.id != block);
+        inside
+            .into_iter()
+            .any(|open| matches!(open.kind, Kind::Map(_)))
+    }
+
+    /// The blocks of the innermost function that `vmap` calls, or all.
+    fn in_function(&self) -> &[Block] {
+        let map = |block: &Block| matches!(block.kind, Kind::Map(_));
+        let first = self.open.iter().rposition(map).unwrap_or(0);
+        &self.open[first..]
+    }
+
+    /// Whether a loop is open in this function.
+    pub fn is_in_loop(&self) -> bool {
+        let mut blocks = self.in_function().iter();
+        blocks.any(|block| matches!(block.kind, Kind::Loop { .. }))
+    }
+
+    /// Whether a function of one of many is traced.
+    pub fn is_of_many(&self) -> bool {
+        self.open
+            .iter()
+            .any(|block| matches!(block.kind, Kind::Map(_)))
+    }
+
+    /// Whether any block is open.
+    pub fn is_in_block(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// What the loops around count, outermost first.
+    pub fn counters(&self) -> Vec<Value> {
+        let counters = self.open.iter().filter_map(|block| match block.kind {
+            Kind::Loop { counter, .. } => Some(counter),
+            _ => None,
+        });
+        counters.collect()
+    }
+
+    /// Where what is said now is done, if not everywhere.
+    ///
+    /// # Errors
+    /// If conditions are at cells that are not the active ones any more.
+    pub fn mask(&mut self) -> Recorded<Option<Buffer>> {
+        let blocks = self.in_function().to_vec();
+        let mut out: Option<Buffer> = None;
+        for block in blocks {
+            let mut parts = Vec::new();
+            if let Kind::Loop { left, skipped, .. } = block.kind {
+                for left in [left, skipped].into_iter().flatten() {
+                    parts.push(self.others(left)?);
+                }
+            }
+            parts.extend(block.conditions);
+            for part in parts {
+                out = Some(match out {
+                    Some(all) => self.r.binary("logical_and", all, part)?,
+                    None => part,
+                });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Where a point is still there.
+    fn others(&mut self, left: Left) -> Recorded {
+        match left.cells {
+            Some(cells) => self.r.binary("ne", cells, left.memory),
+            None => self.r.unary("logical_not", left.memory),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.r.forget();
+        self.r.begin_block();
+        let body = std::mem::take(&mut self.r.program.body);
+        self.around.push(body);
+    }
+
+    /// The statements of the block that was begun last; what came before goes on.
+    fn end(&mut self, is_loop: bool) -> Recorded<Vec<Stmt>> {
+        self.r.forget();
+        let outer = self.around.pop().unwrap_or_default();
+        let body = std::mem::replace(&mut self.r.program.body, outer);
+        self.r.end_block(is_loop)?;
+        Ok(body)
+    }
+
+    fn next_block(&mut self, place: Place) -> BlockId {
+        self.begun.push(place);
+        BlockId(self.begun.len() as u32)
+    }
+
+    fn number_of(&mut self, x: Buffer) -> Recorded<Expr> {
+        self.r.expect_everywhere(&[x])?;
+        match self.r.rank(x) {
+            0 => Ok(self.r.element(x, Vec::new())),
+            _ => Err(RecordError::Value(
+                "the bounds of a loop and the condition of a branch of the host are single numbers"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Begins a loop from `first` to before `last`: what it counts.
+    ///
+    /// # Errors
+    /// If the bounds are no single numbers.
+    pub fn begin_loop(
+        &mut self,
+        first: Value,
+        last: Value,
+        step: i32,
+        place: Place,
+    ) -> Recorded<Value> {
+        let bounds = self.buffers(&[first, last])?;
+        let bounds = [self.number_of(bounds[0])?, self.number_of(bounds[1])?];
+        let id = self.next_block(place);
+        let left = self.nobody(Subject::Left(id))?;
+        self.begin();
+        let var = self.r.program.var(ScalarType::I32);
+        let count = self.r.program.get(var);
+        let count = self.r.map(&[], count);
+        let skipped = self.nobody(Subject::Skipped(id))?;
+        let counter = Value(self.values.len() as u32);
+        self.open.push(Block {
+            id,
+            kind: Kind::Loop {
+                var,
+                bounds,
+                step,
+                counter,
+                left,
+                skipped,
+            },
+            conditions: Vec::new(),
+        });
+        Ok(self.value(count))
+    }
+
+    /// Asks more of the points of the innermost block.
+    ///
+    /// # Errors
+    /// If the condition is not there any more.
+    pub fn ask(&mut self, condition: Value) -> Recorded<()> {
+        let condition = self.buffer(condition)?;
+        let held = self.snapshot(condition)?;
+        let block = self.open.last_mut().expect("a block is open");
+        block.conditions.push(held);
+        Ok(())
+    }
+
+    /// Begins a branch, which is done where a condition is true.
+    ///
+    /// # Errors
+    /// If the condition is not there any more.
+    pub fn begin_branch(&mut self, condition: Value, place: Place) -> Recorded<()> {
+        // Memory that the block changes decides no more.
+        let condition = self.buffer(condition)?;
+        let held = self.snapshot(condition)?;
+        let is_host = self.r.rank(held) == 0 && self.mask()?.is_none();
+        let id = self.next_block(place);
+        let (kind, conditions) = match is_host {
+            true => (Kind::Branch(Some(self.number_of(held)?)), Vec::new()),
+            false => (Kind::Branch(None), vec![held]),
+        };
+        if is_host {
+            self.begin();
+        }
+        self.open.push(Block {
+            id,
+            kind,
+            conditions,
+        });
+        Ok(())
+    }
+
+    /// Ends the innermost loop or branch.
+    ///
+    /// # Errors
+    /// If a loop makes cells active and goes over those that were active before it.
+    pub fn end_block(&mut self) -> Recorded<()> {
+        let kind = self.open.last().expect("a block is open").kind.clone();
+        match kind {
+            Kind::Loop {
+                var,
+                bounds: [lo, hi],
+                step,
+                left,
+                ..
+            } => {
+                if let Some(left) = left {
+                    self.leave_if_done(left)?;
+                }
+                self.open.pop();
+                let body = self.end(true)?;
+                self.r.program.body.push(Stmt::Loop {
+                    var,
+                    lo,
+                    hi,
+                    step,
+                    body,
+                });
+            }
+            Kind::Branch(condition) => {
+                self.open.pop();
+                if let Some(condition) = condition {
+                    let body = self.end(false)?;
+                    let branch = Stmt::If(condition, body, Vec::new());
+                    self.r.program.body.push(branch);
+                }
+            }
+            Kind::Map(_) => unreachable!("`vmap` ends its functions itself"),
+        }
+        Ok(())
+    }
+
+    /// Ends a loop that every point has left.
+    fn leave_if_done(&mut self, left: Left) -> Recorded<()> {
+        let others = self.others(left)?;
+        let any = self.r.reduce("any", others, None, false)?;
+        let none = self.r.unary("logical_not", any)?;
+        self.begin();
+        self.r.program.body.push(Stmt::Break);
+        let body = self.end(false)?;
+        let none = self.number_of(none)?;
+        let leave = Stmt::If(none, body, Vec::new());
+        self.r.program.body.push(leave);
+        Ok(())
+    }
+
+    /// That no point has left, if points are known to leave a loop or an iteration of it.
+    fn nobody(&mut self, subject: Subject) -> Recorded<Option<Left>> {
+        let Some((shape, at)) = self.known(subject)? else {
+            return Ok(None);
+        };
+        let memory = self.r.program.temporary(ScalarType::U1, &shape);
+        self.r.note_memory(memory);
+        let cells = match at.field().cloned() {
+            Some(field) => Some(self.truth_at(&field, shape.len())?),
+            None => None,
+        };
+        let no = self.r.full(&[], Scalar::zero(ScalarType::U1));
+        self.r.set_all(memory, no, None)?;
+        Ok(Some(Left { memory, cells }))
+    }
+
+    /// Truth at the active cells of a field, with more axes behind the cells'.
+    fn truth_at(&mut self, field: &Arc<FieldDef>, rank: usize) -> Recorded {
+        let first = self.cell_indices(field)?[0];
+        let truth = self.r.binary("eq", first, first)?;
+        let behind: Vec<i64> = (self.r.rank(first)..rank).map(|axis| axis as i64).collect();
+        match behind.is_empty() {
+            true => Ok(truth),
+            false => self.r.unsqueeze(truth, &behind),
+        }
+    }
+
+    /// Leaves the innermost loop, or this iteration of it, at the points at hand.
+    ///
+    /// # Errors
+    /// If the points are at cells that are not the active ones any more.
+    pub fn leave_loop(&mut self, is_iteration: bool) -> Recorded<()> {
+        let is_loop = |block: &Block| matches!(block.kind, Kind::Loop { .. });
+        let at = self.open.iter().rposition(is_loop);
+        let at = at.expect("whoever traces has looked for a loop");
+        let inside = self.open[at..]
+            .iter()
+            .any(|block| !block.conditions.is_empty());
+        let mask = self.mask()?;
+        if !inside && mask.is_none() {
+            let leave = match is_iteration {
+                true => Stmt::Continue,
+                false => Stmt::Break,
+            };
+            self.r.program.body.push(leave);
+            return Ok(());
+        }
+        let mask = match mask {
+            Some(mask) => mask,
+            None => self.r.full(&[], Scalar::bool(true)),
+        };
+        let Kind::Loop { left, skipped, .. } = self.open[at].kind else {
+            unreachable!("it is a loop");
+        };
+        let id = self.open[at].id;
+        let (left, subject) = match is_iteration {
+            true => (skipped, Subject::Skipped(id)),
+            false => (left, Subject::Left(id)),
+        };
+        let shape: Vec<Dim> = match left {
+            Some(left) => self.together(&[mask, left.memory]),
+            None => self.r.shape(mask),
+        };
+        let at = self.field_of(mask).map_or(At::All, At::Cells);
+        match left {
+            Some(left) if self.knows(subject, &shape, &at) => {
+                let yes = self.r.full(&[], Scalar::bool(true));
+                self.r.set_all(left.memory, yes, Some(mask))
+            }
+            _ => {
+                self.learn(subject, &shape, at);
+                Ok(())
+            }
+        }
+    }
+
+    /// Memory as long as a value, or as so many of them side by side, that is there when the innermost block has ended.
+    /// What the block does not set or store in it is zero.
+    ///
+    /// # Errors
+    /// If the value is not there any more.
+    pub fn given_out(&mut self, like: Value, many: Option<Dim>) -> Recorded<Value> {
+        let like = self.buffer(like)?;
+        let mut shape = self.r.shape(like);
+        shape.splice(..0, many);
+        let memory = self.r.program.temporary(self.r.ty(like), &shape);
+        self.r.note_memory(memory);
+        let around = self.open.iter().rev().nth(1);
+        let around = around.map_or(BlockId::FUNCTION, |block| block.id);
+        Ok(self.hold_memory(memory, around))
+    }
+
+    /// Begins what a function says of one of many.
+    pub fn begin_map(&mut self, place: Place) {
+        let id = self.next_block(place);
+        self.begin();
+        let n_before = self.r.program.buffers.len();
+        self.open.push(Block {
+            id,
+            kind: Kind::Map(n_before),
+            conditions: Vec::new(),
+        });
+    }
+
+    /// Drops what the innermost function of one of many has said.
+    pub fn drop_map(&mut self) {
+        while let Some(block) = self.open.pop() {
+            if let Kind::Map(n_before) = block.kind {
+                // What was wrong in it has been said.
+                let _ = self.end(false);
+                self.r.drop_since(n_before);
+                return;
+            }
+            if !matches!(block.kind, Kind::Branch(None)) {
+                let _ = self.end(false);
+            }
+        }
+    }
+
+    /// A value that stands for one of those along an axis, and the axis counted from the front.
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    pub fn one_of(&mut self, all: Value, axis: i64) -> Recorded<(Value, usize)> {
+        let all = self.buffer(all)?;
+        let (one, axis) = self.r.one_of(all, axis)?;
+        Ok((self.value(one), axis))
+    }
+
+    /// What was said of one of many, made for all: each result and the axis along which all lie, if it is not the same for
+    /// all. Each of `mapped` is what stands for one, all, and the axis.
+    ///
+    /// # Errors
+    /// As `Recording::vmap`.
+    pub fn end_map(
+        &mut self,
+        mapped: &[(Value, Value, usize)],
+        names: &[String],
+        results: &[Value],
+    ) -> Recorded<Vec<(Value, Option<usize>)>> {
+        let results = self.buffers(results)?;
+        let mut pairs = Vec::new();
+        for &(one, all, axis) in mapped {
+            pairs.push(Mapped {
+                one: self.buffer(one)?,
+                all: self.buffer(all)?,
+                axis,
+            });
+        }
+        let block = self.open.pop().expect("a function of one of many is open");
+        let Kind::Map(n_before) = block.kind else {
+            unreachable!("blocks inside have ended");
+        };
+        let body = self.end(false)?;
+        let is_own = |b: Buffer| b.as_u32() as usize >= n_before;
+        let n = self.r.how_many(&pairs, names)?;
+        let made = self.r.vmap(&body, &pairs, n, &results, &is_own)?;
+        let made = made.into_iter().zip(results);
+        Ok(made
+            .map(|(place, same)| match place {
+                Some((buffer, axis)) => (self.value(buffer), Some(axis)),
+                None => (self.value(same), None),
+            })
+            .collect())
+    }
+}
