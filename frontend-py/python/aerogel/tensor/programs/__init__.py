@@ -1,4 +1,4 @@
-"""Programs of tensors: a function is traced once, with loops, branches and memory, and compiled for tensors of any shape.
+"""Programs of tensors: functions with loops, branches and memory, traced once and compiled for tensors of any shape.
 
 >>> import aerogel as ti
 >>> @ti.program
@@ -7,9 +7,9 @@
 >>> distances(ti.tensor.asarray([[3.0, 0.0, 4.0]])).tolist()
 [5.0]
 
-Two rules hold in such a function. A tensor that is made in a block (``loop``, ``if_cond``) is not used outside of it. A name
-that is bound before a block is not bound again in it: values change by ``x.val = ...``, ``x.set(...)`` and stores. What
-Python keeps otherwise, in lists, attributes and caches, it keeps once, when the function is traced.
+Two rules hold in such a function. A tensor that is made in a block (``loop``, ``if_cond``) is not used outside of it. A
+name that is bound before a block is not bound again in it: values change by ``x.val = ...``, ``x.set(...)`` and stores.
+What Python keeps otherwise, in lists, attributes and caches, it keeps once, when the function is traced.
 """
 
 from aerogel.tensor.programs._blocks import break_loop, continue_loop, if_cond, kernel, loop

@@ -19,14 +19,14 @@ _MOST = 2**31 - 1
 
 
 class Bounds:
-    """The iterations from ``begin`` to before ``end``: as the host counts them, by ``i32``, and as the program sees them.
+    """The iterations from ``begin`` to before ``end``: as the host counts them (``i32``), and as the program sees them.
 
     Bounds of one number in ``i32`` are the host's own. Others, as those that differ at each point, are counted from 0.
 
     Raises:
         TypeError: If a bound is no integer.
         ValueError: If the step is none, or zero.
-        OverflowError: If there are more iterations than ``i32`` counts, when the program runs if that is unknown before.
+        OverflowError: If there are more iterations than ``i32`` counts, when the program runs if not before.
     """
 
     def __init__(self, trace: Trace, begin: Any, end: Any, step: int) -> None:

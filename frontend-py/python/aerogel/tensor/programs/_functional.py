@@ -46,8 +46,8 @@ def _set_all(carried: Any, new: Any, called: str) -> None:
     for old, value in [(old, value + 0 if value is not old else value) for old, value in pairs]:
         if old.ndim != value.ndim:
             raise ValueError(
-                f"{called} gives a tensor with {value.ndim} axes, and was given one with {old.ndim}: what a loop carries "
-                "keeps its shape"
+                f"{called} gives a tensor with {value.ndim} axes, and was given one with {old.ndim}: what a loop "
+                "carries keeps its shape"
             )
         old.set(value)
 

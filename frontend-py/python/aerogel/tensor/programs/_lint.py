@@ -1,7 +1,7 @@
-"""What the source of a function says about its blocks, before these are traced: names that a block binds again, and what leaves it early.
+"""What the source of a function says of its blocks: names that a block binds again, and what leaves it early.
 
-Python binds a name once while a block is traced, however often the block runs. So a name that is bound before a block is
-not bound again in it; values change by ``.val =``, ``.set()`` and stores.
+Python binds a name once while a block is traced, however often the block runs. So a name that is bound before a block
+is not bound again in it; values change by ``.val =``, ``.set()`` and stores.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def look_at_block(frame: Any, binds_once: bool) -> None:
         if word != "return":
             instead = "`break_loop()` and `continue_loop()` leave a loop of the program"
         raise ValueError(
-            f"`{word}` in a block ({function.file}:{at}) would leave out what comes after it, whether the block runs or "
-            f"not: {instead}"
+            f"`{word}` in a block ({function.file}:{at}) would leave out what comes after it, whether the block runs "
+            f"or not: {instead}"
         )
     if binds_once:
         _expect_bound_once(function, block)

@@ -126,7 +126,8 @@ class Program:
         """
         if self._makes_inputs:
             raise TypeError(
-                f"`{self.__name__}` makes its inputs itself, by `input`, and cannot be mapped: give its function parameters"
+                f"`{self.__name__}` makes its inputs itself, by `input`, and cannot be mapped: give its function "
+                "parameters"
             )
         return Program(many(self._function), sorted(self._static), divides_integers=self._divides_integers)
 
@@ -252,8 +253,8 @@ class Program:
             raise TypeError(f"argument `{name}` of `{self.__name__}` is no tensor: {e}") from None
         if isinstance(tensor, Tensor) and tensor._native.is_one_of_many():
             raise TypeError(
-                f"`vmap`: the function calls the program `{self.__name__}`, which is compiled for tensors with numbers: "
-                "call `vmap` in a program"
+                f"`vmap`: the function calls the program `{self.__name__}`, which is compiled for tensors with "
+                "numbers: call `vmap` in a program"
             )
         return tensor
 

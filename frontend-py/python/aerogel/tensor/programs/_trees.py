@@ -34,7 +34,7 @@ def is_tree(value: Any) -> bool:
 
 
 def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any], bool] | None = None) -> Any:
-    """A tree of the same structure, with other leaves; those of dataclasses that ``is_known`` names stay as they are."""
+    """A tree of the same structure, with other leaves; those of dataclasses that ``is_known`` names stay."""
     if isinstance(tree, (tuple, list)):
         return rebuilt(type(tree), [mapped(part, leaf, is_known) for part in tree])
     if isinstance(tree, dict):
