@@ -101,7 +101,8 @@ fn a_value_that_no_block_changes_is_no_memory() {
     in b0 "x": i32[?]
     tmp b1 "t1": i32[b0:0]
     for [b0:0] {
-      b1[i0] = add(b0[i0], b0[i0])
+      %0 = b0[i0]
+      b1[i0] = add(%0, %0)
     }
     "#);
     assert_eq!(
@@ -122,7 +123,47 @@ fn a_number_that_a_loop_sets_at_points_is_one_for_each() {
     f.end_block();
     f.end_block();
     f.0.settle().unwrap();
-    insta::assert_snapshot!(f.0.state.r.program, @"");
+    insta::assert_snapshot!(f.0.state.r.program, @r#"
+    var x0: i32
+    in b0 "x": i32[?]
+    tmp b1 "t1": i32[]
+    tmp b2 "t2": i32[b0:0]
+    tmp b3 "t3": i32[]
+    tmp b4 "t4": i32[]
+    tmp b5 "t5": i32[]
+    tmp b6 "t6": i32[]
+    tmp b7 "t7": u1[b0:0]
+    tmp b8 "t8": i32[b0:0]
+    for [] {
+      b1[] = i32(0)
+    }
+    for [b0:0] {
+      b2[i0] = b1[]
+    }
+    for [] {
+      b3[] = i32(1)
+    }
+    for [] {
+      b4[] = i32(0)
+    }
+    for [] {
+      b5[] = i32(4)
+    }
+    loop x0 in b4[], b5[], 1 {
+      for [] {
+        b6[] = x0
+      }
+      for [b0:0] {
+        b7[i0] = gt(b0[i0], b6[])
+      }
+      for [b0:0] {
+        b8[i0] = add(b2[i0], b3[])
+      }
+      for [b0:0] {
+        b2[i0] = select(b7[i0], b8[i0], b2[i0])
+      }
+    }
+    "#);
     let x = ints(&[3], &[0, 2, 9]);
     assert_eq!(f.results(&[n], &[x]), [ints(&[3], &[0, 2, 4])]);
 }

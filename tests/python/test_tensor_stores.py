@@ -217,11 +217,14 @@ def test_rows_and_functions_ask_at_points_at_hand():
         m, i = p.input([-1, 3], ti.f32), p.input([-1], ti.i32)
         out = T.zeros((10, 3))
         with p.if_cond(i < m.shape[0]):
-            row, taken, gathered = m[i], T.take(m, i, axis=0), T.gather(m, i)
-            out[i] = row + 10 * taken + 100 * gathered
+            there, taken, gathered = m[i], T.take(m, i, axis=0), T.gather(m, i)
+            out[i] = there + 10 * taken + 100 * gathered
         at = T.stack([i, i, i], axis=1)
+        row, along = T.zeros_like(at) * 1.0, T.zeros_like(at) * 1.0
         with p.if_cond(at < m.shape[0]):
-            along = T.take_along_axis(m, at, axis=0)
+            along.val = T.take_along_axis(m, at, axis=0)
+        with p.if_cond(i < m.shape[0]):
+            row[T.arange(i.shape[0])] = m[i]
         return out, row, along
 
     m = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -327,11 +327,11 @@ def test_programs_are_not_mapped():
         return p.input([-1], ti.f32) * 2
 
     x = np.ones((2, 3), np.float32)
-    text = "`double`.* cannot be mapped: call `vmap` in the program, on a function of one"
-    with pytest.raises(TypeError, match="`vmap` takes a function, and " + text):
+    with pytest.raises(TypeError, match="`double` makes its inputs itself, by `input`, and cannot be mapped"):
         ti.vmap(double)
+    text = "`vmap`: the function calls the program `double`, which is compiled for tensors with numbers: call `vmap` in"
     for function in (lambda row: double(row + 1), functools.partial(double)):
-        with pytest.raises(TypeError, match="`vmap`: the function calls the program " + text):
+        with pytest.raises(TypeError, match=text):
             ti.vmap(function)(x)
     # What is not one of many may be given to a program.
     assert ti.vmap(lambda row: row + double(x[0]))(x).tolist() == [[3, 3, 3]] * 2
@@ -340,7 +340,7 @@ def test_programs_are_not_mapped():
     def outer():
         return ti.vmap(lambda row: double(row))(p.input([-1, 3], ti.f32))
 
-    with pytest.raises(RuntimeError, match="a program calls no other program"):
+    with pytest.raises(RuntimeError, match="`double` makes its inputs itself, by `input`, and is called by another"):
         outer(x)
 
     @p.program
