@@ -6,6 +6,7 @@ import enum
 import operator
 import os
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _dtypes, _log, _native, _processes
@@ -187,6 +188,7 @@ current: dict[str, Any] = dict(
 )
 
 _warned: set[str] = set()
+_beginning = threading.Lock()
 
 
 def environment(key: str) -> str | None:
@@ -282,14 +284,17 @@ def _ad_memory() -> int:
         return 2**62
 
 
-def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
-    """``default_fp`` or ``default_ip``; the environment has the number of bits."""
-    if given is None:
-        text = environment(key)
-        if text not in (None, "32", "64"):
-            raise ValueError(f"{key} from the environment is 32 or 64, not {text!r}")
-        given = standard if text is None else kind + text
-    return dtype_of(given)
+def type_by_default(key: str) -> Any:
+    """``default_fp`` or ``default_ip`` of a program that does not set it; the environment has the number of bits."""
+    bits = environment(key) or "32"
+    if bits not in ("32", "64"):
+        raise ValueError(f"{key} from the environment is 32 or 64, not {bits!r}")
+    return dtype_of(("f" if key == "default_fp" else "i") + bits)
+
+
+def _default_type(key: str, given: Any) -> Any:
+    """``default_fp`` or ``default_ip``, as ``ti.init`` is given it."""
+    return _default_of(key, type_by_default(key) if given is None else given)
 
 
 def _warn_of_unused(given: dict[str, Any], chosen: Any) -> None:
@@ -365,6 +370,9 @@ def init(
 ) -> None:
     """Starts over with an empty program and the given settings.
 
+    Kernels and fields need this call first. Tensors do not: without it they begin with default settings. They live on
+    when it is called: their values stay, and what has not been evaluated is evaluated by the new settings.
+
     Args:
         arch: ``ti.cpu``, ``ti.cuda`` (an NVIDIA GPU), ``ti.gpu`` (the same, or the CPU where there is none),
             ``"interp"`` for the reference interpreter.
@@ -402,19 +410,26 @@ def init(
     unknown = sorted(k for k in given if k not in _DEFAULTS and k not in _OLDER)
     if unknown:
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
+    if require_version is not None:
+        _require(require_version)
+    chosen = _begin_new(given, arch, default_fp, default_ip, enable_fallback)
+    _warn_of_unused(given, chosen)
+    if current["verbose"]:
+        _log.info(f"Starting on arch={chosen.name}")
+
+
+def _begin_new(
+    given: dict[str, Any], arch: Any = None, default_fp: Any = None, default_ip: Any = None, fallback: bool = True
+) -> Arch:
+    """Starts over with these settings, and for others those of the environment and the defaults; returns the arch."""
     values = {key: _setting(key, given) for key in _USED}
     _expect_threads(values["cpu_max_num_threads"])
     _expect_opt_level(given.get("opt_level", 0))
-    level = values["log_level"]
-    if require_version is not None:
-        _require(require_version)
-    if level is not None:
-        _log.set_logging_level(level)
+    if values["log_level"] is not None:
+        _log.set_logging_level(values["log_level"])
     device_memory = _device_memory(given)
-    chosen = _choose(arch, enable_fallback, values["device"])
-    _warn_of_unused(given, chosen)
-    fp = _default_of("default_fp", _default_type("default_fp", default_fp, "f32", "f"))
-    ip = _default_of("default_ip", _default_type("default_ip", default_ip, "i32", "i"))
+    chosen = _choose(arch, fallback, values["device"])
+    fp, ip = _default_type("default_fp", default_fp), _default_type("default_ip", default_ip)
     reset()
     current.clear()
     current.update(_DEFAULTS)
@@ -422,8 +437,15 @@ def init(
     _limits["device_memory"] = device_memory
     current.update(values, arch=chosen, default_fp=fp, default_ip=ip)
     _apply()
-    if values["verbose"]:
-        _log.info(f"Starting on arch={chosen.name}")
+    return chosen
+
+
+def begin_by_default() -> None:
+    """Starts a program with default settings and those of the environment, if there is none: tensors need no ``ti.init``."""
+    with _beginning:
+        # Another thread may have started one.
+        if not _dtypes.defaults:
+            _begin_new({})
 
 
 #: What may be used of a GPU, as `_device_memory` says.

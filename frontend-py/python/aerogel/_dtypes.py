@@ -35,7 +35,7 @@ class _Defaults(dict[str, str]):
 
         # A child process may be at its first use of its parent's settings.
         _config.begin_as_parent()
-        return self.get(key, {"fp": "f32", "ip": "i32"}[key])
+        return self.get(key) or _config.type_by_default(f"default_{key}")._aerogel_dtype
 
 
 defaults = _Defaults()

@@ -70,6 +70,15 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<Settings> {
     lock(&SETTINGS).ok_or_else(|| error::runtime(py, "call ti.init() first: there is no program"))
 }
 
+/// The settings for what works without `ti.init`, as tensors do: a program that has not begun begins with default settings.
+pub(crate) fn settings_or_begin(py: Python<'_>) -> PyResult<Settings> {
+    settings(py).or_else(|_| {
+        py.import("aerogel._config")?
+            .call_method0("begin_by_default")?;
+        settings(py)
+    })
+}
+
 /// The number of the program.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)

@@ -143,7 +143,7 @@ impl KernelCall<'_> {
     /// The types of what the kernel returns, each with its extents.
     fn returned(&self, py: Python<'_>) -> PyResult<Vec<(ScalarType, Vec<u64>)>> {
         let kernel = self.kernel.get();
-        let settings = program::settings(py)?;
+        let settings = program::settings_or_begin(py)?;
         let all = kernel.results.as_deref().unwrap_or(&[]).iter();
         all.map(|spec| match spec {
             ValueSpec::Tensor(ty) => {

@@ -652,7 +652,7 @@ impl NativeTensor {
                 }
             }
         }
-        let options = program::settings(py)?.tensor_options();
+        let options = program::settings_or_begin(py)?.tensor_options();
         Ok(lock(&SESSION).explain(&slots, options))
     }
 

@@ -590,7 +590,7 @@ impl NativeTrace {
         let text = program.to_string();
         aerogel_tensor::verify(&program)
             .map_err(|e| crate::py::error::runtime(py, format!("{e}\n{text}")))?;
-        let settings = program::settings(py)?;
+        let settings = program::settings_or_begin(py)?;
         let compiler = program::compiler(py, &settings)?;
         let made_for = made_for(&settings, &compiler);
         let known = lock(&self.trees);

@@ -76,7 +76,7 @@ impl NativeTensor {
 }
 
 fn realise_all(py: Python<'_>, slots: &[u32]) -> PyResult<()> {
-    let settings = program::settings(py)?;
+    let settings = program::settings_or_begin(py)?;
     let compiler = program::compiler(py, &settings)?;
     let made_for = made_for(&settings, &compiler);
     signals::heed(py)?;
