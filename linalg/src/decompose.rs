@@ -11,6 +11,7 @@ pub use rustfft::num_complex::Complex;
 
 use crate::Number;
 use crate::parallel;
+use crate::scale::in_range;
 
 /// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +168,8 @@ pub fn svd<E: Element>(
         return Ok(());
     }
     threads(n.min(m), n_threads);
-    let a = rows(a, n, m);
+    let (a, by) = in_range(a);
+    let a = rows(&a, n, m);
     let found = if p.max(q) > n.min(m) {
         Svd::new(a)
     } else {
@@ -178,7 +180,7 @@ pub fn svd<E: Element>(
     vh.fill(m, |i, j| found.V()[(j, i)].conj());
     let values = found.S().column_vector();
     let all = s.iter_mut().enumerate();
-    all.for_each(|(k, s)| *s = values[k].real());
+    all.for_each(|(k, s)| *s = values[k].real() * by);
     Ok(())
 }
 
@@ -197,8 +199,12 @@ pub fn singular_values<E: Element>(
         return Ok(());
     }
     threads(n.min(m), n_threads);
-    let found = rows(a, n, m).singular_values();
-    s.copy_from_slice(&found.map_err(|_| DenseError::NotFinite)?);
+    let (a, by) = in_range(a);
+    let found = rows(&a, n, m).singular_values();
+    let found = found.map_err(|_| DenseError::NotFinite)?;
+    s.iter_mut()
+        .zip(found)
+        .for_each(|(s, value)| *s = value * by);
     Ok(())
 }
 
@@ -376,17 +382,22 @@ pub fn symmetric_eigen<E: Element>(
         return Ok(());
     }
     threads(n, n_threads);
-    let a = real_diagonal(a, n);
+    let (a, by) = in_range(a);
+    let a = real_diagonal(&a, n);
     let a = rows(&a, n, n);
     let Some(vectors) = vectors else {
         let found = a.self_adjoint_eigenvalues(Side::Lower);
-        values.copy_from_slice(&found.map_err(|_| DenseError::NotFinite)?);
+        let found = found.map_err(|_| DenseError::NotFinite)?;
+        values
+            .iter_mut()
+            .zip(found)
+            .for_each(|(v, value)| *v = value * by);
         return Ok(());
     };
     let found = SelfAdjointEigen::new(a, Side::Lower).map_err(|_| DenseError::NotFinite)?;
     let diagonal = found.S().column_vector();
     let all = values.iter_mut().enumerate();
-    all.for_each(|(k, v)| *v = diagonal[k].real());
+    all.for_each(|(k, v)| *v = diagonal[k].real() * by);
     put(found.U(), vectors);
     Ok(())
 }
@@ -407,15 +418,16 @@ pub fn eigen<E: Element>(
         return Ok(());
     }
     threads(n, n_threads);
-    let a = rows(a, n, n);
+    let (a, by) = in_range(a);
+    let a = rows(&a, n, n);
     let Some(mut vectors) = vectors else {
         let found = a.eigenvalues().map_err(|_| DenseError::NotFinite)?;
-        values.fill(n, |_, k| found[k]);
+        values.fill(n, |_, k| found[k].mul_real(by));
         return Ok(());
     };
     let found = a.eigen().map_err(|_| DenseError::NotFinite)?;
     let diagonal = found.S().column_vector();
-    values.fill(n, |_, k| diagonal[k]);
+    values.fill(n, |_, k| diagonal[k].mul_real(by));
     let basis = found.U();
     for j in 0..n {
         let square = |x: E::Real| Into::<f64>::into(x).powi(2);

@@ -8,6 +8,7 @@ pub mod decompose;
 mod dense;
 pub mod fourier;
 mod matrix;
+mod scale;
 mod solver;
 
 pub use cg::conjugate_gradient;

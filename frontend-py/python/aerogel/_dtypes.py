@@ -71,6 +71,20 @@ class DataType:
         """Whether this is a signed integer type."""
         return self._aerogel_dtype[0] == "i"
 
+    @property
+    def kind(self) -> str:
+        """``b``, ``i``, ``u`` or ``f``, as NumPy's types have it."""
+        return "b" if self._aerogel_dtype == "u1" else "f" if self.is_float else self._aerogel_dtype[0]
+
+    @property
+    def itemsize(self) -> int:
+        """How many bytes an element takes."""
+        return max(int(self._aerogel_dtype.lstrip("biuf")) // 8, 1)
+
+    @property
+    def __numpy_dtype__(self) -> Any:
+        return numpy_dtype(self)
+
     def to_string(self) -> str:
         """The short name."""
         return self._aerogel_dtype

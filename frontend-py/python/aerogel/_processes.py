@@ -7,14 +7,14 @@ settings there as numbers and strings, so that a child needs no import of Aeroge
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
-import importlib.util
 import operator
 import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from aerogel._at_import import at_import
 
 _KEY = "aerogel"
 _MODULE = "multiprocessing.process"
@@ -26,38 +26,14 @@ _beginning = threading.Lock()
 _published: dict[str, Any] = {}
 
 
-class _AtImport(importlib.abc.MetaPathFinder):
-    """Stores what is published when ``multiprocessing`` is imported: most programs need not wait for that."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name != _MODULE:
-            return None
-        with contextlib.suppress(ValueError):
-            sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                execute(module)
-                _config_of(module).update(_published)
-
-            # Of this import's loader only.
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
 def publish(settings: Mapping[str, Any]) -> None:
     """Lets processes that are started from now on inherit settings, except those that are neither numbers nor text."""
     global _begun
     _begun = True
     plain = {key: _plain(value) for key, value in settings.items()}
     _published[_KEY] = {key: value for key, value in plain.items() if value is not None}
-    process = sys.modules.get(_MODULE)
-    if process is not None:
-        _config_of(process).update(_published)
-    elif not any(isinstance(finder, _AtImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AtImport())
+    # Most programs need not wait for the import of that module.
+    at_import(_MODULE, lambda process: _config_of(process).update(_published))
 
 
 def withdraw() -> None:

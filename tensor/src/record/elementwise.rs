@@ -156,6 +156,7 @@ impl Recording {
             return Ok(x);
         }
         match one(name) {
+            Some(One::Op(UnaryOp::Sign)) if ty.is_float() => Ok(self.sign(x)),
             Some(One::Op(op)) if op.takes(ty) => Ok(self.program.exprs.unary(op, x)),
             Some(One::Op(op)) => takes(
                 self,

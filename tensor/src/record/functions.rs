@@ -432,9 +432,24 @@ impl Recording {
         self.binary_op(BinaryOp::Mod, a, b)
     }
 
-    /// The quotient rounded down, as Python's `//`.
+    /// The quotient rounded down, as Python's `//`; of or by infinity the quotient itself, as in the Array API standard.
     pub(crate) fn floor_divide(&mut self, a: Expr, b: Expr) -> Expr {
-        self.binary_op(BinaryOp::FloorDiv, a, b)
+        let rounded = self.binary_op(BinaryOp::FloorDiv, a, b);
+        if self.ty_of(a).is_int() {
+            return rounded;
+        }
+        let [of, by] = [a, b].map(|x| self.isinf(x));
+        let endless = self.binary_op(BinaryOp::Or, of, by);
+        let quotient = self.div(a, b);
+        self.choose(endless, quotient, rounded)
+    }
+
+    /// -1, 0 or 1 by the sign of a float, which no zero has; NaN of NaN.
+    pub(crate) fn sign(&mut self, x: Expr) -> Expr {
+        let sign = self.unary_op(UnaryOp::Sign, x);
+        let zero = self.number(self.ty_of(x), 0.0);
+        let nothing = self.compare(CompareOp::Eq, x, zero);
+        self.choose(nothing, zero, sign)
     }
 
     /// A shift whose count may be as large as the width, and larger.

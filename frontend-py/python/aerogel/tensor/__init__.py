@@ -16,7 +16,8 @@ import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
-from aerogel.tensor import _tensor, fft, linalg, random
+from aerogel import _at_import
+from aerogel.tensor import _einops, _tensor, fft, linalg, random
 from aerogel.tensor._accum import accum
 from aerogel.tensor._complex import ComplexTensor, angle, complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import *  # noqa: F403
@@ -29,6 +30,7 @@ from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._vmap import vmap
 
 _tensor._define()
+_at_import.at_import("einops._backends", _einops.offer)
 
 tensor = array = asarray
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aerogel._dtypes import DataType, dtype_of, f32, f64, u1
 from aerogel.tensor import _types
+from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +31,22 @@ class ComplexType:
     """A type of complex numbers: the type of their two parts."""
 
     is_float = False
+    kind = "c"
 
     def __init__(self, name: str, part: DataType) -> None:
         self.name = name
         self.part = part
+
+    @property
+    def __numpy_dtype__(self) -> Any:
+        import numpy as np
+
+        return np.dtype(self.name)
+
+    @property
+    def itemsize(self) -> int:
+        """How many bytes an element takes."""
+        return 2 * self.part.itemsize
 
     def __repr__(self) -> str:
         return self.name
@@ -222,6 +235,22 @@ class ComplexTensor:
             raise ValueError("real and imaginary parts lie apart and are copied for NumPy; leave out copy=False")
         return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
 
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The values for another package, copied: real and imaginary parts lie apart."""
+        if copy is False:
+            raise BufferError("real and imaginary parts lie apart and are copied for DLPack; leave out copy=False")
+        return self.numpy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         return self._real.__array_namespace__(api_version=api_version)
 
@@ -306,22 +335,6 @@ class ComplexTensor:
         """Without axes of extent 1."""
         return self._each(lambda x: x.squeeze(axis))
 
-    def sum(self, axis: Any = None, *, keepdims: bool = False) -> ComplexTensor:
-        """The sum along some axes, or of all."""
-        return self._each(lambda x: x.sum(axis, keepdims=keepdims))
-
-    def mean(self, axis: Any = None, *, keepdims: bool = False) -> ComplexTensor:
-        """The mean along some axes, or of all."""
-        return self._each(lambda x: x.mean(axis, keepdims=keepdims))
-
-    def cumsum(self, axis: int | None = None, dtype: Any = None) -> ComplexTensor:
-        """The sum of the numbers up to each along an axis, or row by row."""
-        z = self if dtype is None else self.astype(dtype)
-        return z._each(lambda x: x.cumsum(axis))
-
-    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Refused: products of complex numbers along an axis are not there."""
-        raise TypeError(f"`cumprod` takes real numbers, not `{self.dtype}`")
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         """Whether some number is other than zero."""
@@ -371,11 +384,12 @@ class ComplexTensor:
     __isub__ = __sub__
 
     def __rsub__(self, other: Any) -> ComplexTensor:
-        return -self + other
+        re, im = _planes(other)
+        return joined(re - self._real, im - self._imag)
 
     def __mul__(self, other: Any) -> ComplexTensor:
         re, im = _planes(other)
-        if not isinstance(im, (int, float)) or im != 0:
+        if is_complex(other):
             return joined(self._real * re - self._imag * im, self._real * im + self._imag * re)
         return joined(self._real * re, self._imag * re)
 
@@ -383,7 +397,7 @@ class ComplexTensor:
 
     def __truediv__(self, other: Any) -> ComplexTensor:
         re, im = _planes(other)
-        if isinstance(im, (int, float)) and im == 0:
+        if not is_complex(other):
             return joined(self._real / re, self._imag / re)
         return _quotient(self, joined(re, im) if not isinstance(re, (int, float)) else _one_like(self, re, im))
 
@@ -393,8 +407,8 @@ class ComplexTensor:
         return _quotient(_one_like(self, *_planes(other)), self)
 
     def __pow__(self, other: Any) -> ComplexTensor:
-        if isinstance(other, int) and not isinstance(other, bool) and abs(other) <= 64:
-            return _whole_power(self, other)
+        if isinstance(other, (int, float)) and not hasattr(other, "dtype") and other % 1 == 0 and abs(other) <= 64:
+            return _whole_power(self, int(other))
         return _power(self, other)
 
     def __rpow__(self, other: Any) -> ComplexTensor:
@@ -415,7 +429,7 @@ class ComplexTensor:
 
 
 def _power(z: ComplexTensor, exponent: Any) -> ComplexTensor:
-    """A power by the logarithm; of zero, which has none, 1 or 0 for what has a power of zero."""
+    """A power by the logarithm; of zero, which has none, 0 where there is a power. To the power of zero all are 1."""
     from aerogel.tensor._complex_functions import exp, log
     from aerogel.tensor._searching import where
     from aerogel.tensor._tensor import asarray
@@ -423,9 +437,9 @@ def _power(z: ComplexTensor, exponent: Any) -> ComplexTensor:
     out, is_zero = exp(log(z) * exponent), z == 0
     re, im = (asarray(part) for part in _planes(exponent))
     is_one = (re == 0) & (im == 0)
-    real = where(is_one, 1.0, where(re > 0, 0.0, math.nan)).astype(out._real.dtype)
-    imaginary = where(is_one | (re > 0), 0.0, math.nan).astype(out._real.dtype)
-    return ComplexTensor(where(is_zero, real, out._real), where(is_zero, imaginary, out._imag))
+    of_zero = where(re > 0, 0.0, math.nan).astype(out._real.dtype)
+    real, imag = (where(is_zero, of_zero, part) for part in (out._real, out._imag))
+    return ComplexTensor(where(is_one, 1.0, real), where(is_one, 0.0, imag))
 
 
 def _one_like(z: ComplexTensor, re: Any, im: Any) -> ComplexTensor:
@@ -442,44 +456,53 @@ def _size(z: ComplexTensor) -> Tensor:
     return hypot(z.real, z.imag)
 
 
-def _quotient(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
-    """By the larger part of the divisor, so that nothing overflows (Smith, 1962)."""
+def _divisor(z: ComplexTensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The smaller part by the larger one, the size of both by the larger one, and whether that is the real part."""
     from aerogel.tensor._elementwise import abs as size
     from aerogel.tensor._searching import where
 
-    by_real = size(b.real) >= size(b.imag)
-    large, small = where(by_real, b.real, b.imag), where(by_real, b.imag, b.real)
+    by_real = size(z.real) >= size(z.imag)
+    large, small = where(by_real, z.real, z.imag), where(by_real, z.imag, z.real)
     part = where(large == 0, small, small / large)
-    scale = large + small * part
+    return part, large + small * part, by_real
+
+
+def _quotient(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
+    """By the larger part of the divisor, so that nothing overflows (Smith, 1962)."""
+    from aerogel.tensor._searching import where
+
+    part, scale, by_real = _divisor(b)
     re = where(by_real, a.real + a.imag * part, a.real * part + a.imag)
     im = where(by_real, a.imag - a.real * part, a.imag * part - a.real)
+    # Of infinity by zero, neither part is NaN for the other's sake.
+    by_zero = scale == 0
+    re, im = where(by_zero, a.real, re), where(by_zero, a.imag, im)
     return joined(re / scale, im / scale)
 
 
 def _whole_power(z: ComplexTensor, n: int) -> ComplexTensor:
     if n < 0:
         return 1 / _whole_power(z, -n)
-    out, square = joined(z.real * 0 + 1, z.imag * 0), z
-    first = True
+    from aerogel.tensor._creation import ones_like, zeros_like
+
+    if n == 0:
+        return ComplexTensor(ones_like(z.real), zeros_like(z.imag))
+    out, square = None, z
     while n:
         if n & 1:
-            out, first = (square if first else out * square), False
+            out = square if out is None else out * square
         n >>= 1
         square = square * square if n else square
-    return out
+    return out  # type: ignore[return-value]
 
 
 def angle(z: Any, /) -> Tensor:
-    """The angle of complex numbers, from -pi to pi; of real ones 0 or pi."""
+    """The angle of complex numbers, from -pi to pi; of real ones 0 or pi, by their sign."""
     from aerogel.tensor._elementwise import atan2
-    from aerogel.tensor._searching import where
     from aerogel.tensor._tensor import asarray
 
     z = asarray(z)
-    if isinstance(z, ComplexTensor):
-        return atan2(z.imag, z.real)
-    x = _part(z)
-    return where(x < 0, math.pi, x * 0.0)
+    return atan2(z.imag, z.real) if isinstance(z, ComplexTensor) else atan2(0.0, _part(z))
 
 
 def matmul(a: Any, b: Any) -> ComplexTensor:
@@ -519,13 +542,13 @@ def _scaled(base: float) -> Any:
 #: Functions of one complex number, by the names under which operations are recorded.
 UNARY: dict[str, Any] = {
     "abs": _size, "neg": ComplexTensor.__neg__,
-    "square": lambda z: z * z, "reciprocal": lambda z: 1 / z, "log2": _scaled(2.0), "log10": _scaled(10.0),
+    "square": lambda z: z * z, "log2": _scaled(2.0), "log10": _scaled(10.0),
     "exp2": lambda z: UNARY["exp"](z * 0.6931471805599453),
     "isnan": _either("isnan"), "isinf": _either("isinf"), "isfinite": _either("isfinite"),
     "logical_not": lambda z: z == 0, "rint": lambda z: z.round(),
     **{
         name: _of("_complex_functions", name)
-        for name in ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign", "tan", "tanh", "expm1", "log1p")
+        for name in ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign", "tan", "tanh", "expm1", "log1p", "reciprocal")
     },
     **{name: _of("_complex_inverses", name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
 }  # fmt: skip
@@ -533,7 +556,7 @@ UNARY: dict[str, Any] = {
 #: Functions of two, of which one at least is complex.
 BINARY: dict[str, Any] = {
     "add": lambda a, b: b + a if not isinstance(a, ComplexTensor) else a + b,
-    "sub": lambda a, b: -(b - a) if not isinstance(a, ComplexTensor) else a - b,
+    "sub": lambda a, b: b.__rsub__(a) if not isinstance(a, ComplexTensor) else a - b,
     "mul": lambda a, b: b * a if not isinstance(a, ComplexTensor) else a * b,
     "div": lambda a, b: b.__rtruediv__(a) if not isinstance(a, ComplexTensor) else a / b,
     "power": lambda a, b: b.__rpow__(a) if not isinstance(a, ComplexTensor) else a**b,
@@ -571,8 +594,10 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("diagonal", "dot", "norm", "prod", "repeat", "take", "trace"):
+for _name in ("diagonal", "dot", "norm", "repeat", "take", "trace"):
     setattr(ComplexTensor, _name, _method(_name))
+for _name in ("sum", "prod", "mean", "cumsum", "cumprod"):
+    setattr(ComplexTensor, _name, getattr(Methods, _name))
 
 
 def real(x: Any, /) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aerogel._dtypes import f64
 from aerogel.tensor import _elementwise as e
-from aerogel.tensor._complex import ComplexTensor, _size, angle, joined
+from aerogel.tensor._complex import ComplexTensor, _divisor, _size, angle, joined
 from aerogel.tensor._searching import where
 from aerogel.tensor._tensor import constant
 
@@ -113,7 +113,10 @@ def tanh(z: ComplexTensor) -> ComplexTensor:
     small = small * small
     endless = e.isinf(z.real)
     by = where(endless, 1.0, t * t + small * c * c)
-    return joined(where(t == 0, t, t / by), where(endless, small, small * s * c / by))
+    # At infinity the imaginary part is zero, and its sign that of the sine of twice the other, which infinity has none of.
+    zero = e.copysign(small, where(e.isfinite(z.imag), s * c, z.imag))
+    imag = where(endless, zero, where(z.imag == 0, z.imag, small * s * c / by))
+    return joined(where(t == 0, t, t / by), imag)
 
 
 def tan(z: ComplexTensor) -> ComplexTensor:
@@ -133,7 +136,7 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
 
 def log1p(z: ComplexTensor) -> ComplexTensor:
     """The logarithm of 1 and each element, with all digits near zero."""
-    x, y, far = z.real, z.imag, log(z + 1)
+    x, y, far = z.real, z.imag, log(ComplexTensor(z.real + 1.0, z.imag))
     is_near = _size(z) < 0.5
     near = 0.5 * e.log1p(where(is_near, x * (x + 2.0) + y * y, 0.0))
     return joined(where(is_near, near, far.real), far.imag)
@@ -145,5 +148,12 @@ def sign(z: ComplexTensor) -> ComplexTensor:
     x, y, _, _ = _in_range(z)
     x, y = (where(endless, e.copysign(e.isinf(p).astype(p.dtype), p), p) for p in (x, y))
     size = e.hypot(x, y)
-    by = where(size == 0, 1.0, size)
-    return joined(x / by, y / by)
+    return joined(*(where(size == 0, 0.0, p / size) for p in (x, y)))
+
+
+def reciprocal(z: ComplexTensor) -> ComplexTensor:
+    """1 by each element: the conjugate's direction, also where a part is zero."""
+    part, scale, by_real = _divisor(z)
+    one = constant(1.0, z.dtype.part)
+    re, im = where(by_real, one, part), where(by_real, -part, -one)
+    return joined(re / scale, im / scale)

@@ -27,6 +27,21 @@ def multilinear(function: Callable[..., Any], *tensors: Any) -> Any:
     return joined(*parts)
 
 
+def cumulative_product(z: Any, axis: int) -> Any:
+    """The product of the numbers up to each along an axis: of the last 2, 4, 8 and so on."""
+    from aerogel.tensor import _shapes
+
+    count = z.shape[axis]
+    if not isinstance(count, int):
+        raise TypeError("`cumulative_prod`: how many complex numbers there are must be known when the program is traced")
+    z = _shapes.moveaxis(z, axis, -1)
+    step = 1
+    while step < count:
+        z = _shapes.concat([z[..., :step], z[..., step:] * z[..., :-step]], axis=-1)
+        step *= 2
+    return _shapes.moveaxis(z, -1, axis)
+
+
 def product(z: Any, axis: Any, keepdims: bool) -> Any:
     """The product along some axes, or of all: of halves, again and again."""
     from aerogel.tensor import _shapes, _types

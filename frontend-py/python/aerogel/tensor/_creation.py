@@ -268,10 +268,12 @@ def triu(x: Any, /, k: Any = 0) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """The numbers of another package's array, copied."""
+    """The numbers of another package's array, copied; those of a tensor without copying, since no one writes to both."""
     import numpy as np
 
     _device(device)
+    if isinstance(x, (Tensor, _complex.ComplexTensor)):
+        return asarray(x, copy=True)
     if copy is False:
         raise BufferError("a tensor has memory of its own; a ti.ndarray shares it")
     if not hasattr(x, "__dlpack__"):

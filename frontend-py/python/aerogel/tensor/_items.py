@@ -230,11 +230,17 @@ def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any], int]
 def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
     """The indices where a mask is true: known when they have been computed."""
     outside_of_programs("x[mask]", "how many elements it has is its shape; choose by `where`")
-    if mask.shape != x.shape[axis : axis + mask.ndim]:
-        raise IndexError(f"a mask of shape {mask.shape} for axes of shape {x.shape[axis : axis + mask.ndim]}")
+    _expect_mask(mask, x.shape[axis : axis + mask.ndim], "axes")
     from aerogel.tensor._searching import nonzero
 
     return list(nonzero(mask))
+
+
+def _expect_mask(mask: Tensor, shape: tuple[Any, ...], of: str) -> None:
+    """Refuses a mask of another shape. One without elements names none; its other axes have to agree."""
+    fits = len(mask.shape) == len(shape) and all(m in (0, n) for m, n in zip(mask.shape, shape))
+    if not fits:
+        raise IndexError(f"a mask of shape {mask.shape} for {of} of shape {shape}")
 
 
 def get(x: Tensor, key: Any) -> Tensor:
@@ -410,8 +416,9 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         values = values.astype(x.dtype)
     if _is_array(key) and not isinstance(key, list) and asarray(key).dtype is u1 and values.ndim == 0:
         mask = asarray(key)
-        if mask.shape != x.shape[: mask.ndim]:
-            raise IndexError(f"a mask of shape {mask.shape} for a tensor of shape {x.shape}")
+        _expect_mask(mask, x.shape[: mask.ndim], "axes")
+        if 0 in mask.shape:
+            return
         mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
         x._native = mask._native.select(values._native, x._native)
         return

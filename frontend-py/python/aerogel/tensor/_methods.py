@@ -323,9 +323,7 @@ class Methods:
     @property
     def itemsize(self: Any) -> int:
         """How many bytes a number takes."""
-        from aerogel._dtypes import numpy_dtype
-
-        return numpy_dtype(self.dtype).itemsize
+        return self.dtype.itemsize
 
     if not TYPE_CHECKING:  # For a type checker every name would be one.
 

@@ -43,9 +43,8 @@ def dot(x1: Any, x2: Any, /) -> Tensor:
 
 def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """The sum of products along an axis of both."""
-    if _complex.is_complex(x1) or _complex.is_complex(x2):
-        return sum(asarray(x1).conj() * x2, axis=axis)
-    a, b = operands(x1, x2)
+    is_complex = _complex.is_complex(x1) or _complex.is_complex(x2)
+    a, b = (asarray(x1), asarray(x2)) if is_complex else operands(x1, x2)
     if axis >= 0 or axis < -min(a.ndim, b.ndim):
         raise IndexError(f"`vecdot` takes an axis from {-min(a.ndim, b.ndim)} to -1, not {axis}")
     if differ(a.shape[axis], b.shape[axis]):
@@ -53,6 +52,8 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
             f"`vecdot`: axis {axis} has {a.shape[axis]} elements in the first, {b.shape[axis]} in the second operand; "
             f"the shapes are {a.shape} and {b.shape}"
         )
+    if is_complex:
+        return sum(a.conj() * b, axis=axis)
     return Tensor((a * b)._native.reduce("sum", [axis], False))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
 from aerogel.tensor import _types
 from aerogel.tensor._cells import are_at, refuse_order
-from aerogel.tensor._complex import ComplexTensor, by_planes, complex_type, is_complex
+from aerogel.tensor._complex import by_planes, complex_type, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._unknown import at_least
 
@@ -32,22 +32,31 @@ def _summed(dtype: Any, given: Any) -> Any:
     return default if kind == "b" or _types._width(dtype) < _types._width(default) else dtype
 
 
-@by_planes
+def _terms(x: Any, dtype: Any) -> Any:
+    """The numbers of a sum or a product, in the type in which it is made: one of complex numbers, too."""
+    x = asarray(x)
+    if is_complex(x) or complex_type(dtype) is not None:
+        return x if dtype is None else x.astype(dtype)
+    return x.astype(_summed(x.dtype, dtype))
+
+
 def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """The sum along some axes, or of all. Integers narrower than the default one are summed in it."""
-    x = asarray(x)
-    x = x.astype(_summed(x.dtype, dtype))
-    return Tensor(x._native.reduce("sum", _axes(axis), keepdims))
+    return _sum(_terms(x, dtype), _axes(axis), keepdims)
+
+
+@by_planes
+def _sum(x: Any, axes: list[int] | None, keepdims: bool) -> Tensor:
+    return Tensor(x._native.reduce("sum", axes, keepdims))
 
 
 def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product along some axes, or of all, in the type that ``sum`` has."""
-    x = asarray(x)
+    x = _terms(x, dtype)
     if is_complex(x):
         from aerogel.tensor._complex_products import product
 
-        return product(x if dtype is None else x.astype(dtype), axis, keepdims)
-    x = x.astype(_summed(x.dtype, dtype))
+        return product(x, axis, keepdims)
     return Tensor(x._native.reduce("prod", _axes(axis), keepdims))
 
 
@@ -231,7 +240,6 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     return out.reshape((1,) * rank) if keepdims and out.ndim != rank else out
 
 
-@by_planes
 def cumulative_sum(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """The sum of the numbers up to each along an axis; ``include_initial`` puts a zero before all."""
     return _cumulative("add", x, axis, dtype, include_initial, 0)
@@ -243,20 +251,18 @@ def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, inclu
 
 
 def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
-    x = asarray(x)
-    if is_complex(x) or complex_type(dtype) is not None:
-        if name != "add":
-            raise TypeError(f"`cumulative_prod` takes real numbers, not `{x.dtype}`")
-        x = x if dtype is None else x.astype(dtype)
-        parts = (_cumulative(name, part, axis, None, include_initial, 0) for part in (x.real, x.imag))
-        return ComplexTensor(*parts)  # type: ignore[return-value]
+    x = _terms(x, dtype)
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"name an axis: the shape is {x.shape}")
         axis = 0
-    x = x.astype(_summed(x.dtype, dtype))
     axis = _types.axis(axis, x.ndim, "cumulative_sum" if name == "add" else "cumulative_prod")
-    out = Tensor(x._native.scan(name, axis, False))
+    if name == "mul" and is_complex(x):
+        from aerogel.tensor._complex_products import cumulative_product
+
+        out = cumulative_product(x, axis)
+    else:
+        out = _scan(x, name, axis)
     if include_initial:
         from aerogel.tensor import _shapes
 
@@ -264,6 +270,11 @@ def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial
         widths[axis] = (1, 0)
         out = _shapes.pad(out, widths, value=initial)
     return out
+
+
+@by_planes
+def _scan(x: Any, name: str, axis: int) -> Tensor:
+    return Tensor(x._native.scan(name, axis, False))
 
 
 def cummax(x: Any, /, axis: int = 0) -> Tensor:

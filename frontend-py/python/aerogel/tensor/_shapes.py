@@ -232,7 +232,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return tuple(out)
 
 
-def broadcast_arrays(*arrays: Any) -> list[Any]:
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """Tensors stretched to one shape."""
     made = [asarray(a) for a in arrays]
     planes = [a.real if is_complex(a) else a for a in made]
@@ -247,7 +247,7 @@ def broadcast_arrays(*arrays: Any) -> list[Any]:
         yes = constant(True, u1)._native
         return Tensor(functools.reduce(yes.select, (b._native.cast(x._native.dtype) for b in (x, *planes))))
 
-    return [joined(stretched(a.real), stretched(a.imag)) if is_complex(a) else stretched(a) for a in made]
+    return tuple(joined(stretched(a.real), stretched(a.imag)) if is_complex(a) else stretched(a) for a in made)
 
 
 def _expect_one_list(axis: Any, called: str) -> None:
@@ -341,7 +341,6 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     return out
 
 
-@by_planes
 def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Tensor:
     """The tensor with a margin.
 
@@ -354,6 +353,11 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
         value: What stands in a constant margin.
     """
     x = asarray(x)
+    if is_complex(x):
+        real, imag = (
+            pad(plane, widths, mode, value=of) for plane, of in ((x.real, value.real), (x.imag, value.imag))
+        )
+        return joined(real, imag)  # type: ignore[return-value]
     given = [widths] * 2 if _is_number(widths) else [w if _is_number(w) else tuple(w) for w in widths]
     if len(given) == 2 and all(_is_number(w) for w in given):
         given = [tuple(given)] * x.ndim

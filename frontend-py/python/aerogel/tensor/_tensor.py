@@ -184,19 +184,27 @@ class Tensor(Methods):
             return self.numpy().astype(dtype)
         return self.numpy() if copy else self._view()
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The values for another package: its memory may not be written. Packages that cannot know that get a copy."""
         import numpy as np
 
         self._has_numbers("DLPack takes")
-        copy = kwargs.pop("copy", None)
-        if kwargs.get("max_version") is not None and not copy:
-            return np.asarray(self._native.memory()).__dlpack__(**kwargs)
+        arguments: dict[str, Any] = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        if max_version is not None and max_version[0] >= 1 and not copy:
+            return np.asarray(self._native.memory()).__dlpack__(**arguments)
         # What may not be written is shared with those only who know the flag that says so.
         if copy is False:
             raise BufferError(
                 "a tensor's memory may not be written, which DLPack says from version 1.0 on: leave out copy=False"
             )
-        return self.numpy().__dlpack__(**kwargs)
+        return self.numpy().__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -271,7 +279,9 @@ class Tensor(Methods):
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """The elements converted: floats to integers towards zero, to ``u1`` by being other than zero."""
         if _complex.complex_type(dtype) is not None:
-            return _complex.joined(self, self * 0).astype(dtype)  # type: ignore[return-value]
+            from aerogel.tensor._creation import zeros_like
+
+            return _complex.joined(self, zeros_like(self)).astype(dtype)  # type: ignore[return-value]
         return Tensor(self._native.cast(_types.name_of(dtype)), self._outside)
 
     def bitcast(self, dtype: Any) -> Tensor:
@@ -396,11 +406,13 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     if isinstance(obj, Tensor):
         if dtype is None or dtype_of(dtype) is obj.dtype:
             return inside(obj)._as_it_is() if copy else _own(obj)
+        _expect_copies(copy, obj.dtype, dtype)
         return inside(obj).astype(dtype)
     if isinstance(obj, _complex.ComplexTensor):
-        if dtype is None and copy:
-            return obj.copy()  # type: ignore[return-value]
-        return obj if dtype is None else obj.astype(dtype)  # type: ignore[return-value]
+        if dtype is None or _complex.complex_type(dtype) is obj.dtype:
+            return obj.copy() if copy else obj  # type: ignore[return-value]
+        _expect_copies(copy, obj.dtype, dtype)
+        return obj.astype(dtype)  # type: ignore[return-value]
     if _complex.is_complex(obj) or (dtype is not None and _complex.complex_type(dtype) is not None):
         import numpy as np
 
@@ -422,10 +434,19 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         expect_constant(obj)
     if isinstance(obj, _native.NativeNdarray) and not copy:
         out = Tensor(_native.NativeTensor.of_ndarray(obj))
-        return out if dtype is None else out.astype(dtype)
+        if dtype is None or dtype_of(dtype) is out.dtype:
+            return out
+        _expect_copies(copy, out.dtype, dtype)
+        return out.astype(dtype)
     if copy is False:
         raise ValueError("only a ti.ndarray becomes a tensor without being copied")
     return _own(_of_numpy(obj, dtype))
+
+
+def _expect_copies(copy: bool | None, given: Any, wanted: Any) -> None:
+    """Refuses to convert where nothing may be copied."""
+    if copy is False:
+        raise ValueError(f"a tensor of {given} is copied to become one of {wanted}; leave out copy=False")
 
 
 def expect_constant(source: Any) -> None:

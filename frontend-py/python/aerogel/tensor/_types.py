@@ -29,8 +29,7 @@ def default_int() -> DataType:
 
 def kind(dtype: DataType) -> str:
     """``b``, ``i``, ``u`` or ``f``."""
-    name = dtype._aerogel_dtype
-    return "b" if name == "u1" else "f" if dtype.is_float else name[0]
+    return dtype.kind
 
 
 def promote(a: DataType, b: DataType) -> DataType:

@@ -114,7 +114,7 @@ from aerogel.tensor._elementwise import (
     tanh,
     trunc,
 )
-from aerogel.tensor._products import matmul, tensordot, vecdot
+from aerogel.tensor._products import einsum, matmul, tensordot, vecdot
 from aerogel.tensor._reductions import (
     all,
     any,
@@ -222,9 +222,9 @@ class _Info:
         found = {name: globals()[name] for name in names}
         return {n: t for n, t in found.items() if kind is None or isdtype(t, kind)}
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Where tensors may be."""
-        return ["cpu"]
+        return ("cpu",)
 
 
 def __array_namespace_info__() -> _Info:
