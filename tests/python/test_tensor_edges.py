@@ -219,7 +219,8 @@ def test_quotients_rounded_down_beside_infinity(dtype):
     for by in (np.inf, -np.inf):
         found = T.asarray(numbers) // numbers.dtype.type(by)
         with np.errstate(invalid="ignore"):
-            expected = numbers // numbers.dtype.type(by)
+            # As the Array API has it; NumPy rounds -0.5 down to -1 where the other is infinite.
+            expected = np.floor(numbers / numbers.dtype.type(by))
         same(found, expected)
         assert np.array_equal(np.signbit(found.numpy()), np.signbit(expected))
 

@@ -441,7 +441,7 @@ def _begin_new(
 
 
 def begin_by_default() -> None:
-    """Starts a program with default settings and those of the environment, if there is none: tensors need no ``ti.init``."""
+    """Starts a program with default settings and those of the environment, if there is none, as tensors need one."""
     with _beginning:
         # Another thread may have started one.
         if not _dtypes.defaults:

@@ -335,7 +335,6 @@ class ComplexTensor:
         """Without axes of extent 1."""
         return self._each(lambda x: x.squeeze(axis))
 
-
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         """Whether some number is other than zero."""
         return (self != 0).any(axis, keepdims=keepdims)
@@ -548,7 +547,9 @@ UNARY: dict[str, Any] = {
     "logical_not": lambda z: z == 0, "rint": lambda z: z.round(),
     **{
         name: _of("_complex_functions", name)
-        for name in ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign", "tan", "tanh", "expm1", "log1p", "reciprocal")
+        for name in (
+            "exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign", "tan", "tanh", "expm1", "log1p", "reciprocal",
+        )
     },
     **{name: _of("_complex_inverses", name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
 }  # fmt: skip

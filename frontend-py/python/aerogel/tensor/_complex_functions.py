@@ -113,7 +113,7 @@ def tanh(z: ComplexTensor) -> ComplexTensor:
     small = small * small
     endless = e.isinf(z.real)
     by = where(endless, 1.0, t * t + small * c * c)
-    # At infinity the imaginary part is zero, and its sign that of the sine of twice the other, which infinity has none of.
+    # At infinity the imaginary part is zero. Its sign is that of the sine of twice the other, and infinity has no sine.
     zero = e.copysign(small, where(e.isfinite(z.imag), s * c, z.imag))
     imag = where(endless, zero, where(z.imag == 0, z.imag, small * s * c / by))
     return joined(where(t == 0, t, t / by), imag)

@@ -33,7 +33,9 @@ def cumulative_product(z: Any, axis: int) -> Any:
 
     count = z.shape[axis]
     if not isinstance(count, int):
-        raise TypeError("`cumulative_prod`: how many complex numbers there are must be known when the program is traced")
+        raise TypeError(
+            "`cumulative_prod` of complex numbers: the size of the axis has to be known when the program is traced"
+        )
     z = _shapes.moveaxis(z, axis, -1)
     step = 1
     while step < count:

@@ -268,7 +268,7 @@ def triu(x: Any, /, k: Any = 0) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """The numbers of another package's array, copied; those of a tensor without copying, since no one writes to both."""
+    """The numbers of another package's array, copied; those of a tensor are shared until one of both is stored to."""
     import numpy as np
 
     _device(device)

@@ -385,6 +385,11 @@ def set_by_truth(x: Tensor, key: Any, value: Any) -> None:
         condition = unknown[0]
         for k in unknown[1:]:
             condition = condition & k
+        if not is_number(value) and _is_empty(asarray(value)) and not _is_empty(x[rest]):
+            # The values that a false condition takes: none.
+            if tracing.program is None and bool(condition):
+                _expect_fitting(value, x[rest].shape)
+            return
         x[rest] = where(condition, value, x[rest])
     elif is_true:
         x[rest] = value
@@ -392,6 +397,10 @@ def set_by_truth(x: Tensor, key: Any, value: Any) -> None:
         shape = list(x[rest].shape)
         shape[_axis_of(x, rest, at)] = 0
         _expect_fitting(value, tuple(shape))
+
+
+def _is_empty(x: Any) -> bool:
+    return any(type(n) is int and n == 0 for n in x.shape)
 
 
 def _expect_fitting(value: Any, shape: tuple[Any, ...]) -> None:

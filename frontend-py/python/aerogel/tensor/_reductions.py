@@ -304,7 +304,7 @@ def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     return asarray(x).cumprod(axis, dtype)
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None) -> Tensor:
     """The differences of neighbours along an axis, ``n`` times."""
     (n,) = _types.whole_numbers([n], "diff")
     if n < 0:

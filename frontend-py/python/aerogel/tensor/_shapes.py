@@ -354,9 +354,7 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
     """
     x = asarray(x)
     if is_complex(x):
-        real, imag = (
-            pad(plane, widths, mode, value=of) for plane, of in ((x.real, value.real), (x.imag, value.imag))
-        )
+        real, imag = (pad(plane, widths, mode, value=of) for plane, of in ((x.real, value.real), (x.imag, value.imag)))
         return joined(real, imag)  # type: ignore[return-value]
     given = [widths] * 2 if _is_number(widths) else [w if _is_number(w) else tuple(w) for w in widths]
     if len(given) == 2 and all(_is_number(w) for w in given):

@@ -404,7 +404,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     if device not in (None, "cpu"):
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
     if isinstance(obj, Tensor):
-        if dtype is None or dtype_of(dtype) is obj.dtype:
+        if dtype is None or _complex.complex_type(dtype) is None and dtype_of(dtype) is obj.dtype:
             return inside(obj)._as_it_is() if copy else _own(obj)
         _expect_copies(copy, obj.dtype, dtype)
         return inside(obj).astype(dtype)
@@ -434,7 +434,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         expect_constant(obj)
     if isinstance(obj, _native.NativeNdarray) and not copy:
         out = Tensor(_native.NativeTensor.of_ndarray(obj))
-        if dtype is None or dtype_of(dtype) is out.dtype:
+        if dtype is None or _complex.complex_type(dtype) is None and dtype_of(dtype) is out.dtype:
             return out
         _expect_copies(copy, out.dtype, dtype)
         return out.astype(dtype)
