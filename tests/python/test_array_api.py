@@ -57,8 +57,9 @@ def complex_of(*numbers):
 
 
 def test_signs_of_complex_zeros():
-    z = complex_of((NAN, 0.0), (NAN, -0.0), (INF, -1), (-INF, -INF), (0, -0.0))
-    same(xp.tanh(xp.asarray(z)), complex_of((NAN, 0), (NAN, -0.0), (1, -0.0), (-1, -0.0), (0, -0.0)))
+    z = complex_of((NAN, 0.0), (NAN, -0.0), (INF, -1), (INF, 2), (-INF, -INF), (0, -0.0))
+    same(xp.tanh(xp.asarray(z)), complex_of((NAN, 0), (NAN, -0.0), (1, -0.0), (1, 0), (-1, -0.0), (0, -0.0)))
+    same(xp.expm1(xp.asarray(complex_of((-0.0, 0), (0, -0.0)))), complex_of((0, 0), (0, -0.0)))
     same(xp.tan(xp.asarray(complex_of((0, NAN), (-1, INF)))), complex_of((0, NAN), (-0.0, 1)))
     same(xp.log1p(xp.asarray(complex_of((0, -0.0), (-2, -0.0)))).imag, [-0.0, -np.pi])
     same(xp.sign(xp.asarray(complex_of((-0.0, -0.0), (0, -0.0)))), complex_of((0, 0), (0, 0)))

@@ -113,8 +113,8 @@ def tanh(z: ComplexTensor) -> ComplexTensor:
     small = small * small
     endless = e.isinf(z.real)
     by = where(endless, 1.0, t * t + small * c * c)
-    # At infinity the imaginary part is zero. Its sign is that of the sine of twice the other, and infinity has no sine.
-    zero = e.copysign(small, where(e.isfinite(z.imag), s * c, z.imag))
+    # Zero at infinity has the sign that the Array API says, of the other part; C says that of the sine of twice that.
+    zero = e.copysign(small, z.imag)
     imag = where(endless, zero, where(z.imag == 0, z.imag, small * s * c / by))
     return joined(where(t == 0, t, t / by), imag)
 
@@ -129,7 +129,9 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
     """The exponential of each element less 1, with all digits near zero."""
     half = e.sin(z.imag * 0.5)
     none, endless = z.real == -math.inf, z.real == math.inf
-    real = _times(e.expm1(z.real), e.cos(z.imag), z.real == 0, endless) - 2.0 * half * half
+    # Zeros of both signs become one without.
+    near = where(z.real == 0, 0.0, e.expm1(z.real))
+    real = _times(near, e.cos(z.imag), z.real == 0, endless) - 2.0 * half * half
     real = where(none, -1.0, where(endless & (real != real), z.real, real))
     return joined(real, _times(e.exp(z.real), e.sin(z.imag), none))
 
