@@ -37,8 +37,8 @@ pub use op_kinds::{
 pub use parse::parse_module;
 pub use print::{print_function, print_module};
 pub use rewrite::{
-    Rewrite, Rewriter, copy_region, import_inst, import_region, replace_value, rewrite,
-    rewrite_with, walk,
+    Rewrite, Rewriter, copy_region, import_inst, import_region, replace_value, replace_values,
+    rewrite, rewrite_with, walk,
 };
 pub use scoped_map::ScopedMap;
 pub use stage::{Effect, Stage};

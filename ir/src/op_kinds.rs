@@ -187,6 +187,19 @@ impl CompareOp {
             Self::Ge => Self::Le,
         }
     }
+
+    /// The comparison that is true where this one is false, if nothing is NaN.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        match self {
+            Self::Eq => Self::Ne,
+            Self::Ne => Self::Eq,
+            Self::Lt => Self::Ge,
+            Self::Le => Self::Gt,
+            Self::Gt => Self::Le,
+            Self::Ge => Self::Lt,
+        }
+    }
 }
 
 kinds! {

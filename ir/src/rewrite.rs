@@ -173,11 +173,23 @@ fn copy_region_with(
 
 /// Puts a value in the place of another one, in a region and those inside.
 pub fn replace_value(func: &mut Function, region: Region, old: Value, new: Value) {
+    map_values(func, region, &|v| if v == old { new } else { v });
+}
+
+/// The same for several values at once: the first one of each pair is replaced by the second one.
+pub fn replace_values(func: &mut Function, region: Region, pairs: &[(Value, Value)]) {
+    let mut by: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
+    for &(old, new) in pairs {
+        by[old] = Some(new);
+    }
+    map_values(func, region, &|v| by[v].unwrap_or(v));
+}
+
+fn map_values(func: &mut Function, region: Region, by: &dyn Fn(Value) -> Value) {
     for inst in func.regions[region].insts.clone() {
-        let op = &mut func.insts[inst].op;
-        op.map_operands(|v| if v == old { new } else { v });
+        func.insts[inst].op.map_operands(by);
         for owned in func.owned(inst) {
-            replace_value(func, owned, old, new);
+            map_values(func, owned, by);
         }
     }
 }

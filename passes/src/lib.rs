@@ -9,6 +9,7 @@ mod cells;
 mod clamp_indices;
 mod driver;
 mod inline;
+mod insert;
 mod loops;
 mod lower_access;
 mod options;

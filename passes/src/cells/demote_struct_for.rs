@@ -10,7 +10,7 @@
 //! only if they are serial.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{BinaryOp, Function, Inst, LoopAttrs, Op, Type, Value};
+use aerogel_ir::{BinaryOp, Function, Inst, LoopAttrs, Op, Type, Value, replace_values};
 
 use aerogel_snode::LevelAxis;
 
@@ -114,7 +114,9 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         attrs,
         body,
     };
-    replace(func, body, &indices, &sums);
+    let pairs = indices.into_iter().zip(sums);
+    let pairs: Vec<_> = pairs.filter_map(|(old, sum)| Some((old, sum?))).collect();
+    replace_values(func, body, &pairs);
     head.append(&mut func.regions[body].insts);
     func.regions[body].insts = head;
 }
@@ -133,26 +135,6 @@ fn binary(
     );
     list.push(inst);
     func.insts[inst].results[0]
-}
-
-/// Replaces the old parameters of a loop body by what stands for them.
-pub(crate) fn replace(
-    func: &mut Function,
-    region: aerogel_ir::Region,
-    old: &[Value],
-    new: &[Option<Value>],
-) {
-    for inst in func.regions[region].insts.clone() {
-        func.insts[inst].op.map_operands(|v| {
-            old.iter()
-                .position(|&o| o == v)
-                .and_then(|k| new[k])
-                .unwrap_or(v)
-        });
-        for owned in func.owned(inst) {
-            replace(func, owned, old, new);
-        }
-    }
 }
 
 #[cfg(test)]

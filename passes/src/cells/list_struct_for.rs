@@ -15,13 +15,13 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    Builder, CellOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, copy_region, walk,
+    Builder, CellOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, copy_region,
+    replace_values, walk,
 };
 use aerogel_snode::{NodeId, Tree};
 
 use crate::PassCx;
 use crate::blocks::{Around, Shared, SharedSums, Written};
-use crate::cells::demote_struct_for::replace;
 use crate::cells::lists::{begin, enter, lists};
 use crate::cells::nest::{self, Loop, Nest, Spot, Walk, at_end};
 
@@ -203,8 +203,8 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 if let (Some(sums), Some(boxes)) = (&sums, &boxes) {
                     sums.redirect(b.func, body, boxes);
                 }
-                let index: Vec<_> = index.iter().map(|&i| Some(i)).collect();
-                replace(b.func, body, &params, &index);
+                let pairs = params.iter().copied().zip(index.iter().copied());
+                replace_values(b.func, body, &pairs.collect::<Vec<_>>());
                 let mut insts = std::mem::take(&mut b.func.regions[body].insts);
                 b.func.regions[b.region].insts.append(&mut insts);
             });

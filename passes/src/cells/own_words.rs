@@ -16,12 +16,12 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::calls;
 use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{
-    Builder, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    Builder, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, replace_values,
+    walk,
 };
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
-use crate::cells::demote_struct_for::replace;
 use crate::cells::list_struct_for::{leave_if, stop_flag};
 use crate::cells::nest::{at_end, scaled_sum};
 
@@ -183,12 +183,14 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 indices[axis.index] = Some(scaled_sum(b, sum, counter, axis.divisor));
             }
             let at = indices.iter().map(|i| i.expect("every axis is divided"));
+            let at: Vec<Value> = at.collect();
+            let pairs: Vec<_> = params.iter().copied().zip(at.iter().copied()).collect();
             b.effect(CellOp::CellAt {
                 node,
-                indices: at.collect(),
+                indices: at,
                 cell,
             });
-            replace(b.func, body, &params, &indices);
+            replace_values(b.func, body, &pairs);
             let mut insts = std::mem::take(&mut b.func.regions[body].insts);
             b.func.regions[b.region].insts.append(&mut insts);
         };

@@ -17,16 +17,20 @@
 //! Iterations must not affect each other: they store only to elements of their own, which no other iteration accesses, and
 //! otherwise only add to memory (or keep minima, maxima or bits). So results stay the same to the bit, even those that depend on
 //! the order of a loop on one thread, but for sums that parallel iterations make, whose order is not fixed.
+//!
+//! Nests of serial loops are permuted as well (`serial`), if that keeps the order of iterations that depend on each other.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
-use aerogel_ir::analysis::access::{Class, classes, has_classes, is_quantised, touched};
+use aerogel_ir::analysis::access::{
+    Class, classes, defined_in, has_classes, is_quantised, touched,
+};
 use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::analysis::trips::iterations_within;
-use aerogel_ir::{AtomicOp, Effect, Function, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{AtomicOp, Effect, Function, Inst, Op, Region, Type, Value, replace_values, walk};
 
+use super::elements;
 use crate::PassCx;
-use crate::cells::demote_struct_for::replace;
 
 /// Elements of a cache line: what an access costs more if the innermost loop takes it from line to line.
 const LINE: u32 = 16;
@@ -47,7 +51,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             }
         }
     }
-    changed
+    serial::run(func, cx) | changed
 }
 
 /// Reorders the axes of one loop.
@@ -71,13 +75,10 @@ fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
     if axes.len() < 2 || axes.iter().any(|&axis| func.ty(axis) != Type::I32) {
         return false;
     }
-    let Some(accesses) = accesses(func, cx, body, &axes) else {
+    let Some(accesses) = accesses(func, cx, body, &axes, true) else {
         return false;
     };
-    let long = |&[lo, hi]: &[Value; 2]| match (func.as_const(lo), func.as_const(hi)) {
-        (Some(lo), Some(hi)) => hi.as_i128() - lo.as_i128() >= SHORTEST,
-        _ => true,
-    };
+    let long = |ends: &[Value; 2]| is_long(func, *ends);
     // Neighbouring threads of a GPU that add to one element would wait for each other.
     if accesses.adds && cx.options.shared_memory {
         return false;
@@ -96,6 +97,9 @@ fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
     let mut region = body;
     if let Some(inner) = inner {
         region = inner.body;
+        if let Some(last) = ends.last_mut() {
+            *last = last.map(|end| above(func, func.body, inst, end));
+        }
         unite(func, body, &inner, &mut axes);
     }
     func.set_params(region, order.iter().map(|&k| axes[k]).collect());
@@ -106,6 +110,32 @@ fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
         body: region,
     };
     true
+}
+
+/// Whether a loop has enough iterations to be the innermost one.
+fn is_long(func: &Function, [lo, hi]: [Value; 2]) -> bool {
+    match (func.as_const(lo), func.as_const(hi)) {
+        (Some(lo), Some(hi)) => hi.as_i128() - lo.as_i128() >= SHORTEST,
+        _ => true,
+    }
+}
+
+/// A value that is known before a loop of a region: constants that are made inside are made there.
+fn above(func: &mut Function, region: Region, looped: Inst, value: Value) -> Value {
+    let mut inside = SecondaryMap::new();
+    for owned in func.owned(looped) {
+        defined_in(func, owned, &mut inside);
+    }
+    let Some(number) = func.as_const(value).filter(|_| inside[value]) else {
+        return value;
+    };
+    let op = Op::Const { value: number };
+    let span = func.insts[looped].span;
+    let made = func.new_inst(op, &[func.ty(value)], span);
+    let insts = &mut func.regions[region].insts;
+    let at = insts.iter().position(|&inst| inst == looped);
+    insts.insert(at.expect("the loop stands there"), made);
+    func.insts[made].results[0]
 }
 
 /// A serial loop that is all of a parallel loop's body.
@@ -140,7 +170,9 @@ fn inner_loop(func: &Function, parallel: Inst, body: Region) -> Option<InnerLoop
     let insts = &func.regions[func.body].insts;
     let above = insts.iter().take_while(|&&inst| inst != parallel);
     let above: Vec<Inst> = above.copied().collect();
-    let known = |value| func.def(value).is_some_and(|inst| above.contains(&inst));
+    let known = |value| {
+        func.as_const(value).is_some() || func.def(value).is_some_and(|inst| above.contains(&inst))
+    };
     (known(lo) && known(hi)).then(|| InnerLoop {
         counter: func.regions[inner].params[0],
         ends: [lo, hi],
@@ -174,8 +206,8 @@ fn unite(func: &mut Function, body: Region, inner: &InnerLoop, axes: &mut [Value
         .map(|&axis| func.add_param(inner.body, func.ty(axis)))
         .collect();
     axes[..new.len()].copy_from_slice(&new);
-    let new: Vec<Option<Value>> = new.into_iter().map(Some).collect();
-    replace(func, inner.body, &old, &new);
+    let pairs: Vec<(Value, Value)> = old.into_iter().zip(new).collect();
+    replace_values(func, inner.body, &pairs);
 }
 
 /// How one access uses the axes.
@@ -190,6 +222,8 @@ struct Accesses {
     all: Vec<Access>,
     /// Whether iterations add to memory that they share.
     adds: bool,
+    /// The elements that are loaded and stored, and whether each is stored; those that are added to are left out.
+    elements: Vec<(Value, bool)>,
 }
 
 /// How an instruction adds to memory that iterations share, if nobody uses what was there before and the order of such
@@ -213,14 +247,23 @@ fn sum(
     (!used && has_classes(func, place) && !is_quantised(func, cx.env, place)).then_some(op)
 }
 
-/// The accesses of a body; nothing if its iterations affect each other, or anything besides memory.
-fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> Option<Accesses> {
+/// The accesses of a body; nothing if its iterations affect anything besides memory, or if `apart`, and they affect each
+/// other.
+fn accesses(
+    func: &Function,
+    cx: &PassCx<'_>,
+    body: Region,
+    axes: &[Value],
+    apart: bool,
+) -> Option<Accesses> {
     let mut bits: SecondaryMap<Value, u32> = SecondaryMap::new();
     for (k, &axis) in axes.iter().enumerate() {
         bits[axis] = 1 << k;
     }
     let (mut is_plain, mut is_known) = (true, true);
     let mut places = Vec::new();
+    let mut elements = Vec::new();
+    let mut made: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut all_accesses: Vec<(Value, Access)> = Vec::new();
     let mut written: LookupMap<Class, Vec<Value>> = LookupMap::default();
     // What is added to, and how; what is accessed otherwise.
@@ -234,12 +277,14 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
         // What loops and branches carry, and locals hold, may depend on anything.
         let all = u32::MAX >> (32 - axes.len());
         match *op {
-            Op::Load { place } if matches!(element(func, place), Some(Element::Local)) => of = all,
-            Op::For { body, .. } => {
+            Op::Load { place } if matches!(part_of(func, place), Some(Element::Local(_))) => {
+                of = all
+            }
+            Op::For { lo, hi, body, .. } => {
                 let (&counter, carried) =
                     func.regions[body].params.split_first().expect("it counts");
                 carried.iter().for_each(|&param| bits[param] = all);
-                bits[counter] |= of;
+                bits[counter] |= bits[lo] | bits[hi];
                 of = all;
             }
             _ if op.effect() == Effect::Control => {
@@ -258,7 +303,7 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
                 continue;
             }
             if !matches!(op, Op::Load { .. })
-                && let Some(Element::Shared(at)) = element(func, place)
+                && let Some(Element::Shared(at)) = part_of(func, place)
             {
                 let of_place = all_accesses.iter_mut().filter(|(place, _)| *place == at);
                 of_place.for_each(|(_, access)| access.is_written = true);
@@ -276,17 +321,23 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
         }
         match op {
             Op::Atomic { .. } if sum.is_some() => {}
-            Op::Store { place, .. } => match element(func, *place) {
+            Op::Store { place, .. } => match part_of(func, *place) {
                 Some(Element::Shared(at))
-                    if is_own(func, at, axes) && has_classes(func, *place) =>
+                    if (!apart || is_own(func, at, axes)) && has_classes(func, *place) =>
                 {
+                    elements.push((at, true));
                     for class in classes(func, cx.env, *place) {
                         written.insert(class, indices(func, at).to_vec());
                     }
                 }
-                Some(Element::Local) => {}
+                Some(Element::Local(local)) => is_plain &= made[local],
                 _ => is_plain = false,
             },
+            &Op::Load { place } => {
+                if let Some(Element::Shared(at)) = part_of(func, place) {
+                    elements.push((at, false));
+                }
+            }
             Op::FieldAt { .. } | Op::ArrayAt { .. } => {
                 let place = func.insts[inst].results[0];
                 places.push(place);
@@ -300,6 +351,7 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
                 });
                 all_accesses.extend(access);
             }
+            Op::Local {} => made[func.insts[inst].results[0]] = true,
             // Which cells are active may depend on other iterations.
             Op::Cell(_) => is_plain = false,
             op => {
@@ -322,9 +374,12 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
     };
     let only_added = added.iter().all(|(class, _)| !others.contains(class));
     let only_added = added.is_empty() || is_known && only_added;
-    (is_plain && only_added && places.iter().all(is_apart)).then(|| Accesses {
+    let is_known = is_known || apart;
+    let are_apart = !apart || places.iter().all(is_apart);
+    (is_plain && is_known && only_added && are_apart).then(|| Accesses {
         all: all_accesses.into_iter().map(|(_, access)| access).collect(),
         adds: !added.is_empty(),
+        elements,
     })
 }
 
@@ -332,24 +387,21 @@ fn accesses(func: &Function, cx: &PassCx<'_>, body: Region, axes: &[Value]) -> O
 enum Element {
     /// An element of a field or an array, by its place.
     Shared(Value),
-    Local,
+    Local(Value),
 }
 
-fn element(func: &Function, place: Value) -> Option<Element> {
-    match func.def_op(place)? {
-        Op::FieldAt { .. } | Op::ArrayAt { .. } => Some(Element::Shared(place)),
-        Op::Local {} => Some(Element::Local),
-        &(Op::ElemRef { base, .. } | Op::MemberRef { base, .. }) => element(func, base),
+fn part_of(func: &Function, place: Value) -> Option<Element> {
+    let whole = elements::whole(func, place);
+    match func.def_op(whole)? {
+        Op::FieldAt { .. } | Op::ArrayAt { .. } => Some(Element::Shared(whole)),
+        Op::Local {} => Some(Element::Local(whole)),
         _ => None,
     }
 }
 
 /// The indices of an element.
 fn indices(func: &Function, place: Value) -> &[Value] {
-    match func.def_op(place) {
-        Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
-        op => unreachable!("{op:?} is no element"),
-    }
+    elements::indices(func, place).expect("an element of a field or an array")
 }
 
 /// Whether an element is that of one iteration only: each axis is one of its indices.
@@ -432,5 +484,6 @@ fn order(accesses: &[Access], n_axes: usize, long: impl Fn(usize) -> bool) -> Op
     Some(order)
 }
 
+mod serial;
 #[cfg(test)]
 mod tests;

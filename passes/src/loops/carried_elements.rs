@@ -13,16 +13,14 @@
 //! written after the loop only where the program would have written it: in each iteration, or before the loop. A store before
 //! the loop that nothing else needs goes. Where the loop may not run at all, the element is accessed only if it does.
 
-use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{
     Change, Class, below, change, classes, defined_in, has_classes, is_quantised, touched,
 };
 use aerogel_ir::analysis::trips;
-use aerogel_ir::{
-    Builder, CompareOp, Function, Inst, Op, Region, Type, Value, replace_value, walk,
-};
+use aerogel_ir::{Builder, Function, Inst, Op, Region, Type, Value, replace_value, walk};
 
+use super::elements;
 use crate::PassCx;
 use crate::simplify::promote_locals;
 
@@ -81,40 +79,22 @@ struct Carried {
 impl Element {
     /// Gives the loop a local instead of the element.
     fn begin(self, b: &mut Builder<'_>, looped: Inst) -> Carried {
-        let Op::For {
-            lo, hi, step, body, ..
-        } = b.func[looped]
-        else {
+        let Op::For { body, .. } = b.func[looped] else {
             unreachable!("elements are those of loops")
         };
         let ty = b.func.ty(self.place).pointee().expect("a storage");
-        let cond = (!self.runs).then(|| {
-            let up = b.func.as_const(step).is_some_and(|step| step.as_i128() > 0);
-            let op = if up { CompareOp::Lt } else { CompareOp::Gt };
-            b.compare(op, lo, hi)
-        });
+        let cond = (!self.runs).then(|| elements::runs(b, looped));
         let local = b.local(ty);
         let stored = self.hidden.map(|inst| match b.func[inst] {
             Op::Store { value, .. } => value,
             ref op => unreachable!("{op:?} stores nothing"),
         });
-        match cond {
-            None => {
-                let value = stored.unwrap_or_else(|| b.load(self.place));
-                b.store(local, value);
-            }
-            Some(cond) => {
-                let zero = Scalar::zero(ty.scalar().expect("an element that is a number"));
-                let write = |b: &mut Builder<'_>| {
-                    let value = b.load(self.place);
-                    b.store(local, value);
-                };
-                b.if_(cond, &[], write, |b| {
-                    let zero = b.constant(zero);
-                    b.store(local, zero);
-                });
-            }
-        }
+        let value = match (cond, stored) {
+            (Some(cond), _) => elements::read_if(b, cond, ty, |b| b.load(self.place)),
+            (None, Some(stored)) => stored,
+            (None, None) => b.load(self.place),
+        };
+        b.store(local, value);
         replace_value(b.func, body, self.place, local);
         Carried {
             place: self.place,

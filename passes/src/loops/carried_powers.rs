@@ -20,6 +20,7 @@ use aerogel_ir::{
 };
 
 use crate::PassCx;
+use crate::insert::insert_before;
 use crate::simplify::counted_whiles::may_break;
 use crate::simplify::powers::power;
 use crate::simplify::promote_locals;
@@ -35,32 +36,25 @@ const MOST_COPIED: usize = 100;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let ranges = Ranges::within(func, func.body);
-    let changed = visit(func, func.body, cx.env.fast_math, &ranges);
+    // What tasks say about the loops inside.
+    let mut levels: SecondaryMap<Inst, Option<FastMath>> = SecondaryMap::new();
+    for &task in &func.regions[func.body].insts {
+        if let Op::Task { attrs, body, .. } = func[task] {
+            walk(func, body, &mut |_, inst| levels[inst] = attrs.fast_math);
+        }
+    }
+    let changed = insert_before(func, func.body, &mut |func, inst, out| {
+        let level = levels[inst].unwrap_or(cx.env.fast_math);
+        let found = Counted::of(func, inst, level, &ranges);
+        let changed = found.is_some();
+        if let Some(found) = found {
+            found.carry(func, out);
+        }
+        changed
+    });
     if changed {
         promote_locals::run(func, cx);
     }
-    changed
-}
-
-fn visit(func: &mut Function, region: Region, level: FastMath, ranges: &Ranges) -> bool {
-    let mut changed = false;
-    let mut out = Vec::new();
-    for inst in std::mem::take(&mut func.regions[region].insts) {
-        let own = match &func[inst] {
-            Op::Task { attrs, .. } => attrs.fast_math,
-            _ => None,
-        };
-        let level = own.unwrap_or(level);
-        for owned in func.owned(inst) {
-            changed |= visit(func, owned, level, ranges);
-        }
-        if let Some(counted) = Counted::of(func, inst, level, ranges) {
-            counted.carry(func, &mut out);
-            changed = true;
-        }
-        out.push(inst);
-    }
-    func.regions[region].insts = out;
     changed
 }
 

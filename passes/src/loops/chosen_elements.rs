@@ -13,14 +13,13 @@
 //! A maximum that keeps its index only waits in each iteration for a load whose address depends on the iteration before. What
 //! is loaded there next has mostly been loaded already, to be compared. Nothing in the loop may write what it loads.
 
+use aerogel_base::Span;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::{Scalar, Span};
 use aerogel_ir::analysis::access::{Writes, classes, defined_in, writes};
 use aerogel_ir::analysis::{Ranges, trips};
-use aerogel_ir::{
-    Builder, CompareOp, Function, Inst, Op, Region, Type, Value, replace_value, walk,
-};
+use aerogel_ir::{Builder, Function, Inst, Op, Region, Type, Value, replace_value, walk};
 
+use super::elements::{self, indices_of};
 use crate::PassCx;
 use crate::simplify::existing::is_inside;
 use crate::yields::yield_also;
@@ -103,7 +102,7 @@ impl Chosen<'_> {
             let value = func.insts[inst].results[0];
             let element = func.def_op(place)?.clone();
             let carried = &func.regions[body].params[1..];
-            let indices = indices(&element)?;
+            let indices = indices_of(&element)?;
             let mut chosen = indices.iter().filter(|&&index| inside[index]).peekable();
             let may = matches!(func.ty(place), Type::RefScalar(_))
                 && used[value]
@@ -127,14 +126,7 @@ impl Chosen<'_> {
 
     /// Lets a loop, which comes next in a region, carry what it loads.
     fn carry(&mut self, func: &mut Function, region: Region, looped: Inst, found: &Found) {
-        let Op::For {
-            lo,
-            hi,
-            step,
-            ref init,
-            body,
-        } = func[looped]
-        else {
+        let Op::For { ref init, body, .. } = func[looped] else {
             unreachable!("elements are chosen by loops")
         };
         let first = element_at(func, found, body, init);
@@ -149,19 +141,8 @@ impl Chosen<'_> {
         let begin = match runs {
             true => load(&mut b),
             false => {
-                let up = b.func.as_const(step).is_some_and(|step| step.as_i128() > 0);
-                let op = if up { CompareOp::Lt } else { CompareOp::Gt };
-                let cond = b.compare(op, lo, hi);
-                let zero = Scalar::zero(ty.scalar().expect("a number"));
-                let then = |b: &mut Builder<'_>| {
-                    let value = load(b);
-                    b.yields(vec![value]);
-                };
-                let otherwise = |b: &mut Builder<'_>| {
-                    let zero = b.constant(zero);
-                    b.yields(vec![zero]);
-                };
-                b.if_(cond, &[ty], then, otherwise)[0]
+                let cond = elements::runs(&mut b, looped);
+                elements::read_if(&mut b, cond, ty, load)
             }
         };
         let next = Next {
@@ -194,7 +175,9 @@ impl Chosen<'_> {
             let op = func.def_op(index);
             matches!(op, Some(Op::If { .. } | Op::Select { .. } | Op::For { .. }))
         };
-        indices(&element)?.iter().find(|index| is_chosen(index))?;
+        indices_of(&element)?
+            .iter()
+            .find(|index| is_chosen(index))?;
         let before = func.regions[next.body].insts.len();
         self.element(func, next, &element, next.body, before)
     }
@@ -215,7 +198,7 @@ impl Chosen<'_> {
         if let Some(value) = self.loaded(func, next, element, region, before) {
             return Some(value);
         }
-        let chosen = indices(element)?.iter().find_map(|&index| {
+        let chosen = indices_of(element)?.iter().find_map(|&index| {
             let inst = func.def(index)?;
             match func[inst] {
                 Op::If { .. } | Op::Select { .. } => Some(inst),
@@ -261,7 +244,7 @@ impl Chosen<'_> {
                 k.map_or(index, |k| yielded[k])
             });
             // Another index may be computed only after the branch.
-            let others = indices(element)?.iter().filter(|i| !results.contains(i));
+            let others = indices_of(element)?.iter().filter(|i| !results.contains(i));
             let are_there = others.copied().all(|index| {
                 let is_param = func.regions[next.body].params.contains(&index);
                 is_param || !is_inside_of(func, next.body, index)
@@ -376,13 +359,6 @@ fn at_end(
     value
 }
 
-fn indices(element: &Op) -> Option<&[Value]> {
-    match element {
-        Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. } => Some(indices),
-        _ => None,
-    }
-}
-
 fn with_indices(element: &Op, mut by: impl FnMut(Value) -> Value) -> Op {
     let mut element = element.clone();
     element.map_operands(&mut by);
@@ -403,7 +379,7 @@ fn is_same(func: &Function, a: &Op, b: &Op) -> bool {
     let same = |(&a, &b): (&Value, &Value)| {
         a == b || func.as_const(a).is_some() && func.as_const(a) == func.as_const(b)
     };
-    let [Some(x), Some(y)] = [a, b].map(indices) else {
+    let [Some(x), Some(y)] = [a, b].map(indices_of) else {
         return false;
     };
     let is_one = match (a, b) {

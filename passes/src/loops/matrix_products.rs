@@ -33,6 +33,7 @@ use aerogel_ir::{
     AtomicOp, BinaryOp, Effect, FastMath, Function, Inst, LoopAttrs, Op, Region, Type, Value,
 };
 
+use super::elements::{element, indices, is_fixed};
 use crate::PassCx;
 
 mod blocks;
@@ -503,17 +504,8 @@ impl<'a> Search<'a> {
         bits
     }
 
-    /// Whether a value of the nest is the same for all of it, and can be computed before.
     fn is_fixed(&self, value: Value) -> bool {
-        if !self.inside[value] {
-            return true;
-        }
-        let Some(op) = self.func.def_op(value) else {
-            return false;
-        };
-        let mut fixed = op.effect() == Effect::Pure;
-        op.operands(|v| fixed = fixed && self.is_fixed(v));
-        fixed
+        is_fixed(self.func, &self.inside, value)
     }
 
     /// The axes that count the indices of an element, each one of them, if all others are fixed.
@@ -579,20 +571,4 @@ impl<'a> Search<'a> {
 /// Whether an instruction only computes or reads.
 fn is_plain(op: &Op) -> bool {
     op.effect() == Effect::Pure || matches!(op, Op::Load { .. })
-}
-
-/// The element of a field or an array that a storage is, or is part of.
-fn element(func: &Function, place: Value) -> Option<Value> {
-    match func.def_op(place)? {
-        Op::FieldAt { .. } | Op::ArrayAt { .. } => Some(place),
-        &(Op::ElemRef { base, .. } | Op::MemberRef { base, .. }) => element(func, base),
-        _ => None,
-    }
-}
-
-fn indices(func: &Function, place: Value) -> Option<&[Value]> {
-    match func.def_op(place)? {
-        Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. } => Some(indices),
-        _ => None,
-    }
 }

@@ -5,6 +5,7 @@ pub(crate) mod carried_elements;
 pub(crate) mod carried_powers;
 pub(crate) mod chosen_elements;
 mod copies;
+mod elements;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
 pub(crate) mod partners;

@@ -27,6 +27,7 @@ use aerogel_ir::{
 };
 
 use super::copies::Copies;
+use super::elements::{indices, is_fixed};
 use crate::PassCx;
 
 /// Rows of fewer pairs are too short for vectors.
@@ -147,19 +148,7 @@ impl Pairs {
             CompareOp::Eq if is_zero(lhs) => self.other(func, rhs, BinaryOp::And),
             _ => None,
         };
-        distance.filter(|&distance| self.is_fixed(func, distance))
-    }
-
-    fn is_fixed(&self, func: &Function, value: Value) -> bool {
-        if !self.inside[value] {
-            return true;
-        }
-        let Some(op) = func.def_op(value) else {
-            return false;
-        };
-        let mut fixed = op.effect() == Effect::Pure;
-        op.operands(|v| fixed = fixed && self.is_fixed(func, v));
-        fixed
+        distance.filter(|&distance| is_fixed(func, &self.inside, distance))
     }
 
     /// Whether what is written are the elements of the pair, which no other iteration touches.
@@ -319,11 +308,8 @@ impl Pairs {
 
 /// The only index of an element.
 fn index(func: &Function, place: Value) -> Option<Value> {
-    match func.def_op(place)? {
-        Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. } => match indices[..] {
-            [index] => Some(index),
-            _ => None,
-        },
+    match *indices(func, place)? {
+        [index] => Some(index),
         _ => None,
     }
 }

@@ -18,6 +18,7 @@ use aerogel_ir::{
 };
 
 use crate::PassCx;
+use crate::insert::insert_before;
 use crate::simplify::counted_whiles::may_break;
 
 /// A loop of fewer iterations is not split.
@@ -28,25 +29,14 @@ const LARGEST: usize = 120;
 const SHORT_BRANCH: usize = 8;
 
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
-    let body = func.body;
-    visit(func, body)
-}
-
-fn visit(func: &mut Function, region: Region) -> bool {
-    let mut changed = false;
-    let mut out = Vec::new();
-    for inst in std::mem::take(&mut func.regions[region].insts) {
-        for owned in func.owned(inst) {
-            changed |= visit(func, owned);
+    insert_before(func, func.body, &mut |func, inst, out| {
+        let found = Skipped::of(func, inst);
+        let changed = found.is_some();
+        if let Some(found) = found {
+            found.split(func, out);
         }
-        if let Some(skipped) = Skipped::of(func, inst) {
-            skipped.split(func, &mut out);
-            changed = true;
-        }
-        out.push(inst);
-    }
-    func.regions[region].insts = out;
-    changed
+        changed
+    })
 }
 
 /// A loop that asks whether its counter is some number.

@@ -13,7 +13,9 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::{Writes, classes, writes};
 use aerogel_ir::analysis::cost::is_cheap;
-use aerogel_ir::{Effect, Function, Inst, Op, Region, ScopedMap, Type, Value, walk};
+use aerogel_ir::{
+    Effect, Function, Inst, Op, Region, ScopedMap, Type, Value, replace_values, walk,
+};
 
 use crate::PassCx;
 use crate::yields::result_of_branch;
@@ -124,13 +126,12 @@ impl Branches<'_> {
                 });
             }
         });
-        let mut results: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
+        let mut results = Vec::new();
         for &value in &wanted {
             let there = same[value].expect("what is costly is the same");
-            let result = result_of_branch(func, first, from, there);
-            results[value] = Some(result);
+            results.push((value, result_of_branch(func, first, from, there)));
         }
-        replace(func, at, &results);
+        replace_values(func, at, &results);
         self.changed |= !wanted.is_empty();
     }
 
@@ -178,16 +179,6 @@ impl Branches<'_> {
             .get_or_insert_with(|| writes(func, env, func.body));
         let of_place = classes(func, env, place);
         all.anything || of_place.iter().any(|class| all.classes.contains(class))
-    }
-}
-
-/// Replaces values in a region, and those inside.
-fn replace(func: &mut Function, region: Region, by: &SecondaryMap<Value, Option<Value>>) {
-    for inst in func.regions[region].insts.clone() {
-        func.insts[inst].op.map_operands(|v| by[v].unwrap_or(v));
-        for owned in func.owned(inst) {
-            replace(func, owned, by);
-        }
     }
 }
 

@@ -20,44 +20,59 @@
 //!     yield [v10, v11]
 //! }
 //! ```
-//! The variable that counts is still carried, so that it has its value after the loop. A loop whose counter could wrap around
-//! before it reaches the bound stays, and so does one that `break` may leave, which is not vectorised in any case.
+//! The variable that counts is still carried, so that it has its value after the loop. The comparison may be the first thing
+//! that an iteration does, `while True: if i >= n: break`, the last one, or the first part of `while i < n and ..`. Other
+//! ways out of the loop become a `break` of the `for` loop; where that is a chunk, it carries whether it was left so.
+//!
+//! A loop whose counter could wrap around before it reaches the bound stays.
 
-use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Effect, Function, Inst, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CompareOp, Effect, Function, Inst, Op, Region, Type, Value, replace_value,
+    replace_values, walk,
 };
 
 use crate::PassCx;
+use crate::insert::insert_before;
 
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     let ranges = Ranges::within(func, func.body);
-    let body = func.body;
-    count(func, body, &ranges)
+    insert_before(func, func.body, &mut |func, inst, out| {
+        let found = Count::of(func, inst, &ranges);
+        let changed = found.is_some();
+        if let Some(found) = found {
+            found.write(func, inst, out);
+        }
+        changed
+    })
 }
 
-fn count(func: &mut Function, region: Region, ranges: &Ranges) -> bool {
-    let mut changed = false;
-    let mut out = Vec::new();
-    for inst in std::mem::take(&mut func.regions[region].insts) {
-        for owned in func.owned(inst) {
-            changed |= count(func, owned, ranges);
-        }
-        if let Some(found) = Count::of(func, inst, ranges) {
-            found.write(func, inst, &mut out);
-            changed = true;
-        }
-        out.push(inst);
-    }
-    func.regions[region].insts = out;
-    changed
+/// Where a loop compares its counter.
+#[derive(Clone, Copy)]
+enum Test {
+    /// In its condition.
+    Condition,
+    /// In its condition, whose other part is a branch that yields it.
+    Both(Inst),
+    /// In a branch of its body, before anything happens.
+    First(Inst),
+    /// In a branch of its body, after everything.
+    Last(Inst),
+}
+
+/// A comparison of the counter that keeps the loop running.
+struct Comparison {
+    test: Test,
+    op: CompareOp,
+    /// The number of the variable that counts.
+    at: usize,
+    bound: Value,
 }
 
 /// How a `while` loop counts.
 struct Count {
-    /// The number of the variable that counts.
+    test: Test,
     at: usize,
     /// The end, if this is added to it.
     end: (Value, i128),
@@ -69,6 +84,122 @@ struct Count {
 /// So many iterations, as a power of two, run without a look at the request to stop.
 const CHUNK: u32 = 16;
 
+impl Comparison {
+    fn of(func: &Function, cond: Region, body: Region) -> Option<Self> {
+        let &[tested] = func.yielded(cond)? else {
+            return None;
+        };
+        let insts = &func.regions[cond].insts;
+        if func.as_const(tested).is_some_and(|c| !c.is_zero()) {
+            return Self::first(func, body).or_else(|| Self::last(func, body));
+        }
+        let params = &func.regions[cond].params;
+        let is_pure =
+            |inst: &Inst| matches!(func[*inst].effect(), Effect::Pure | Effect::Terminator);
+        if insts.iter().all(is_pure) {
+            return Self::compared(func, Test::Condition, tested, params, false);
+        }
+        // `if counts { .. } { yield [counts] }`, or false there.
+        let &[ref before @ .., branch, _] = &insts[..] else {
+            return None;
+        };
+        let Op::If {
+            cond: counts,
+            otherwise,
+            ..
+        } = func[branch]
+        else {
+            return None;
+        };
+        let &[other] = func.yielded(otherwise)? else {
+            return None;
+        };
+        let is_false = other == counts || func.as_const(other).is_some_and(Scalar::is_zero);
+        let is_simple = func.regions[otherwise].insts.len() == 1 && before.iter().all(is_pure);
+        (is_false && is_simple && func.insts[branch].results[..] == [tested])
+            .then(|| Self::compared(func, Test::Both(branch), counts, params, false))?
+    }
+
+    /// The branch that leaves the loop before anything happens, with what it carries.
+    fn first(func: &Function, body: Region) -> Option<Self> {
+        let insts = &func.regions[body].insts;
+        let at = insts
+            .iter()
+            .position(|&inst| func[inst].effect() != Effect::Pure)?;
+        let params = &func.regions[body].params;
+        let (tested, is_negated) = leaves(func, insts[at], params)?;
+        Self::compared(func, Test::First(insts[at]), tested, params, is_negated)
+    }
+
+    /// The branch that leaves the loop at the end of an iteration, with what that yields.
+    fn last(func: &Function, body: Region) -> Option<Self> {
+        let yielded = func.yielded(body)?;
+        let insts = &func.regions[body].insts[..];
+        let at = insts
+            .iter()
+            .rposition(|&inst| func[inst].effect() != Effect::Pure);
+        let at = match at {
+            Some(at) if at + 1 == insts.len() => insts[..at]
+                .iter()
+                .rposition(|&inst| func[inst].effect() != Effect::Pure)?,
+            _ => return None,
+        };
+        let (tested, is_negated) = leaves(func, insts[at], yielded)?;
+        Self::compared(func, Test::Last(insts[at]), tested, yielded, is_negated)
+    }
+
+    /// The comparison of one of `variables` with what the loop does not change.
+    fn compared(
+        func: &Function,
+        test: Test,
+        tested: Value,
+        variables: &[Value],
+        is_negated: bool,
+    ) -> Option<Self> {
+        let &Op::Compare { op, lhs, rhs } = func.def_op(tested)? else {
+            return None;
+        };
+        let op = if is_negated { op.negated() } else { op };
+        let position = |v| variables.iter().position(|&variable| variable == v);
+        let (at, op, bound) = match (position(lhs), position(rhs)) {
+            (Some(at), None) => (at, op, rhs),
+            (None, Some(at)) => (at, op.swapped(), lhs),
+            _ => return None,
+        };
+        Some(Self {
+            test,
+            op,
+            at,
+            bound,
+        })
+    }
+}
+
+/// What a branch asks, if one side of it leaves the loop with `values` and the other does nothing; whether it leaves if that
+/// is true.
+fn leaves(func: &Function, branch: Inst, values: &[Value]) -> Option<(Value, bool)> {
+    let Op::If {
+        cond,
+        then,
+        otherwise,
+    } = func[branch]
+    else {
+        return None;
+    };
+    let only = |region: Region| match func.regions[region].insts[..] {
+        [only] => Some(&func[only]),
+        _ => None,
+    };
+    let is_break =
+        |region| matches!(only(region), Some(Op::Break { values: with }) if with == values);
+    let is_empty = |region| matches!(only(region), Some(Op::Yield { .. }));
+    if is_break(then) && is_empty(otherwise) {
+        Some((cond, true))
+    } else {
+        (is_break(otherwise) && is_empty(then)).then_some((cond, false))
+    }
+}
+
 impl Count {
     fn of(func: &Function, inst: Inst, ranges: &Ranges) -> Option<Self> {
         let Op::While {
@@ -79,65 +210,80 @@ impl Count {
         else {
             return None;
         };
-        let &[tested] = func.yielded(cond)? else {
-            return None;
-        };
-        let insts = &func.regions[cond].insts;
-        let &Op::Compare { op, lhs, rhs } = func.def_op(tested)? else {
-            return None;
-        };
-        let is_outside = |v: Value| {
-            let made = func.def(v).is_some_and(|def| insts.contains(&def));
-            !made && !func.regions[cond].params.contains(&v)
-        };
-        let mut effects = insts.iter().map(|&inst| func[inst].effect());
-        if !effects.all(|effect| matches!(effect, Effect::Pure | Effect::Terminator)) {
+        let Comparison {
+            test,
+            op,
+            at,
+            bound,
+        } = Comparison::of(func, cond, body)?;
+        if is_inside(func, cond, bound) || is_inside(func, body, bound) {
             return None;
         }
-        let params = func.regions[cond].params.iter();
-        let (op, at, bound) = params.enumerate().find_map(|(at, &param)| {
-            if param == lhs && is_outside(rhs) {
-                Some((op, at, rhs))
-            } else if param == rhs && is_outside(lhs) {
-                Some((mirrored(op)?, at, lhs))
-            } else {
-                None
-            }
-        })?;
         let ty = func.elem(bound);
         let counter = func.regions[body].params[at];
         let step = ty.is_int().then(|| step_of(func, body, at, counter))??;
         let by = step.as_i128();
-        let end = match (op, by > 0) {
-            (CompareOp::Lt, true) | (CompareOp::Gt, false) => 0,
-            (CompareOp::Le, true) => 1,
-            (CompareOp::Ge, false) => -1,
-            _ => return None,
-        };
-        // The furthest from the bound that the counter comes.
-        let furthest = end + by - by.signum();
-        let is_safe = furthest == 0 || {
-            let (lo, hi) = match func.as_const(bound) {
-                Some(c) => (c.as_i128(), c.as_i128()),
-                None => ranges.of(func, bound)?,
-            };
-            fits(ty, lo + furthest) && fits(ty, hi + furthest)
-        };
         let range = |v: Value| match func.as_const(v) {
             Some(c) => Some((c.as_i128(), c.as_i128())),
             None => ranges.of(func, v),
         };
-        let length = range(init[at]).zip(range(bound)).map(|(first, last)| {
+        let first = range(init[at]);
+        let last = range(bound);
+        // Nothing leads past the bound.
+        let reaches = || {
+            first.zip(last).is_some_and(|(first, last)| match by {
+                1 => first.1 <= last.0,
+                -1 => first.0 >= last.1,
+                _ => false,
+            })
+        };
+        let end = match (op, by > 0) {
+            (CompareOp::Lt, true) | (CompareOp::Gt, false) => 0,
+            (CompareOp::Le, true) => 1,
+            (CompareOp::Ge, false) => -1,
+            (CompareOp::Ne, _) if !matches!(test, Test::Last(_)) && reaches() => 0,
+            _ => return None,
+        };
+        // The furthest from the bound that the counter comes.
+        let furthest = end + by - by.signum();
+        let mut is_safe = furthest == 0 || {
+            let (lo, hi) = last?;
+            fits(ty, lo + furthest) && fits(ty, hi + furthest)
+        };
+        if matches!(test, Test::Last(_)) {
+            // A `continue` would pass it by.
+            let mut continues = Vec::new();
+            continues_of(func, body, at, &mut continues);
+            is_safe &= continues.is_empty();
+            // The first iteration runs in any case.
+            let (lo, hi) = first?;
+            is_safe &= fits(ty, lo + by) && fits(ty, hi + by);
+        }
+        let length = first.zip(last).map(|(first, last)| {
             let (up, down) = (last.1 - first.0, first.1 - last.0);
             if by > 0 { up / by } else { down / -by }
         });
         let is_long = ty.bits() > 16 && length.is_none_or(|n| n >= 1 << CHUNK);
+        let breaks = match test {
+            Test::Condition => may_break(func, body),
+            Test::Both(_) => true,
+            Test::First(branch) | Test::Last(branch) => {
+                let others = func.regions[body]
+                    .insts
+                    .iter()
+                    .filter(|&&inst| inst != branch);
+                others.copied().any(|inst| leaves_loop(func, inst))
+            }
+        };
         // Code for several iterations of an outer loop at once takes loops that only compute, by 1 if they are `for` loops.
-        let gains = (by == 1 && !is_long) || touches_memory(func, body);
+        let gains = (by == 1 && !is_long && !breaks)
+            || touches_memory(func, body)
+            || touches_memory(func, cond);
         let chunk = by.checked_mul(1 << CHUNK)?;
         let fits_in_chunks = !is_long || fits(ty, chunk) && fits(ty, -chunk);
-        let gains = gains && fits_in_chunks && !may_break(func, body);
-        (is_safe && gains).then_some(Self {
+        let returns = breaks && may_return(func, body);
+        (is_safe && gains && fits_in_chunks && !returns).then_some(Self {
+            test,
             at,
             end: (bound, end),
             step,
@@ -155,7 +301,7 @@ impl Count {
         else {
             unreachable!("only `while` loops count")
         };
-        let (init, span) = (init.clone(), func.insts[inst].span);
+        let (mut init, span) = (init.clone(), func.insts[inst].span);
         let ty = func.ty(self.end.0);
         let before = func.new_region(&[]);
         let mut b = Builder::new(func, before);
@@ -166,14 +312,23 @@ impl Count {
             let by = b.constant(Scalar::int(self.step.ty(), self.end.1));
             hi = b.binary(BinaryOp::Add, hi, by);
         }
+        let is_up = self.step.as_i128() > 0;
+        if let Test::Last(_) = self.test {
+            let second = b.binary(BinaryOp::Add, init[self.at], step);
+            let op = if is_up { BinaryOp::Max } else { BinaryOp::Min };
+            hi = b.binary(op, hi, second);
+        }
+        let always = match self.is_long {
+            true => Some(b.constant(Scalar::bool(true))),
+            false => None,
+        };
         out.append(&mut func.regions[before].insts);
+        self.take_test(func, cond, body);
         let carried = func.regions[body].params[self.at];
         let types: Vec<Type> = init.iter().map(|&v| func.ty(v)).collect();
         let counter = first_param(func, body, ty);
-        let mut by: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
-        by[carried] = Some(counter);
-        rename(func, body, &by);
-        if !self.is_long {
+        replace_value(func, body, carried, counter);
+        let Some(always) = always else {
             let lo = init[self.at];
             func.insts[inst].op = Op::For {
                 lo,
@@ -183,12 +338,35 @@ impl Count {
                 body,
             };
             return;
+        };
+        // A chunk that `break` leaves is the last one.
+        let breaks = may_break(func, body);
+        let mut types = types;
+        if breaks {
+            note_breaks(func, body, always);
+            types.push(Type::Scalar(ScalarType::U1));
+            init.push(always);
+            func.add_result(inst, Type::Scalar(ScalarType::U1));
         }
+        let at = self.at;
+        let is_new_test = breaks || !matches!(self.test, Test::Condition);
+        let cond = match is_new_test {
+            false => cond,
+            true => Builder::new(func, before).region(&types, |b, params| {
+                b.span = span;
+                let op = if is_up { CompareOp::Lt } else { CompareOp::Gt };
+                let mut more = b.compare(op, params[at], hi);
+                if breaks {
+                    more = b.binary(BinaryOp::And, more, params[params.len() - 1]);
+                }
+                b.yields(vec![more]);
+            }),
+        };
         let chunks = func.new_region(&types);
         let carried = func.regions[chunks].params.clone();
         let mut b = Builder::new(func, chunks);
         b.span = span;
-        let lo = carried[self.at];
+        let lo = carried[at];
         let hi = self.chunk(&mut b, lo, hi);
         let op = Op::For {
             lo,
@@ -205,6 +383,45 @@ impl Count {
             cond,
             body: chunks,
         };
+    }
+
+    /// Takes the comparison out of the loop's body; brings there what else keeps the loop running.
+    fn take_test(&self, func: &mut Function, cond: Region, body: Region) {
+        match self.test {
+            Test::Condition => {}
+            Test::First(branch) | Test::Last(branch) => {
+                func.regions[body].insts.retain(|&inst| inst != branch);
+            }
+            Test::Both(branch) => {
+                let Op::If { then, .. } = func[branch] else {
+                    unreachable!("it was found as a branch")
+                };
+                let params = func.regions[body].params.clone();
+                let old = func.regions[cond].params.clone();
+                let pairs: Vec<_> = old.into_iter().zip(params.iter().copied()).collect();
+                replace_values(func, cond, &pairs);
+                let end = func.terminator(then);
+                let more = func.yielded(then).expect("a condition yields")[0];
+                let insts = std::mem::take(&mut func.regions[cond].insts);
+                let mut insts: Vec<Inst> = insts
+                    .into_iter()
+                    .take_while(|&inst| inst != branch)
+                    .collect();
+                insts.extend(func.regions[then].insts.iter().filter(|&&inst| inst != end));
+                let rest = std::mem::replace(&mut func.regions[body].insts, insts);
+                let mut b = Builder::new(func, body);
+                b.span = b.func.insts[branch].span;
+                b.if_(
+                    more,
+                    &[],
+                    |_| (),
+                    |b| {
+                        b.effect(Op::Break { values: params });
+                    },
+                );
+                func.regions[body].insts.extend(rest);
+            }
+        }
     }
 
     /// The end of the chunk that begins at `lo`.
@@ -225,18 +442,73 @@ impl Count {
     }
 }
 
+/// Lets a loop carry whether it has not been left by `break`.
+fn note_breaks(func: &mut Function, body: Region, always: Value) {
+    func.add_param(body, Type::Scalar(ScalarType::U1));
+    let never = func.new_region(&[]);
+    let never = {
+        let mut b = Builder::new(func, never);
+        let value = b.constant(Scalar::bool(false));
+        let inst = b.func.def(value).expect("it was made");
+        func.regions[body].insts.insert(0, inst);
+        value
+    };
+    if let Some(end) = func.regions[body].insts.last().copied()
+        && let Op::Yield { values } = &mut func.insts[end].op
+    {
+        values.push(always);
+    }
+    note_ends(func, body, always, never);
+}
+
+fn note_ends(func: &mut Function, region: Region, always: Value, never: Value) {
+    for inst in func.regions[region].insts.clone() {
+        match &mut func.insts[inst].op {
+            Op::Break { values } => values.push(never),
+            Op::Continue { values } => values.push(always),
+            &mut Op::If {
+                then, otherwise, ..
+            } => {
+                note_ends(func, then, always, never);
+                note_ends(func, otherwise, always, never);
+            }
+            // Loops inside go on by themselves.
+            _ => {}
+        }
+    }
+}
+
+/// Whether a value is made in a region, not in those inside.
+fn is_inside(func: &Function, region: Region, value: Value) -> bool {
+    let region = &func.regions[region];
+    let made = func
+        .def(value)
+        .is_some_and(|def| region.insts.contains(&def));
+    made || region.params.contains(&value)
+}
+
 /// Whether `break` or `return` may leave a loop.
 pub(crate) fn may_break(func: &Function, region: Region) -> bool {
-    func.regions[region]
-        .insts
-        .iter()
-        .any(|&inst| match func[inst] {
-            Op::Break { .. } | Op::Return { .. } => true,
-            Op::If {
-                then, otherwise, ..
-            } => may_break(func, then) || may_break(func, otherwise),
-            _ => false,
-        })
+    let mut insts = func.regions[region].insts.iter();
+    insts.any(|&inst| leaves_loop(func, inst))
+}
+
+fn leaves_loop(func: &Function, inst: Inst) -> bool {
+    match func[inst] {
+        Op::Break { .. } | Op::Return { .. } => true,
+        Op::If {
+            then, otherwise, ..
+        } => may_break(func, then) || may_break(func, otherwise),
+        _ => false,
+    }
+}
+
+fn may_return(func: &Function, region: Region) -> bool {
+    let mut found = false;
+    walk(func, region, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Return { .. });
+    });
+    found
 }
 
 fn touches_memory(func: &Function, region: Region) -> bool {
@@ -249,17 +521,6 @@ fn touches_memory(func: &Function, region: Region) -> bool {
 
 fn fits(ty: ScalarType, value: i128) -> bool {
     Scalar::int(ty, value).as_i128() == value
-}
-
-/// The comparison with its sides exchanged.
-fn mirrored(op: CompareOp) -> Option<CompareOp> {
-    Some(match op {
-        CompareOp::Lt => CompareOp::Gt,
-        CompareOp::Le => CompareOp::Ge,
-        CompareOp::Gt => CompareOp::Lt,
-        CompareOp::Ge => CompareOp::Le,
-        CompareOp::Eq | CompareOp::Ne => return None,
-    })
 }
 
 /// The constant that every iteration adds to a variable, wherever it ends.
@@ -321,200 +582,5 @@ fn first_param(func: &mut Function, region: Region, ty: Type) -> Value {
     param
 }
 
-fn rename(func: &mut Function, region: Region, by: &SecondaryMap<Value, Option<Value>>) {
-    for inst in func.regions[region].insts.clone() {
-        func.insts[inst].op.map_operands(|v| by[v].unwrap_or(v));
-        for owned in func.owned(inst) {
-            rename(func, owned, by);
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use crate::testing::{after, check_pass};
-
-    #[test]
-    fn a_short_loop() {
-        check_pass!("counted_whiles", "
-            func @f(x: i32) -> i32, i32 {
-                zero: i32 = const 0
-                one: i32 = const 1
-                n: i32 = const 9
-                a: i32, b: i32 = while [zero, x] (i: i32, s: i32) {
-                    c: u1 = lt i, n
-                    yield [c]
-                } (j: i32, t: i32) {
-                    u: i32 = mul t, j
-                    k: i32 = add j, one
-                    d: u1 = eq u, one
-                    if d { continue [k, one] } { yield [] }
-                    w: i32 = add u, k
-                    yield [k, w]
-                }
-                yield [a, b]
-            }", @"
-        func @f(v0: i32) -> i32, i32 {
-            v1: i32 = const 0
-            v2: i32 = const 1
-            v3: i32 = const 9
-            v4: i32 = const 1
-            v5: i32, v6: i32 = for v1, v3, v4, [v1, v0] (v7: i32, v8: i32, v9: i32) {
-                v10: i32 = mul v9, v7
-                v11: i32 = add v7, v2
-                v12: u1 = eq v10, v2
-                if v12 {
-                    continue [v11, v2]
-                } {
-                    yield []
-                }
-                v13: i32 = add v10, v11
-                yield [v11, v13]
-            }
-            yield [v5, v6]
-        }
-        ");
-    }
-
-    #[test]
-    fn a_loop_of_unknown_length() {
-        check_pass!("counted_whiles", "
-            func @f(n: i32, x: i32) -> i32, i32 {
-                two: i32 = const -1
-                p: ref<i32> = local
-                a: i32, b: i32 = while [x, n] (i: i32, s: i32) {
-                    c: u1 = gt i, n
-                    yield [c]
-                } (j: i32, t: i32) {
-                    store p, j
-                    l: i32 = load p
-                    u: i32 = add t, l
-                    k: i32 = add j, two
-                    yield [k, u]
-                }
-                yield [a, b]
-            }", @"
-        func @f(v0: i32, v1: i32) -> i32, i32 {
-            v2: i32 = const -1
-            v3: ref<i32> = local
-            v4: i32 = const -1
-            v5: i32, v6: i32 = while [v1, v0] (v7: i32, v8: i32) {
-                v9: u1 = gt v7, v0
-                yield [v9]
-            } (v10: i32, v11: i32) {
-                v12: i32 = const 0
-                v13: i32 = const 65536
-                v14: i32 = const -65536
-                v15: i32 = sub v10, v0
-                v16: u1 = ge v15, v12
-                v17: u1 = le v15, v13
-                v18: u1 = and v16, v17
-                v19: i32 = add v10, v14
-                v20: i32 = select v18, v0, v19
-                v21: i32, v22: i32 = for v10, v20, v4, [v10, v11] (v23: i32, v24: i32, v25: i32) {
-                    store v3, v23
-                    v26: i32 = load v3
-                    v27: i32 = add v25, v26
-                    v28: i32 = add v23, v2
-                    yield [v28, v27]
-                }
-                yield [v21, v22]
-            }
-            yield [v5, v6]
-        }
-        ");
-    }
-
-    /// A loop that counts from `x` while a comparison holds.
-    fn counting(compare: &str, bound: &str, step: &str) -> String {
-        let text = format!(
-            "func @f(x: i32, m: i32, n: i32) -> i32, i32 {{
-                zero: i32 = const 0
-                one: i32 = const 1
-                bound: i32 = {bound}
-                a: i32, b: i32 = while [x, zero] (i: i32, s: i32) {{
-                    c: u1 = {compare}
-                    yield [c]
-                }} (j: i32, t: i32) {{
-                    d: i32 = const {step}
-                    k: i32 = add j, d
-                    p: ref<i32> = local
-                    store p, j
-                    l: i32 = load p
-                    w: i32 = add t, l
-                    yield [k, w]
-                }}
-                yield [a, b]
-            }}"
-        );
-        after(&["counted_whiles"], &text, aerogel_ir::FastMath::Off)
-    }
-
-    #[test]
-    fn comparisons() {
-        let counted = [
-            ("lt i, bound", "add n, m", "1"),
-            ("gt bound, i", "add n, m", "1"),
-            ("gt i, bound", "add n, m", "-1"),
-            ("le i, bound", "const 5", "1"),
-            ("ge i, bound", "const -7", "-2"),
-            ("lt i, bound", "const 9", "4"),
-        ];
-        for (compare, bound, step) in counted {
-            let text = counting(compare, bound, step);
-            assert!(text.contains(" for "), "{compare} {bound} {step}\n{text}");
-        }
-    }
-
-    #[test]
-    fn other_loops_stay() {
-        // They count away from the bound, or may wrap around; they end by chance, or the bound moves.
-        for (compare, bound, step) in [
-            ("ne i, bound", "add n, m", "1"),
-            ("lt s, i", "const 5", "1"),
-            ("gt i, bound", "const 1", "1"),
-            ("le i, bound", "add n, m", "1"),
-            ("lt i, bound", "add n, m", "2"),
-            ("le i, bound", "const 2147483647", "1"),
-            ("ge i, bound", "const -2147483648", "-1"),
-        ] {
-            assert!(
-                !is_counted(compare, bound, step),
-                "{compare} {bound} {step}"
-            );
-        }
-        assert!(is_counted("le i, bound", "const 2147483646", "1"));
-    }
-
-    /// Whether such a loop becomes one that counts. (It is not run: some would not end.)
-    fn is_counted(compare: &str, bound: &str, step: &str) -> bool {
-        let text = format!(
-            "func @f(x: i32, m: i32, n: i32) -> i32 {{
-                zero: i32 = const 0
-                bound: i32 = {bound}
-                a: i32, b: i32 = while [x, zero] (i: i32, s: i32) {{
-                    c: u1 = {compare}
-                    yield [c]
-                }} (j: i32, t: i32) {{
-                    d: i32 = const {step}
-                    p: ref<i32> = local
-                    store p, j
-                    k: i32 = add j, d
-                    yield [k, j]
-                }}
-                yield [a]
-            }}"
-        );
-        let mut module = aerogel_ir::parse_module(&text).expect("it parses");
-        let id = module.funcs.keys().next().expect("a function");
-        let env = module.env.clone();
-        let cx = crate::PassCx {
-            env: &env,
-            funcs: &Default::default(),
-            lengths: &Default::default(),
-            exchanged: &Default::default(),
-            options: Default::default(),
-        };
-        super::run(&mut module.funcs[id], &cx)
-    }
-}
+mod tests;

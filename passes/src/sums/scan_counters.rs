@@ -19,12 +19,11 @@ use aerogel_ir::analysis::access::{
 use aerogel_ir::analysis::cost;
 use aerogel_ir::{
     AtomicOp, BinaryOp, Builder, CompareOp, Effect, Env, Function, Inst, Op, Region, Rewrite, Type,
-    Value, copy_region, rewrite, walk,
+    Value, copy_region, replace_values, rewrite, walk,
 };
 
 use super::fixed_places::{are_apart, copy_place, is_fixed, is_in_bounds, runs_always, same_place};
 use crate::PassCx;
-use crate::cells::demote_struct_for::replace;
 use crate::simplify::promote_locals;
 
 /// Nanoseconds that an iteration takes at most besides its atomics, roughly.
@@ -373,8 +372,8 @@ fn nest(b: &mut Builder<'_>, bounds: &[(Value, Value)], body: Region) {
     let indices = std::mem::take(&mut b.func.regions[body].params);
     let mut counters = Vec::new();
     level(b, bounds, body, &mut counters);
-    let counters: Vec<Option<Value>> = counters.into_iter().map(Some).collect();
-    replace(b.func, body, &indices, &counters);
+    let pairs: Vec<(Value, Value)> = indices.into_iter().zip(counters).collect();
+    replace_values(b.func, body, &pairs);
 }
 
 fn level(b: &mut Builder<'_>, bounds: &[(Value, Value)], body: Region, counters: &mut Vec<Value>) {

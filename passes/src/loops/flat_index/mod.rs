@@ -12,11 +12,11 @@ mod sizes;
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{
-    BinaryOp, Builder, Function, Inst, Op, Region, Rewrite, Type, Value, rewrite, walk,
+    BinaryOp, Builder, Function, Inst, Op, Region, Rewrite, Type, Value, replace_value, rewrite,
+    walk,
 };
 
 use crate::PassCx;
-use crate::cells::demote_struct_for::replace;
 
 /// At most this many axes.
 const MOST_AXES: usize = 8;
@@ -87,7 +87,7 @@ fn split(func: &mut Function, inst: Inst) -> bool {
     let whole = b.binary(BinaryOp::Add, start, column);
     func.regions[body].insts.rotate_right(3);
     // Not in what was just written, which uses the new axes only.
-    replace(func, body, &[old], &[Some(whole)]);
+    replace_value(func, body, old, whole);
     apart(func, whole, by, [row, column]);
     true
 }

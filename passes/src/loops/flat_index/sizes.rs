@@ -14,11 +14,10 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::defined_in;
 use aerogel_ir::{
     BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Rewrite, Type, Value, copy_region,
-    rewrite, walk,
+    replace_value, rewrite, walk,
 };
 
 use super::{MOST_AXES, Part, SHORTEST};
-use crate::cells::demote_struct_for::replace;
 
 /// A body of more instructions is not written twice.
 const LONGEST: usize = 400;
@@ -86,7 +85,7 @@ pub(super) fn split(func: &mut Function, inst: Inst) -> bool {
     let start = b.binary(BinaryOp::Mul, row, ends.columns);
     let whole = b.binary(BinaryOp::Add, start, column);
     func.regions[body].insts.rotate_right(2);
-    replace(func, body, &[axes[k]], &[Some(whole)]);
+    replace_value(func, body, axes[k], whole);
     apart(func, whole, size, &products, [row, column]);
     true
 }
