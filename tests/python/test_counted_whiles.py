@@ -143,3 +143,79 @@ def test_ends_of_the_range(arch, dtype):
         assert up_to(begin, end, 9) == count(begin, 1, lambda j: j <= end, 9)
     for begin, end in itertools.product([low, low + 1, low + 3], repeat=2):
         assert down(begin, end, 9) == count(begin, -1, lambda j: j > end, 9)
+
+
+@pytest.mark.parametrize("fast_math", [True, False])
+@pytest.mark.parametrize("n", [0, 1, 5, 64, 70000])
+def test_loops_that_break_where_they_count(n, fast_math):
+    ti.init(arch=ti.cpu, log_level="error", fast_math=fast_math)
+    a = ti.field(ti.i32, max(n, 1))
+    a.from_numpy(np.arange(max(n, 1), dtype=np.int32) % 7)
+    stop = ti.field(ti.i32, ())
+
+    @ti.kernel
+    def first(n: ti.i32) -> ti.math.ivec2:
+        s, j = 0, 0
+        while True:
+            if j >= n:
+                break
+            s += a[j]
+            j += 1
+        return ti.math.ivec2(s, j)
+
+    @ti.kernel
+    def first_or_else(n: ti.i32) -> ti.math.ivec2:
+        s, j = 0, 0
+        while True:
+            if not j < n:
+                break
+            if j == stop[None]:
+                s += 1000
+                break
+            s += a[j]
+            j += 1
+        return ti.math.ivec2(s, j)
+
+    @ti.kernel
+    def last(n: ti.i32) -> ti.math.ivec2:
+        s, j = 0, 0
+        while True:
+            s += a[j]
+            j += 1
+            if j >= n:
+                break
+        return ti.math.ivec2(s, j)
+
+    @ti.kernel
+    def two_parts(n: ti.i32) -> ti.math.ivec2:
+        s, j = 0, 0
+        while j < n and j != stop[None]:
+            s += a[j]
+            j += 1
+        return ti.math.ivec2(s, j)
+
+    @ti.kernel
+    def inside(n: ti.i32) -> ti.math.ivec2:
+        s, j = 0, 0
+        while j < n:
+            if j == stop[None]:
+                s += 1000
+                break
+            if a[j] == 3:
+                j += 1
+                continue
+            s += a[j]
+            j += 1
+        return ti.math.ivec2(s, j)
+
+    values = a.to_numpy()
+    for at in (-1, 0, 3, 65536, 69999):
+        stop[None] = at
+        end = at if 0 <= at < n else n
+        more = 1000 if 0 <= at < n else 0
+        assert list(first(n)) == [values[:n].sum() if n else 0, n]
+        assert list(first_or_else(n)) == [values[:end].sum() + more, end]
+        assert list(last(n)) == [values[: max(n, 1)].sum(), max(n, 1)]
+        assert list(two_parts(n)) == [values[:end].sum(), end]
+        kept = values[:end]
+        assert list(inside(n)) == [kept[kept != 3].sum() + more, end]

@@ -7,7 +7,7 @@
 use aerogel_base::Scalar;
 use aerogel_runtime::buffer::MemoryError;
 
-use super::{Session, Slot};
+use super::{Session, Slot, bytes_of};
 use crate::operand::Operand;
 use crate::program::{Buffer, Role};
 
@@ -20,6 +20,8 @@ const MAX_STORES: u32 = 8;
 pub(super) const MAX_READ: usize = 64;
 /// A part of no more elements is written at once.
 const MAX_WRITTEN: usize = 1 << 20;
+/// Copying so many bytes takes longer than dropping the statements that nobody needs.
+const LARGE: usize = 1 << 16;
 
 /// The elements of a part: the first one's number in the whole, and for each axis how many there are, how far apart, and
 /// whether the axis goes.
@@ -263,16 +265,17 @@ impl Session {
             },
             _ => return Ok(None),
         };
-        let (target, new) = match self.is_alone(buffer, 2) {
-            true => (target.clone(), self.changed(buffer, target)),
-            false => {
+        let stores = self.stores[buffer].saturating_add(1);
+        let (target, new) = match self.alone(slot, 2) {
+            Some(buffer) => (target.clone(), self.changed(buffer, target)),
+            None => {
                 let copy = target.copied()?;
                 (copy.clone(), self.leaf(copy))
             }
         };
         places.write(&target, &values)?;
         let new_buffer = self.buffer(new);
-        self.stores[new_buffer] = self.stores[buffer].saturating_add(1);
+        self.stores[new_buffer] = stores;
         Ok(Some(new))
     }
 
@@ -289,7 +292,7 @@ impl Session {
     ) -> Result<(Operand, Slot, bool), MemoryError> {
         let buffer = self.buffer(slot);
         let value = self.values[buffer].clone().expect("its numbers are there");
-        if self.is_alone(buffer, n_known + 1) {
+        if let Some(buffer) = self.alone(slot, n_known + 1) {
             return Ok((value.clone(), self.changed(buffer, value), false));
         }
         let copy = value.copied()?;
@@ -306,13 +309,28 @@ impl Session {
         self.leaf(value)
     }
 
-    /// Whether nobody but one tensor holds the numbers of a buffer, or will read them; but for so many references that
-    /// the caller knows of, the session's among them.
-    fn is_alone(&mut self, buffer: Buffer, n_known: usize) -> bool {
+    /// The buffer of a tensor, if no other tensor holds its values or will read them; but for so many references that the
+    /// caller knows of, the session's among them.
+    fn alone(&mut self, slot: Slot, n_known: usize) -> Option<Buffer> {
+        let buffer = self.buffer(slot);
+        let value = self.values[buffer].as_ref()?;
+        let is_large = bytes_of(value.ty, &value.shape) >= LARGE;
+        let own = std::sync::Arc::strong_count(&value.buffer) <= n_known;
+        if !own || self.holds[buffer] > 1 || self.exposed[buffer] {
+            return None;
+        }
         self.makers.update(&self.recording.program);
-        let value = self.values[buffer].as_ref();
-        let own = value.is_some_and(|v| std::sync::Arc::strong_count(&v.buffer) <= n_known);
-        own && self.holds[buffer] == 1 && !self.exposed[buffer] && !self.makers.is_read(buffer)
+        if !self.makers.is_read(buffer) {
+            return Some(buffer);
+        }
+        if !is_large {
+            return None;
+        }
+        // What has been computed reads it no more.
+        self.tidy();
+        self.makers.update(&self.recording.program);
+        let buffer = self.buffer(slot);
+        (!self.makers.is_read(buffer)).then_some(buffer)
     }
 }
 
