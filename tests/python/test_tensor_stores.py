@@ -2,6 +2,8 @@
 
 import itertools
 import operator
+import subprocess
+import sys
 
 import aerogel as ti
 import numpy as np
@@ -420,3 +422,33 @@ def test_stores_at_known_indices_below_zero_beside_parts(shape):
     ours[1:, [[-1], [0]]] = 5
     ours[..., -1] = 9
     assert np.array_equal(result.numpy(), ours)
+
+
+def test_stores_between_sums_take_no_memory():
+    code = """
+import resource
+import aerogel as ti
+ti.init(arch=ti.cpu, log_level="error")
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+x = (ti.tensor.zeros((4096, 8192)) + 1.0).realize()
+x.sum().item()
+before = peak()
+for k in range(4):
+    x[0, k] = 2.0
+    assert abs(x.sum().item() / (4096 * 8192) - 1) < 1e-3
+assert peak() - before < 64 << 10, (before, peak())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_stores_after_what_was_made_before():
+    x = ti.tensor.asarray(np.ones((256, 256), np.float32))
+    total = x.sum()
+    total.item()
+    more, part = x + 1, x[0]
+    x[0, 0] = 5.0
+    assert (x[0, 0].item(), more[0, 0].item(), part[0].item(), total.item()) == (5, 2, 1, 65536)
+    assert x.sum().item() == 65540
+    more.numpy()
+    x[0, 1] = 7.0
+    assert (x[0, 1].item(), more[0, 1].item(), x.sum().item()) == (7, 2, 65546)
