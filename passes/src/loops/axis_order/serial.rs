@@ -92,7 +92,13 @@ fn permute(
     let Some(found) = accesses(func, cx, outermost, &nest.counters, false) else {
         return false;
     };
-    let Some(better) = order(&found.all, n, |k| is_long(func, nest.ends[k])) else {
+    // A loop that walks over nothing, such as one over time, would only keep the innermost one from vectors.
+    let walks = |k: usize| {
+        let mut bits = found.all.iter().flat_map(|access| &access.indices);
+        bits.any(|bits| bits & 1 << k != 0)
+    };
+    let suits = |k: usize| walks(k) && is_long(func, nest.ends[k]);
+    let Some(better) = order(&found.all, n, suits) else {
         return false;
     };
     let Some(distances) = distances(func, cx, &nest, &found.elements, &inside) else {

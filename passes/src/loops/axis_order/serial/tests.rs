@@ -72,7 +72,7 @@ fn dependences() {
         ("@x, [im, jm]", "@x, [i, j]"),
         ("@x, [i, j]", "@x, [im, jm]"),
         ("@x, [i, zero]", "@y, [i, j]"),
-        ("@x, [i, w]", "@x, [i, w]"),
+        ("@x, [i, w]", "@y, [i, j]"),
     ] {
         assert!(is_permuted(from, to), "{from} {to}");
     }
@@ -142,6 +142,54 @@ fn a_nest_in_a_loop() {
             yield []
         }
         return []
+    }
+    ");
+}
+
+#[test]
+fn a_loop_over_time_stays_outside() {
+    check_pass!("axis_order", "
+        tree0 { dense i:32 j:64 { place x: f32 } }
+        field @x: f32 = tree0 [S2]
+        func @f() {
+            zero: i32 = const 0
+            one: i32 = const 1
+            n: i32 = const 32
+            m: i32 = const 64
+            for zero, m, one, [] (t: i32) {
+                for zero, n, one, [] (i: i32) {
+                    for zero, m, one, [] (j: i32) {
+                        p: ref<f32> = field_at @x, [i, j]
+                        a: f32 = load p
+                        b: f32 = add a, a
+                        store p, b
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }", @"
+    func @f() {
+        v0: i32 = const 0
+        v1: i32 = const 1
+        v2: i32 = const 32
+        v3: i32 = const 64
+        for v0, v3, v1, [] (v4: i32) {
+            for v0, v2, v1, [] (v5: i32) {
+                for v0, v3, v1, [] (v6: i32) {
+                    v7: ref<f32> = field_at @x, [v5, v6]
+                    v8: f32 = load v7
+                    v9: f32 = add v8, v8
+                    store v7, v9
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }
+        yield []
     }
     ");
 }
