@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import f32
-from aerogel.tensor import programs
 from aerogel.tensor._tensor import Tensor, tracing
 from aerogel.tensor.programs import indices
+from aerogel.tensor.programs._blocks import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def kernel(shape: Any, group_size: Sequence[int] = ()) -> Iterator[Any]:
     at = indices(shape)
     groups = list(group_size) + [1] * (len(at) - len(group_size)) if group_size else []
     points = _Points(at, groups)
-    trace = programs._blocks.trace_of("kernel")
+    trace = trace_of("kernel")
     around = trace.kernel
     trace.kernel = (trace.extents(shape), points)
     try:
@@ -66,14 +66,14 @@ class _OwnMemory:
         return (*self._place, *(key if isinstance(key, tuple) else (key,)))
 
     def __getitem__(self, key: Any) -> Tensor:
-        return programs._blocks.trace_of("kernel").gather(self._memory, self._key(key))
+        return trace_of("local_buffer").gather(self._memory, self._key(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        programs._blocks.trace_of("kernel").store(self._memory, self._key(key), value)
+        trace_of("local_buffer").store(self._memory, self._key(key), value)
 
 
 def _around(what: str) -> tuple[list[Any], _Points]:
-    found = programs._blocks.trace_of("kernel").kernel
+    found = trace_of("kernel").kernel
     if found is None:
         raise RuntimeError(f"`{what}` is for the points of a `kernel`")
     return found
@@ -97,7 +97,7 @@ def group_buffer(size: int, type: Any = None) -> _OwnMemory:
 
 def _memory(extents: list[Any], dtype: Any) -> Tensor:
     kind = f32 if dtype is None else dtype
-    trace = programs._blocks.trace_of("buffer")
+    trace = trace_of("buffer")
     out = Tensor(_native.NativeTensor.full(extents, kind._aerogel_dtype, 0, tracing.trace))
     trace.native.keep(out._native)
     return out

@@ -35,6 +35,7 @@ from aerogel.tensor.programs import (
     loop,
     print_value,
 )
+from aerogel.tensor.programs._blocks import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,7 +116,7 @@ def _scattered(place: Any, key_and_value: tuple[Any, ...]) -> tuple[Any, Any, An
 
 
 def _scatter(how: str, place: Any, key_and_value: tuple[Any, ...]) -> None:
-    programs._blocks.trace_of("scatterAdd").store(*_scattered(place, key_and_value), how)
+    trace_of("scatterAdd").store(*_scattered(place, key_and_value), how)
 
 
 def scatterAdd(place: Any, *key_and_value: Any) -> None:
@@ -150,7 +151,7 @@ def scatterXor(place: Any, *key_and_value: Any) -> None:
 
 def scatterAddPrev(place: Any, *key_and_value: Any) -> Tensor:
     """Adds values to memory at computed indices, one point after the other: what was there before each."""
-    return programs._blocks.trace_of("scatterAdd").store_with_previous(*_scattered(place, key_and_value), "add")
+    return trace_of("scatterAddPrev").store_with_previous(*_scattered(place, key_and_value), "add")
 
 
 #: Operations of the user's, by name.
@@ -520,7 +521,7 @@ def split_dim(x: Any, split_size: builtins.int, axis: builtins.int = -1) -> Tens
     at = list(indices([*shape[:axis], rows, split_size, *shape[axis + 1 :]]))
     row, column = at[axis : axis + 2]
     at[axis : axis + 2] = [row * split_size + column]
-    return programs._blocks.trace_of("scatterAdd").gather(x.outside("zero"), tuple(at)).outside(x._outside)
+    return trace_of("split_dim").gather(x.outside("zero"), tuple(at)).outside(x._outside)
 
 
 def merge_dim(x: Any, axis: builtins.int = -1, target_size: Any = None) -> Tensor:
@@ -536,7 +537,7 @@ def merge_dim(x: Any, axis: builtins.int = -1, target_size: Any = None) -> Tenso
     )
     both = at[axis - 1]
     at[axis - 1 : axis] = [both // n, both % n]
-    return programs._blocks.trace_of("scatterAdd").gather(x, tuple(at))
+    return trace_of("merge_dim").gather(x, tuple(at))
 
 
 def repeat(x: Any, repeats: builtins.int, axis: builtins.int = -1) -> Tensor:
@@ -569,7 +570,7 @@ class sort:  # noqa: N801
         if values is None:
             return _searching.sort(keys)
         order = _searching.argsort(keys)
-        return tuple(programs._blocks.trace_of("scatterAdd").gather(x, order) for x in (keys, asarray(values)))
+        return tuple(trace_of("sort").gather(x, order) for x in (keys, asarray(values)))
 
     @staticmethod
     def bitonic(keys: Any, values: Any = None) -> Any:
@@ -634,7 +635,7 @@ class random:  # noqa: N801
     @staticmethod
     def shuffle(idx: Any, n: Any, seed: Any = 0, iters: builtins.int = 16) -> Tensor:
         """Where an index goes in a random order of the numbers from 0 to before `n`."""
-        return programs._blocks.trace_of("scatterAdd").gather(random.permutation(n, seed), asarray(idx))
+        return trace_of("shuffle").gather(random.permutation(n, seed), asarray(idx))
 
     @staticmethod
     def permutation(n: Any, seed: Any = 0) -> Tensor:

@@ -45,7 +45,7 @@ impl State {
             let shape = self.together_with(buffer, &known);
             self.learn_value(value, &shape, at.clone());
             let field = at.field().cloned();
-            self.to_memory(value, &shape, field.as_ref())?;
+            self.become_memory(value, &shape, field.as_ref())?;
         }
         Ok(value)
     }
@@ -60,11 +60,11 @@ impl State {
         }
         let own = self.buffer(value)?;
         let shape = self.r.shape(own);
-        self.to_memory(value, &shape, None)
+        self.become_memory(value, &shape, None)
     }
 
     /// Makes memory of a value: at the active cells of a field, if it is set there alone.
-    fn to_memory(
+    fn become_memory(
         &mut self,
         value: Value,
         shape: &[Dim],
@@ -150,7 +150,7 @@ impl State {
                     return Ok(());
                 }
             }
-            self.to_memory(target, &shape, field.as_ref())?;
+            self.become_memory(target, &shape, field.as_ref())?;
         }
         let own = self.seen(target);
         self.r.set_all(own, new, mask)
@@ -226,11 +226,11 @@ impl State {
             if self.is_elsewhere(target) {
                 self.learn_changed(target, &shape, [None, None]);
             }
-            self.to_memory(target, &shape, None)
+            self.become_memory(target, &shape, None)
         } else if self.field_of(own).is_some() {
             // It is stored to at other indices than those of cells.
             self.learn_everywhere(target, &shape);
-            self.to_memory(target, &shape, None)
+            self.become_memory(target, &shape, None)
         } else {
             Ok(())
         }

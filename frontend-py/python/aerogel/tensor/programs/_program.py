@@ -95,6 +95,7 @@ class Program:
     def __init__(
         self, function: Callable[..., Any], static: Sequence[str] = (), *, divides_integers: bool = False
     ) -> None:
+        self.__name__ = "program"
         functools.update_wrapper(self, function)
         self._function = function
         self._divides_integers = divides_integers
