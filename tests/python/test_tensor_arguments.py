@@ -252,121 +252,115 @@ def test_init_makes_programs_anew():
     assert half(3).dtype is ti.f64 and half.trace_count == 2
 
 
-# Loops and branches as functions.
-
-
-def test_fori_loop():
+def test_numbers_take_the_type_of_what_is_beside_them():
     @ti.program
-    def power(x, *, n: int):
-        return p.fori_loop(0, n, lambda k, c: {"y": c["y"] * x, "k": c["k"] + k}, {"y": T.ones_like(x), "k": 0})
+    def scaled(x, dt=0.1):
+        return x * dt
 
-    out = power(X, n=4)
-    assert out["y"].tolist() == (X**4).tolist() and out["k"].item() == 6
-    eager = p.fori_loop(0, 4, lambda k, y: y * T.asarray(X), T.ones(3))
-    assert eager.tolist() == (X**4).tolist()
-
-
-def test_fibonacci_takes_both_old_values():
-    @ti.program
-    def fibonacci(n):
-        return p.fori_loop(0, n, lambda _, c: (c[1], c[0] + c[1]), (0, 1))[0]
-
-    assert [fibonacci(n).item() for n in range(10)] == [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
-
-
-def test_while_loop():
-    @ti.program
-    def collatz(x):
-        def body(carried):
-            x, n = carried
-            return T.where(x % 2 == 1, 3 * x + 1, x // 2), n + 1
-
-        return p.while_loop(lambda c: c[0] != 1, body, (x, T.zeros_like(x)))[1]
-
-    assert collatz(6).item() == 8
-    assert collatz(np.array([1, 6, 27], np.int32)).tolist() == [0, 8, 111]
-
-
-def test_cond():
-    ran = []
+    for dtype in (np.float64, np.float32, np.float16, np.uint8, np.int64):
+        x = np.array([1, 100, 3], dtype)
+        for dt in (0.1, 2, True):
+            eager = T.asarray(x) * dt
+            got = scaled(x, dt)
+            assert got.dtype is eager.dtype and (got.numpy() == eager.numpy()).all(), (dtype, dt)
+    x = T.asarray(X, ti.f64)
+    assert (scaled(x).numpy() == X.astype(np.float64) * 0.1).all()
 
     @ti.program
-    def chosen(c, x):
-        def first(x):
-            p.print_value("first", x.sum())
-            return {"a": x * 2, "n": 1}
+    def alone(a, b):
+        return a, a + b, a.dtype is ti.f32
 
-        return p.cond(c, first, lambda x: {"a": x - 1, "n": 2}, x)
-
-    out = chosen(True, X)
-    assert out["a"].tolist() == (X * 2).tolist() and out["n"].item() == 1
-    out = chosen(False, X)
-    assert out["a"].tolist() == (X - 1).tolist() and out["n"].item() == 2
-    assert ran == []
-
-    @ti.program
-    def pointwise(x):
-        return p.cond(x > 1.5, lambda x: x * 10, lambda x: x, x)
-
-    assert pointwise(X).tolist() == [1, 20, 30]
-    assert p.cond(True, lambda x: x, lambda x: -x, T.asarray(X)).tolist() == X.tolist()
+    a, both, is_float = alone(0.5, 2)
+    assert a.dtype is ti.f32 and both.item() == 2.5 and both.dtype is ti.f32 and bool(is_float.item())
 
 
-def test_cond_runs_one_branch(capfd):
-    @ti.program
-    def chosen(c, x):
-        def first(x):
-            p.print_value("first", x.sum())
-            return x
+def test_static_values_are_told_apart():
+    @ti.program(static=["s"])
+    def inverse(x, s):
+        return x / s
 
-        return p.cond(c, first, lambda x: -x, x)
-
-    chosen(False, X)
-    assert "first" not in capfd.readouterr().out
-    chosen(True, X)
-    assert "first: 6" in capfd.readouterr().out
-
-
-def test_scan():
-    @ti.program
-    def sums(x):
-        return p.scan(lambda total, row: (total + row, {"total": total + row, "row": row.sum()}), x[0] * 0, x)
-
-    x = np.arange(12, dtype=np.float32).reshape(4, 3)
-    last, rows = sums(x)
-    assert last.tolist() == x.sum(axis=0).tolist() and rows["total"].tolist() == x.cumsum(axis=0).tolist()
-    assert rows["row"].tolist() == x.sum(axis=1).tolist()
-    last, rows = sums(x[:1])
-    assert rows["total"].tolist() == x[:1].tolist()
-    last, none = p.scan(lambda c, _: (c * 2, None), T.asarray(1.0), None, length=5)
-    assert last.item() == 32 and none is None
+    assert inverse(X, 0.0).tolist() == [np.inf] * 3 and inverse(X, -0.0).tolist() == [-np.inf] * 3
+    for _ in range(3):
+        assert np.isnan(inverse(X, float("nan")).numpy()).all()
+    assert inverse.trace_count == 3
+    with pytest.raises(TypeError, match="argument `s` of `inverse` is known when .* a tensor is not: leave it out of"):
+        inverse(X, T.ones(1))
 
     @ti.program
-    def doubled():
-        return p.scan(lambda c, _: (c * 2, c), T.asarray(1), None, length=5)
+    def flagged(x, flag: bool):
+        return x + 1 if flag else x - 1
 
-    last, all_ = doubled()
-    assert last.item() == 32 and all_.tolist() == [1, 2, 4, 8, 16]
-
-
-def test_loops_that_carry_on_something_else():
-    @ti.program
-    def structure(x):
-        return p.fori_loop(0, 3, lambda _, c: (c[0], c[1], x), (x, x))
-
-    with pytest.raises(TypeError, match=r"the body of `fori_loop` gives \(\*, \*, \*\), and was given \(\*, \*\)"):
-        structure(X)
+    assert flagged(X, True).tolist() == (X + 1).tolist() and flagged(X, False).tolist() == (X - 1).tolist()
 
     @ti.program
-    def axes(x):
-        return p.while_loop(lambda c: c.sum() < 10, lambda c: c[None] + 1, x)
+    def forgot(x, flag):
+        return x + 1 if flag else x
 
-    with pytest.raises(ValueError, match="gives a tensor with 2 axes, and was given one with 1"):
-        axes(X)
+    with pytest.raises(Exception, match="annotated `int` or `bool`, or named in `static`"):
+        forgot(X, True)
+
+
+def test_inputs_are_all_made_first():
+    @ti.program
+    def summed(s, x):
+        s = p.const(s)
+        with p.loop(3):
+            s.val += x
+        return s
+
+    assert summed(1.0, X).tolist() == (1 + 3 * X).tolist()
+
+
+def test_what_an_index_outside_means_is_kept():
+    @ti.program
+    def third(x, k):
+        return x[k]
+
+    k = np.array([0, 5], np.int32)
+    assert third(T.asarray(X).outside("zero"), k).tolist() == [1, 0]
+    assert third(T.asarray(X).outside("clamp"), k).tolist() == [1, 3]
+    with pytest.raises(IndexError):
+        third(T.asarray(X), k).tolist()
+
+
+def test_a_program_is_made_while_another_is_traced():
+    @ti.program
+    def inner(x):
+        return x * 2
+
+    given = T.asarray(X)
 
     @ti.program
-    def no_pair(x):
-        return p.scan(lambda c, row: c + row, x[0], x)
+    def outer(x):
+        assert "mul" in inner.lower(given).text
+        return x + 1
 
-    with pytest.raises(TypeError, match=r"the body of `scan` gives what is carried and the results, not \*"):
-        no_pair(np.ones((2, 2), np.float32))
+    assert outer(X).tolist() == (X + 1).tolist()
+
+    @p.program
+    def constant():
+        return T.asarray([1.0, 2.0])
+
+    @ti.program
+    def uses(x):
+        return x.sum() + constant()
+
+    assert uses(X).tolist() == [7, 8]
+
+
+def test_threads_trace_once():
+    import threading
+
+    @ti.program
+    def slow(x):
+        for _ in range(20):
+            x = x * 1.5 + 1
+        return x
+
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(slow(X).tolist())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert slow.trace_count == 1 and all(r == results[0] for r in results) and len(results) == 6

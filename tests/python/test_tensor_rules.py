@@ -60,7 +60,7 @@ def test_memory_that_grows_in_blocks_of_blocks():
 
     x = np.array([[1.0], [-1.0]], np.float32)[:, 0]
     y = np.array([1.0, 2.0], np.float32)
-    with pytest.raises(ValueError, match="axis|extents"):
+    with pytest.raises(ValueError, match="axis|extents|shape"):
         # A condition of two points is none of four.
         nested(np.ones(3, np.float32), y)
     column = np.array([1.0, 1.0], np.float32)
@@ -354,3 +354,124 @@ def test_vmap_in_blocks():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert many(x).tolist() == (x.sum(axis=1) * 3).tolist()
     assert T.asarray(x).shape == (2, 3)
+
+
+@ti.kernel
+def bump(a: ti.types.ndarray()):
+    for i in a:
+        a[i] += 1.0
+
+
+@ti.kernel
+def scaled_by(a: ti.types.ndarray(), c: ti.f32):
+    for i in a:
+        a[i] *= c
+
+
+def test_kernels_are_not_called_at_some_points():
+    @p.program
+    def masked_later(x):
+        y, c = x * 0, p.const(0.0)
+        with p.loop(3):
+            with p.if_cond(c > 0):
+                bump(y)
+            c.val = c + x
+        return y
+
+    @p.program
+    def left_later(x):
+        y = x * 0
+        with p.loop(3) as k:
+            bump(y)
+            with p.if_cond(x > k):
+                p.break_loop()
+        return y
+
+    for program in (masked_later, left_later):
+        with pytest.raises(RuntimeError, match=r"kernel `bump` is called where something is done at some points only"):
+            program(X)
+
+    @p.program
+    def number(x):
+        y, c = x * 1, p.const(1.0)
+        with p.loop(3):
+            scaled_by(y, c)
+            c.val = c + x
+        return y
+
+    with pytest.raises(ValueError, match="takes one number where a block makes a tensor larger"):
+        number(X)
+
+
+def test_rows_are_stored_where_their_elements_are():
+    @p.program
+    def rows(x):
+        b, c, d = (T.zeros((2, 3)) for _ in range(3))
+        with p.loop(2) as k:
+            with p.if_cond(x > 0):
+                b[k] = x + k
+                p.scatter_add(c, (k, ...), x)
+                d[1] = x
+        return b, c, d
+
+    b, c, d = rows(X)
+    assert b.tolist() == [[1, 0, 3], [2, 0, 4]] and c.tolist() == [[1, 0, 3]] * 2
+    assert d.tolist() == [[0, 0, 0], [1, 0, 3]]
+
+    @p.program
+    def chosen(x, at):
+        b = T.zeros((4, 3))
+        with p.if_cond(at > 0):
+            b[at] = x
+        return b
+
+    b = chosen(X, np.array([0, 2, 3], np.int32))
+    assert b.tolist() == [[0, 0, 0], [0, 0, 0], X.tolist(), X.tolist()]
+
+
+def test_what_depends_on_axes_does_so_before_they_grow():
+    @p.program
+    def stored(x):
+        r = T.ones(1)
+        r[0] = 5.0
+        with p.loop(1):
+            r.val = r + x
+        return r
+
+    @p.program
+    def summed(x):
+        s, n = p.const(0.0), p.const(1.0)
+        with p.loop(3):
+            s.val += n.sum()
+            n.val = n * x
+        return s
+
+    @p.program
+    def asked(x):
+        n = p.const(1.0)
+        with p.loop(3):
+            n.val = n * x if n.ndim == 0 else n
+        return n
+
+    for program in (stored, summed, asked):
+        with pytest.raises(ValueError, match=r"a block gives (the shape|other extents)(.|\n)*test_tensor_rules.py:\d+"):
+            program(X)
+
+
+def test_names_of_two_branches_of_python():
+    def chosen(n):
+        @p.program
+        def program(x):
+            if n == 0:
+                y = x + 1
+            else:
+                out = p.const(0.0)
+                with p.loop(2):
+                    y = x * 2
+                    out.val = y
+                y = out + 0
+            return y
+
+        return program
+
+    assert chosen(0)(X).tolist() == (X + 1).tolist() and chosen(1)(X).tolist() == (X * 2).tolist()

@@ -42,6 +42,8 @@ pub enum RecordError {
     },
     /// A value that was made in a block which has ended, and where that begins.
     Ended(Place),
+    /// Something that cannot be done at some points only.
+    AtPoints(String),
     /// An index outside.
     Index(String),
     /// Something else that is asked for and cannot be.
@@ -113,7 +115,7 @@ impl fmt::Display for RecordError {
                 "this tensor was made in a block that has ended: what a block gives to the rest of the program is made \
                  before it, as by `x = const(0.0)`, and set in it, by `x.val = ...`",
             ),
-            Self::Index(what) | Self::Value(what) => f.write_str(what),
+            Self::AtPoints(what) | Self::Index(what) | Self::Value(what) => f.write_str(what),
         }
     }
 }

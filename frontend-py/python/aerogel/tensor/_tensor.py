@@ -87,6 +87,8 @@ class Tensor(Methods):
     @property
     def ndim(self) -> int:
         """How many axes there are."""
+        if tracing.program is not None and not self._native.is_outside:
+            tracing.program.native.expect_rank(self._native)
         return len(self._native.shape)
 
     @property
@@ -146,7 +148,8 @@ class Tensor(Methods):
             raise AerogelRuntimeError(
                 f"{who} numbers, and a tensor of a program has no numbers while the program is traced: take the "
                 "function of that name in `aerogel.tensor`, choose by `if_cond` or `where`, repeat by `loop`, show it "
-                "by `print_value`, or return it"
+                "by `print_value`, or return it. An argument that is known when the program is traced is annotated "
+                "`int` or `bool`, or named in `static`"
             )
 
     def _view(self) -> Any:
@@ -365,6 +368,24 @@ class Tensor(Methods):
         _items.set_(self, key, value)
 
 
+class GivenNumber(Tensor):
+    """A number of Python's that a program is given: it takes the type of what is beside it, as a written one does."""
+
+    __slots__ = ("_wide", "sample")
+
+    def __init__(self, wide: Any, sample: Any, dtype: DataType) -> None:
+        super().__init__(wide.cast(dtype._aerogel_dtype))
+        self._wide = wide
+        #: A number of the same type of Python's.
+        self.sample = sample
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        """The number in a type, of which it loses no digits in between."""
+        if _complex.complex_type(dtype) is not None:
+            return super().astype(dtype, copy=copy)
+        return Tensor(self._wide.cast(_types.name_of(dtype)))
+
+
 _native.set_tensor_class(Tensor)
 
 
@@ -555,16 +576,22 @@ def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
             made.append(asarray(value))
             if isinstance(made[-1], _complex.ComplexTensor):
                 raise TypeError(f"this takes real numbers, not `{made[-1].dtype}`")
-        if isinstance(made[-1], Tensor):
+        if isinstance(made[-1], Tensor) and not isinstance(made[-1], GivenNumber):
             dtype = made[-1].dtype if dtype is None else _types.promote(dtype, made[-1].dtype)
     for value in made:
-        if not isinstance(value, Tensor):
-            kind = _types.of_number(value, dtype)
+        if not isinstance(value, Tensor) or isinstance(value, GivenNumber):
+            kind = _types.of_number(value.sample if isinstance(value, GivenNumber) else value, dtype)
             dtype = kind if dtype is None or dtype is not kind else dtype
     assert dtype is not None
     if to_float and not dtype.is_float:
         dtype = _types.default_float()
-    return [x.astype(dtype) if isinstance(x, Tensor) else constant(x, dtype) for x in made]
+    return [_of_type(x, dtype) for x in made]
+
+
+def _of_type(x: Any, dtype: DataType) -> Tensor:
+    if not isinstance(x, Tensor):
+        return constant(x, dtype)
+    return x if x.dtype is dtype and not isinstance(x, GivenNumber) else x.astype(dtype)
 
 
 def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:

@@ -156,7 +156,7 @@ class _Mapping:
             if at is not None:
                 raise ValueError(f"`vmap`: {name} is other for each of the many: it needs an axis in `out_axes`")
             return Tensor(native, one._outside)
-        rank = one.ndim + 1
+        rank = len(native.shape) + (at is None)
         if not -rank <= axis < rank:
             raise ValueError(f"`vmap`: {name} has {rank} axes with the one of the many, there is no axis {axis} in it")
         if at is None:

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_tensor::record::RecordError;
 use aerogel_tensor::{Buffer, Operand, Raised, RegionDef, RunError, Runner};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -106,7 +107,19 @@ impl KernelCall<'_> {
         });
         lock(&trace.runners).push(runner.clone());
         let name = kernel.name.clone();
+        let numbers = numbers_of(&runner.places);
         let made = trace.step(move |s| {
+            if s.mask()?.is_some() {
+                return Err(RecordError::AtPoints(format!(
+                    "kernel `{name}` is called where something is done at some points only: call it outside of `if_cond` with a \
+                     condition for each point, and of loops that points leave one by one"
+                )));
+            }
+            if numbers.iter().any(|&k| s.rank(arrays[k]) != 0) {
+                return Err(RecordError::Value(format!(
+                    "kernel `{name}` takes one number where a block makes a tensor larger"
+                )));
+            }
             for (&array, _) in arrays.iter().zip(&written).filter(|(_, written)| **written) {
                 s.written(array)?;
             }
@@ -161,6 +174,12 @@ impl KernelCall<'_> {
         })
         .collect()
     }
+}
+
+/// Which arrays of a statement stand for single numbers.
+fn numbers_of(places: &[(Key, bool, usize)]) -> Vec<usize> {
+    let numbers = places.iter().filter(|(_, is_array, _)| !is_array);
+    numbers.map(|&(_, _, k)| k).collect()
 }
 
 /// Appends the numbers of what a kernel returns: one, or those of a vector or matrix, row by row.

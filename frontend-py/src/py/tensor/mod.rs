@@ -168,6 +168,7 @@ fn raised(e: RecordError) -> PyErr {
         RecordError::Types { .. } => PyTypeError::new_err(message),
         RecordError::Axis { .. } | RecordError::Index(_) => PyIndexError::new_err(message),
         RecordError::Extents { .. } | RecordError::Value(_) => PyValueError::new_err(message),
+        RecordError::AtPoints(_) => Python::attach(|py| crate::py::error::runtime(py, message)),
         RecordError::Ended(block) => Python::attach(|py| {
             let place = places::named(py, block).map_or_else(String::new, |p| format!(" ({p})"));
             let message = message.replacen("has ended", &format!("has ended{place}"), 1);

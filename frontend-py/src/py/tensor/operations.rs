@@ -264,27 +264,27 @@ impl NativeTensor {
 
     fn unary(&self, name: &str) -> PyResult<Self> {
         let op = name.to_owned();
-        self.point_op(name, &[], move |r, x, _| r.unary(&op, x))
+        self.element_op(name, &[], move |r, x, _| r.unary(&op, x))
     }
 
     fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
         let op = name.to_owned();
-        self.point_op(name, &[other], move |r, x, o| r.binary(&op, x, o[0]))
+        self.element_op(name, &[other], move |r, x, o| r.binary(&op, x, o[0]))
     }
 
     /// `a` where this is true, else `b`.
     fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
-        self.point_op("where", &[a, b], move |r, x, o| r.select(x, o[0], o[1]))
+        self.element_op("where", &[a, b], move |r, x, o| r.select(x, o[0], o[1]))
     }
 
     fn cast(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.point_op("astype", &[], move |r, x, _| Ok(r.cast(x, ty)))
+        self.element_op("astype", &[], move |r, x, _| Ok(r.cast(x, ty)))
     }
 
     fn bitcast(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.point_op("bitcast", &[], move |r, x, _| r.bitcast(x, ty))
+        self.element_op("bitcast", &[], move |r, x, _| r.bitcast(x, ty))
     }
 
     #[pyo3(signature = (name, axes, keepdims))]
@@ -457,7 +457,7 @@ impl NativeTensor {
             _ => "x[key]",
         };
         let n = index.len();
-        self.made_at_hand(&handles(&index), true, move |r, x, o| {
+        self.made_at_hand(&handles(&index), move |r, x, o| {
             let (index, mask) = o.split_at(n);
             r.expect_everywhere(&[x])?;
             r.cells_of(name, index)?;
@@ -471,7 +471,7 @@ impl NativeTensor {
     /// The elements at computed indices along one axis, at the points at hand.
     fn take_along_axis(&self, index: &Self, axis: i64, mode: &str) -> PyResult<Self> {
         let mode = outside(mode)?;
-        self.made_at_hand(&[index], true, move |r, x, o| {
+        self.made_at_hand(&[index], move |r, x, o| {
             r.expect_everywhere(&[x, o[0]])?;
             r.take_along_axis(x, o[0], axis, mode, o.get(1).copied())
         })

@@ -24,6 +24,23 @@ impl<R, F> Operation<R> for F where
 {
 }
 
+/// How an operation takes its operands.
+#[derive(Clone, Copy, Default)]
+struct How {
+    /// Whether it is given the points at hand.
+    is_masked: bool,
+    /// How many of its operands have to keep the axes that they have when the function is traced.
+    n_fixed: usize,
+}
+
+impl How {
+    /// All operands keep their axes.
+    const FIXED: Self = Self {
+        is_masked: false,
+        n_fixed: usize::MAX,
+    };
+}
+
 impl NativeTrace {
     /// Does a step of the function that is traced.
     pub(super) fn step<R>(
@@ -89,11 +106,11 @@ impl NativeTensor {
         }
     }
 
-    /// Records an operation on this and other tensors; `masked` ones are given, last, the points at hand, if these are not all.
+    /// Records an operation on this and other tensors.
     fn record(
         &self,
         others: &[&Self],
-        masked: bool,
+        how: How,
         f: impl Operation<Vec<Buffer>>,
     ) -> PyResult<Vec<Self>> {
         let program = self.program();
@@ -126,9 +143,15 @@ impl NativeTensor {
                     }
                     places
                 };
+                let ranks: Vec<usize> = {
+                    let state = &lock(trace).state;
+                    let fixed = values.iter().take(how.n_fixed);
+                    fixed.map(|&v| state.rank(v)).collect()
+                };
                 let made = step_of(trace, move |s| {
+                    s.expect_ranks(&values, &ranks)?;
                     let mut all = s.buffers(&values)?;
-                    if masked {
+                    if how.is_masked {
                         all.extend(s.mask()?);
                     }
                     let made = f(&mut s.r, all[0], &all[1..])?;
@@ -173,10 +196,10 @@ impl NativeTensor {
     fn all_made_of(
         &self,
         others: &[&Self],
-        masked: bool,
+        how: How,
         f: impl Operation<Vec<Buffer>>,
     ) -> PyResult<Vec<Self>> {
-        let out = self.record(others, masked, f)?;
+        let out = self.record(others, how, f)?;
         self.noted();
         if let Some(first) = out.first() {
             first.run_if_long()?;
@@ -184,14 +207,9 @@ impl NativeTensor {
         Ok(out)
     }
 
-    /// An operation with one result, which looks itself where its operands have values, at the points at hand.
-    pub(super) fn made_at_hand(
-        &self,
-        others: &[&Self],
-        masked: bool,
-        f: impl Operation<Buffer>,
-    ) -> PyResult<Self> {
-        let made = self.all_made_of(others, masked, move |r, x, o| {
+    /// An operation with one result, which looks itself where its operands have values.
+    fn one_made_of(&self, others: &[&Self], how: How, f: impl Operation<Buffer>) -> PyResult<Self> {
+        let made = self.all_made_of(others, how, move |r, x, o| {
             let out = f(r, x, o)?;
             r.expect_counted("a tensor", &r.shape(out))?;
             Ok(vec![out])
@@ -199,9 +217,23 @@ impl NativeTensor {
         Ok(made.into_iter().next().expect("there is one result"))
     }
 
-    /// The same, everywhere.
+    /// An operation with one result, which looks itself where its operands have values, and is given the points at hand last,
+    /// if these are not all. What indices of this are does not change with the axes of the others.
+    pub(super) fn made_at_hand(
+        &self,
+        others: &[&Self],
+        f: impl Operation<Buffer>,
+    ) -> PyResult<Self> {
+        let how = How {
+            is_masked: true,
+            n_fixed: 1,
+        };
+        self.one_made_of(others, how, f)
+    }
+
+    /// An operation with one result, which looks itself where its operands have values.
     pub(super) fn made_of(&self, others: &[&Self], f: impl Operation<Buffer>) -> PyResult<Self> {
-        self.made_at_hand(others, false, f)
+        self.one_made_of(others, How::FIXED, f)
     }
 
     /// An operation with one result, on all elements of tensors.
@@ -212,15 +244,36 @@ impl NativeTensor {
         })
     }
 
-    /// An operation with one result that is done point by point: at the active cells of a field, if operands are.
+    /// An operation with one result that is done element by element, whatever axes these have: at the active cells of a
+    /// field, if operands are.
+    pub(super) fn element_op(
+        &self,
+        name: &str,
+        others: &[&Self],
+        f: impl Operation<Buffer>,
+    ) -> PyResult<Self> {
+        self.at_cells_op(name, others, How::default(), f)
+    }
+
+    /// An operation with one result on certain axes, at the active cells of a field, if operands are.
     pub(super) fn point_op(
         &self,
         name: &str,
         others: &[&Self],
         f: impl Operation<Buffer>,
     ) -> PyResult<Self> {
+        self.at_cells_op(name, others, How::FIXED, f)
+    }
+
+    fn at_cells_op(
+        &self,
+        name: &str,
+        others: &[&Self],
+        how: How,
+        f: impl Operation<Buffer>,
+    ) -> PyResult<Self> {
         let name = name.to_owned();
-        self.made_of(others, move |r, x, o| {
+        self.one_made_of(others, how, move |r, x, o| {
             r.cells_of(&name, &[&[x], o].concat())?;
             f(r, x, o)
         })
@@ -232,7 +285,7 @@ impl NativeTensor {
         others: &[&Self],
         f: impl Operation<Vec<Buffer>>,
     ) -> PyResult<Vec<Self>> {
-        self.all_made_of(others, false, move |r, x, o| {
+        self.all_made_of(others, How::FIXED, move |r, x, o| {
             r.expect_everywhere(&[&[x], o].concat())?;
             f(r, x, o)
         })

@@ -146,6 +146,13 @@ impl NativeTrace {
         self.step(move |s| s.expect_shape(value, &seen))
     }
 
+    /// Refuses, once all is known, that a tensor has another number of axes than it has now.
+    fn expect_rank(&self, tensor: &NativeTensor) -> PyResult<()> {
+        let value = self.value(tensor)?;
+        let rank = lock(&self.trace).state.rank(value);
+        self.step(move |s| s.expect_ranks(&[value], &[rank]))
+    }
+
     /// Whether a kernel writes to each of some of its arguments.
     fn kernel_writes(
         &self,
@@ -489,12 +496,6 @@ impl NativeTrace {
         lock(&self.trace).state.is_of_many()
     }
 
-    /// Whether something is done at some points only.
-    fn is_masked(&self) -> PyResult<bool> {
-        let mask = lock(&self.trace).state.mask().map_err(raised)?;
-        Ok(mask.is_some())
-    }
-
     /// What the loops around count, outermost first.
     fn counters(&self) -> Vec<NativeTensor> {
         let counters = lock(&self.trace).state.counters().into_iter();
@@ -551,11 +552,6 @@ impl NativeTrace {
             s.drop_map();
             Ok(())
         })
-    }
-
-    /// The program as text.
-    fn text(&self) -> String {
-        lock(&self.trace).state.r.program.to_string()
     }
 
     /// The program, ready to run, with these results.

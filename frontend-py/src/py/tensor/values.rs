@@ -62,7 +62,8 @@ impl NativeTensor {
                     RETURN_IT
                 } else {
                     "a tensor of a program has no numbers while the program is traced, so no `if`, `while`, `range` and `float` \
-                 takes it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it"
+                 takes it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it. \
+                     An argument that is known when the program is traced is annotated `int` or `bool`, or named in `static`"
                 },
             ));
         };

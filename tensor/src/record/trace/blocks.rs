@@ -125,6 +125,11 @@ impl State {
     /// If conditions are at cells that are not the active ones any more.
     pub fn mask(&mut self) -> Recorded<Option<Buffer>> {
         let blocks = self.in_function().to_vec();
+        self.all_of(blocks)
+    }
+
+    /// Where all that some blocks ask for holds.
+    fn all_of(&mut self, blocks: Vec<Block>) -> Recorded<Option<Buffer>> {
         let mut out: Option<Buffer> = None;
         for block in blocks {
             let mut parts = Vec::new();
@@ -178,7 +183,8 @@ impl State {
         match self.r.rank(x) {
             0 => Ok(self.r.element(x, Vec::new())),
             _ => Err(RecordError::Value(
-                "the bounds of a loop and the condition of a branch of the host are single numbers"
+                "the bounds of a loop and the condition of a branch of the host are single numbers: what a block makes \
+                 larger has its shape before, as by `const(full(shape, 0))`"
                     .to_owned(),
             )),
         }
@@ -271,8 +277,8 @@ impl State {
                 left,
                 ..
             } => {
-                if let Some(left) = left {
-                    self.leave_if_done(left)?;
+                if left.is_some() {
+                    self.leave_if_done()?;
                 }
                 self.open.pop();
                 let body = self.end(true)?;
@@ -297,9 +303,19 @@ impl State {
         Ok(())
     }
 
-    /// Ends a loop that every point has left.
-    fn leave_if_done(&mut self, left: Left) -> Recorded<()> {
-        let others = self.others(left)?;
+    /// Ends a loop that every point has left which has entered it.
+    fn leave_if_done(&mut self) -> Recorded<()> {
+        let mut blocks = self.in_function().to_vec();
+        if let Some(Block {
+            kind: Kind::Loop { skipped, .. },
+            ..
+        }) = blocks.last_mut()
+        {
+            // Who leaves an iteration stays in the loop.
+            *skipped = None;
+        }
+        let others = self.all_of(blocks)?;
+        let others = others.expect("points have left the loop");
         let any = self.r.reduce("any", others, None, false)?;
         let none = self.r.unary("logical_not", any)?;
         self.begin();
@@ -396,11 +412,18 @@ impl State {
         let like = self.buffer(like)?;
         let mut shape = self.r.shape(like);
         shape.splice(..0, many);
-        let memory = self.r.program.temporary(self.r.ty(like), &shape);
-        self.r.note_memory(memory);
         let around = self.open.iter().rev().nth(1);
         let around = around.map_or(BlockId::FUNCTION, |block| block.id);
-        Ok(self.hold_memory(memory, around))
+        let value = self.hold(like, around, false);
+        if let Some((known, at)) = self.known(Subject::Changed(value))? {
+            // A later block makes it larger.
+            shape = self.stretched(&[shape, known]);
+            self.learn_value(value, &shape, at);
+        }
+        let memory = self.r.program.temporary(self.r.ty(like), &shape);
+        self.r.note_memory(memory);
+        self.is_now(value, memory);
+        Ok(value)
     }
 
     /// Begins what a function says of one of many.

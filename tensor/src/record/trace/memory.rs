@@ -82,8 +82,7 @@ impl State {
             None => self.r.dense(own)?,
         };
         self.r.set_all(memory, from, None)?;
-        let held = &mut self.values[value.0 as usize];
-        (held.buffer, held.is_memory) = (memory, true);
+        self.is_now(value, memory);
         Ok(())
     }
 
@@ -182,7 +181,7 @@ impl State {
         self.stretched(&shapes)
     }
 
-    fn stretched(&mut self, shapes: &[Vec<Dim>]) -> Vec<Dim> {
+    pub(super) fn stretched(&mut self, shapes: &[Vec<Dim>]) -> Vec<Dim> {
         let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
         let one = self.r.program.size(1);
         let extents = (0..rank).map(|axis| {
@@ -252,11 +251,12 @@ impl State {
         let (index, value) = (self.buffers(index)?, self.buffer(value)?);
         self.let_change(target)?;
         let mut mask = self.mask()?;
+        let whole = index.iter().map(|&i| self.r.rank(i)).max().unwrap_or(0);
         if let Some(own) = mask
             && behind > 0
-            && self.r.rank(own) > 0
+            && self.r.rank(own) + behind == whole
         {
-            // What is asked of each computed index is asked of its whole row.
+            // What is asked of each computed index is asked of its whole row; other conditions are of the row's elements.
             let rank = self.r.rank(own);
             let axes: Vec<i64> = (rank..rank + behind).map(|axis| axis as i64).collect();
             mask = Some(self.r.unsqueeze(own, &axes)?);

@@ -94,7 +94,8 @@ pub struct StepError {
     pub place: Place,
 }
 
-/// So often steps are done again at most: each time teaches about one block at least, those deep in others last.
+/// So often, and once for each step, steps are done again at most: each time teaches about one block at least, those deep in
+/// others last.
 const MOST_ROUNDS: usize = 64;
 
 impl Default for Trace {
@@ -142,7 +143,8 @@ impl Trace {
     /// # Errors
     /// If a step cannot be done with what later ones have taught.
     pub fn settle(&mut self) -> Result<(), StepError> {
-        for _ in 0..MOST_ROUNDS {
+        // Values that teach each other do so one by one.
+        for _ in 0..MOST_ROUNDS + self.steps.len() {
             if !self.state.has_learned() {
                 // What they hold may hold the program.
                 self.steps.clear();
@@ -202,10 +204,10 @@ impl State {
         self.hold(buffer, BlockId::FUNCTION, true)
     }
 
-    fn hold_memory(&mut self, buffer: Buffer, block: BlockId) -> Value {
-        let value = self.hold(buffer, block, false);
-        self.values[value.0 as usize].is_memory = true;
-        value
+    /// Lets a value be some memory from here on.
+    fn is_now(&mut self, value: Value, memory: Buffer) {
+        let held = &mut self.values[value.0 as usize];
+        (held.buffer, held.is_memory) = (memory, true);
     }
 
     fn hold(&mut self, buffer: Buffer, block: BlockId, is_constant: bool) -> Value {
@@ -255,6 +257,33 @@ impl State {
                     .ok_or_else(|| self.r.size_handle(dim))
             })
             .collect()
+    }
+
+    /// Refuses that values have other numbers of axes than those that the function has seen.
+    ///
+    /// # Errors
+    /// If one has.
+    pub fn expect_ranks(&self, values: &[Value], seen: &[usize]) -> Recorded<()> {
+        let mut both = values.iter().zip(seen);
+        let grown = both.find(|&(&value, &rank)| self.r.rank(self.seen(value)) != rank);
+        let Some((&value, &rank)) = grown else {
+            return Ok(());
+        };
+        let shape = self.r.shape_text(&self.r.shape(self.seen(value)));
+        let had = match rank {
+            0 => "one number".to_owned(),
+            1 => "one axis".to_owned(),
+            n => format!("{n} axes"),
+        };
+        Err(RecordError::Value(format!(
+            "this depends on the axes of a tensor, which has {had} here, and to which a block gives the shape {shape}: make it \
+             with that, as by `const(full(shape, 0))`"
+        )))
+    }
+
+    /// The number of axes of a value.
+    pub fn rank(&self, value: Value) -> usize {
+        self.r.rank(self.seen(value))
     }
 
     /// Refuses that a value has other extents than those that the function has seen.

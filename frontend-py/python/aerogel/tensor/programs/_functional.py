@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerogel.tensor import _shapes
-from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._tensor import Tensor, asarray, tracing
+from aerogel.tensor._unknown import demand
 from aerogel.tensor.programs import _trees
-from aerogel.tensor.programs._blocks import break_loop, if_cond, loop
+from aerogel.tensor.programs._blocks import break_loop, here, if_cond, loop
 from aerogel.tensor.programs._values import const
 
 if TYPE_CHECKING:
@@ -29,25 +30,33 @@ def _copied(value: Any) -> Any:
     return const(value)
 
 
-def _set_all(carried: Any, new: Any, called: str) -> None:
-    """Gives the leaves of a tree other values, all at once.
+def _ranks(tree: Any) -> list[int]:
+    """How many axes the leaves of a tree have, as the program is traced."""
+    planes = (p for leaf in _trees.leaves(tree) for p in ([leaf.real, leaf.imag] if is_complex(leaf) else [leaf]))
+    return [len(plane._native.shape) for plane in planes]
+
+
+def _set_all(carried: Any, ranks: list[int], new: Any, called: str) -> None:
+    """Gives the leaves of a tree other values, all at once; ``ranks`` are the axes that they had at first.
 
     Raises:
-        TypeError: If the structures differ.
-        ValueError: If extents do.
+        TypeError: If the structures differ, or a leaf cannot keep a value.
+        ValueError: If a value has more axes.
     """
     if _trees.structure(new) != _trees.structure(carried):
         raise TypeError(
-            f"{called} gives {_trees.text(new)}, and was given {_trees.text(carried)}: both are of one structure"
+            f"{called} gives {_trees.text(new)}, and was given {_trees.text(carried)}: both are of one structure "
+            f"({here()})"
         )
     values = [asarray(value) for value in _trees.leaves(new)]
     pairs = [pair for old, value in zip(_trees.leaves(carried), values) for pair in _planes(old, value, called)]
     # Each new value may be made of all old ones.
-    for old, value in [(old, value + 0 if value is not old else value) for old, value in pairs]:
-        if old.ndim != value.ndim:
+    for rank, (old, value) in zip(ranks, [(old, value.copy()) for old, value in pairs]):
+        own = len(value._native.shape)
+        if own > rank:
             raise ValueError(
-                f"{called} gives a tensor with {value.ndim} axes, and was given one with {old.ndim}: what a loop "
-                "carries keeps its shape"
+                f"{called} gives a tensor with {own} axes, and was given one with {rank}: what a loop carries keeps "
+                f"its shape ({here()})"
             )
         old.set(value)
 
@@ -57,7 +66,7 @@ def _planes(old: Any, new: Any, called: str) -> list[tuple[Tensor, Tensor]]:
     if not isinstance(old, ComplexTensor):
         if isinstance(new, ComplexTensor):
             raise TypeError(f"{called} gives a complex tensor, and was given a real one")
-        return [(old, new.astype(old.dtype) if new.dtype is not old.dtype else new)]
+        return [(old, new)]
     if not isinstance(new, ComplexTensor):
         return [(old.real, new), (old.imag, new * 0)]
     return [(old.real, new.real), (old.imag, new.imag)]
@@ -81,8 +90,9 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
             carried = body(k, carried)
         return carried
     carried = _trees.mapped(init, _copied)
+    ranks = _ranks(carried)
     with loop(lower, upper) as k:
-        _set_all(carried, body(k, carried), "the body of `fori_loop`")
+        _set_all(carried, ranks, body(k, carried), "the body of `fori_loop`")
     return carried
 
 
@@ -103,10 +113,11 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
             carried = body(carried)
         return carried
     carried = _trees.mapped(init, _copied)
+    ranks = _ranks(carried)
     with loop(_MOST):
         with if_cond(asarray(condition(carried)) == 0):
             break_loop()
-        _set_all(carried, body(carried), "the body of `while_loop`")
+        _set_all(carried, ranks, body(carried), "the body of `while_loop`")
     return carried
 
 
@@ -124,9 +135,10 @@ def cond(condition: Any, if_true: Callable[..., Any], if_false: Callable[..., An
     with if_cond(holds):
         given = if_true(*operands)
         results = _trees.mapped(given, _given_out)
-        _set_all(results, given, "`if_true` of `cond`")
+        ranks = _ranks(results)
+        _set_all(results, ranks, given, "`if_true` of `cond`")
     with if_cond(holds == 0):
-        _set_all(results, if_false(*operands), "`if_false` of `cond`")
+        _set_all(results, ranks, if_false(*operands), "`if_false` of `cond`")
     return results
 
 
@@ -151,9 +163,17 @@ def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None
     if not parts and length is None:
         raise ValueError("`scan` goes along the first axis of `xs`, or takes a `length`")
     n = length if length is not None else parts[0].shape[0]
+    for part in parts:
+        own = part.shape[0]
+        if isinstance(n, int) and isinstance(own, int):
+            if own != n:
+                raise ValueError(f"`scan` goes along {n} parts, and a tensor of `xs` has {own}")
+        elif part is not parts[0] or length is not None:
+            demand(part.real if isinstance(part, ComplexTensor) else part, 0, n)
     if tracing.program is None:
         return _scanned(body, init, xs, n)
     carried = _trees.mapped(init, _copied)
+    ranks = _ranks(carried)
     with loop(n) as k:
         x = None if xs is None else _trees.mapped(xs, lambda all_: all_[k])
         made = body(carried, x)
@@ -162,7 +182,7 @@ def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None
         if y is not None:
             for all_, value in zip(_trees.leaves(results), _trees.leaves(y)):
                 _store_part(all_, k, asarray(value))
-        _set_all(carried, new, "the body of `scan`")
+        _set_all(carried, ranks, new, "the body of `scan`")
     return carried, results
 
 
@@ -202,4 +222,4 @@ def _store_part(all_: Any, k: Tensor, value: Any) -> None:
         _store_part(all_.real, k, value.real)
         _store_part(all_.imag, k, value.imag)
         return
-    all_[(k, ...) if value.ndim else k] = value
+    all_[(k, ...)] = value

@@ -27,6 +27,8 @@ class _Binding(NamedTuple):
     name: str
     line: int
     around: tuple[ast.AST, ...]
+    #: Of each ``if`` around it, which branch.
+    branches: tuple[tuple[ast.AST, str], ...] = ()
 
 
 class _Function:
@@ -122,6 +124,7 @@ def _expect_bound_once(function: _Function, block: ast.With) -> None:
                 for other in function.bindings
                 if other.name == again.name
                 and block not in other.around
+                and not _exclude_each_other(other, again)
                 # What a block that has ended has bound is free.
                 and not any(node in function.blocks and node not in around for node in other.around)
                 and (other.line < block.lineno or any(loop in other.around for loop in loops))
@@ -134,6 +137,12 @@ def _expect_bound_once(function: _Function, block: ast.With) -> None:
                 f"once, however often the block runs: write `{name}.val = ...` (a number is `{name} = const(0)` "
                 "before the block), or give the new value a name of its own"
             )
+
+
+def _exclude_each_other(one: _Binding, other: _Binding) -> bool:
+    """Whether names are bound in two branches of one ``if``."""
+    own = dict(one.branches)
+    return any(own.get(node, branch) != branch for node, branch in other.branches)
 
 
 def _of(code: Any, scope: dict[str, Any]) -> _Function | None:
@@ -161,27 +170,34 @@ def _parsed(code: Any, scope: dict[str, Any]) -> _Function | None:
     return _Function(code.co_filename, parameters, first, whole.body if is_function else tree.body)
 
 
-def _bindings(node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[_Binding]:
+def _bindings(
+    node: ast.AST, around: tuple[ast.AST, ...], branches: tuple[tuple[ast.AST, str], ...] = ()
+) -> Iterator[_Binding]:
     """The names that a statement binds, but for the counters of loops, which each loop binds anew."""
     if isinstance(node, _FUNCTIONS) or isinstance(node, ast.ClassDef):
         if not isinstance(node, ast.Lambda):
-            yield _Binding(node.name, node.lineno, around)
+            yield _Binding(node.name, node.lineno, around, branches)
         return
     if isinstance(node, _COMPREHENSIONS):
         return
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         for alias in node.names:
-            yield _Binding((alias.asname or alias.name).partition(".")[0], node.lineno, around)
+            yield _Binding((alias.asname or alias.name).partition(".")[0], node.lineno, around, branches)
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield _Binding(node.id, node.lineno, around)
+        yield _Binding(node.id, node.lineno, around, branches)
+    if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
+        yield _Binding(node.name, node.lineno, around, branches)
+    if isinstance(node, ast.MatchMapping) and node.rest is not None:
+        yield _Binding(node.rest, node.lineno, around, branches)
     inside = (*around, node) if isinstance(node, (ast.With, *_LOOPS)) else around
     for field, value in ast.iter_fields(node):
         # `for k in ...` and `with ... as k` bind `k` each time that they are done.
         if field == "target" and isinstance(node, ast.For) or field == "optional_vars":
             continue
+        own = (*branches, (node, field)) if isinstance(node, ast.If) and field in ("body", "orelse") else branches
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _bindings(child, inside)
+                yield from _bindings(child, inside, own)
 
 
 def _exits(nodes: list[Any], in_loop: bool) -> Iterator[tuple[str, int]]:

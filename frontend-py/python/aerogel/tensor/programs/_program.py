@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aerogel import _native
 from aerogel._dtypes import ALL
 from aerogel._source_lines import note
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
-from aerogel.tensor._tensor import Tensor, asarray, expect_constant, inside, is_number, tracing
+from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, constant, expect_constant, inside, is_number, tracing
 from aerogel.tensor.programs import _trees
 from aerogel.tensor.programs._lint import look_at_function
 from aerogel.tensor.programs._trace import Trace
@@ -116,8 +117,11 @@ class Program:
         #: A function without parameters makes its inputs by ``input``.
         self._makes_inputs = not kinds or divides_integers
 
+        #: One thread traces at a time: the others find what it has made.
+        self._lock = threading.RLock()
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else Method(self, instance)
 
     def of_many(self, many: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Program:
         """The program of another function that is made of this one's, as by ``vmap``.
@@ -183,6 +187,7 @@ class Program:
                 native = value._native
                 natives.append(native)
                 kinds.append(native.kind)
+                kinds.append(value._outside)
             else:
                 lowered = self._of_tensors.get(tuple(kinds))
                 if lowered is not None and lowered.is_current:
@@ -194,15 +199,19 @@ class Program:
         return lowered.run(natives)
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
-        if self._makes_inputs and tracing.program is not None and self._calls_input():
-            raise RuntimeError(
-                f"`{self.__name__}` makes its inputs itself, by `input`, and is called by another program: give its "
-                "function parameters"
-            )
-        return self._function(*args, **kwargs)
-
-    def _calls_input(self) -> bool:
-        return self._last is None or bool(self._last.inputs)
+        if not self._makes_inputs:
+            return self._function(*args, **kwargs)
+        called = tracing.program.called
+        called.append(self.__name__)
+        try:
+            if args or kwargs:
+                raise RuntimeError(
+                    f"`{self.__name__}` makes its inputs itself, by `input`, and is called by another program: give "
+                    "its function parameters"
+                )
+            return self._function()
+        finally:
+            called.pop()
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Lowered, list[Any]]:
         """The program for some arguments, and its inputs."""
@@ -227,12 +236,22 @@ class Program:
                         f"argument `{name}` of `{self.__name__}` is known when the program is traced, and so has a "
                         f"hash, which {type(value).__name__} has not"
                     ) from None
+                if isinstance(value, (Tensor, ComplexTensor)):
+                    raise TypeError(
+                        f"argument `{name}` of `{self.__name__}` is known when the program is traced, and a tensor is "
+                        "not: leave it out of `static`"
+                    )
                 kinds.append(_Static(value))
+                return kinds[-1]
+            if is_number(value):
+                kinds.append(_GivenNumber.of(value))
+                tensors.append(kinds[-1].wide(value))
                 return kinds[-1]
             tensor = self._tensor(value, name)
             planes = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
             tensors.extend(planes)
-            kinds.append((len(planes), planes[0]._native.dtype, tuple(n == 1 for n in tensor.shape)))
+            is_one = tuple(n == 1 for n in tensor.shape)
+            kinds.append((len(planes), planes[0]._native.dtype, is_one, planes[0]._outside))
             return kinds[-1]
 
         parts = []
@@ -242,9 +261,10 @@ class Program:
         key = tuple(parts)
         natives = [tensor._native for tensor in tensors]
         lowered = self._lowered(key, bound, kinds)
-        kinds_of = tuple(native.kind for native in natives)
-        if is_plain and len(args) == self._n_plain and all(kinds_of):
-            self._of_tensors[kinds_of] = lowered
+        if is_plain and len(args) == self._n_plain:
+            kinds_of = tuple(part for tensor in tensors for part in (tensor._native.kind, tensor._outside))
+            if all(kinds_of):
+                self._of_tensors[kinds_of] = lowered
         return lowered, natives
 
     def _tensor(self, value: Any, name: str) -> Any:
@@ -298,18 +318,20 @@ class Program:
     # Traces.
 
     def _lowered(self, key: Any, bound: Any = None, kinds: Sequence[Any] = ()) -> Lowered:
-        lowered = self._made.get(key)
-        # Types, arithmetic, and what a kernel writes to may be otherwise after `ti.init`.
-        if lowered is None or not lowered.is_current:
-            self._of_tensors.clear()
-            lowered = self._made[key] = self._traced(bound, kinds)
-        self._last = lowered
-        return lowered
+        with self._lock:
+            lowered = self._made.get(key)
+            # Types, arithmetic, and what a kernel writes to may be otherwise after `ti.init`.
+            if lowered is None or not lowered.is_current:
+                self._of_tensors.clear()
+                lowered = self._made[key] = self._traced(bound, kinds)
+            self._last = lowered
+            return lowered
 
     def _traced(self, bound: Any, kinds: Sequence[Any]) -> Lowered:
         look_at_function(self._function)
         self.trace_count += 1
         trace = Trace(self._divides_integers)
+        around = tracing.trace, tracing.program
         tracing.trace, tracing.program = trace.native, trace
         outer = _native.set_recorder(trace)
         try:
@@ -324,28 +346,41 @@ class Program:
             native = trace.native.finish(planes)
         finally:
             _native.set_recorder(outer)
-            tracing.trace = tracing.program = None
+            tracing.trace, tracing.program = around
         return Lowered(trace, native, tree, self._result)
 
     def _make_inputs(self, trace: Trace, bound: Any, kinds: Sequence[Any]) -> None:
         """Puts inputs of the program in place of the tensors among some arguments."""
         rest = iter(kinds)
-        made: list[Any] = []
+        natives: list[list[Any]] = []
 
         def leaf(value: Any, name: str, _: Any) -> None:
             kind = next(rest)
             if isinstance(kind, _Static):
-                made.append(value)
-                return
-            n, dtype, is_one = kind
-            own = [trace.input(name, dtype, [1 if one else None for one in is_one]) for _ in range(n)]
-            made.append(ComplexTensor(*own) if n == 2 else own[0])
+                natives.append([])
+            elif isinstance(kind, _GivenNumber):
+                natives.append([trace.input(name, kind.wide_dtype, [])])
+            else:
+                n, dtype, is_one, _ = kind
+                shape = [1 if one else None for one in is_one]
+                natives.append([trace.input(name, dtype, shape) for _ in range(n)])
 
         for name in self._signature.parameters:
             _trees.flatten(bound.arguments[name], leaf, name)
-        inputs = iter(made)
+        # What blocks change may have the extents of any of them.
+        inputs = iter(zip(kinds, natives))
+
+        def given(value: Any) -> Any:
+            kind, own = next(inputs)
+            if isinstance(kind, _Static):
+                return value
+            if isinstance(kind, _GivenNumber):
+                return GivenNumber(own[0], kind.sample, kind.dtype)
+            made = [Tensor(native, kind[3]) for native in own]
+            return ComplexTensor(*made) if len(made) == 2 else made[0]
+
         for name in self._signature.parameters:
-            bound.arguments[name] = _trees.mapped(bound.arguments[name], lambda _: next(inputs))
+            bound.arguments[name] = _trees.mapped(bound.arguments[name], given)
 
     def _structure(self, results: Any, planes: list[Any]) -> Any:
         """The structure of results; their tensors are appended to ``planes``."""
@@ -366,6 +401,31 @@ class Program:
         return None if results is None else _trees.mapped(results, leaf, _is_number_that_is_known)
 
 
+class Method:
+    """A program that is an attribute of a class, with the object whose it is."""
+
+    def __init__(self, program: Program, instance: Any) -> None:
+        self._program = program
+        self._instance = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs it."""
+        return self._program(self._instance, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """As ``Program.lower``."""
+        return self._program.lower(self._instance, *args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """As ``Program.explain``."""
+        return self._program.explain(self._instance, *args, **kwargs) if args or kwargs else self._program.explain()
+
+    @property
+    def trace_count(self) -> int:
+        """How often the function has been traced, for all objects."""
+        return self._program.trace_count
+
+
 class _Static:
     """A value that is part of a kind of arguments; numbers of other types are others."""
 
@@ -374,11 +434,42 @@ class _Static:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def _key(self) -> Any:
+        # Zeros of other signs are other numbers, and a NaN is one number.
+        return self.value.hex() if isinstance(self.value, float) else self.value
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and type(other.value) is type(self.value) and other.value == self.value
+        return isinstance(other, _Static) and type(other.value) is type(self.value) and other._key() == self._key()
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash((type(self.value), self._key()))
+
+
+class _GivenNumber(NamedTuple):
+    """A number of Python's as a kind of argument: its type there, and the type that it has alone."""
+
+    python: type
+    dtype: Any
+
+    @classmethod
+    def of(cls, value: Any) -> _GivenNumber:
+        """The kind of a number."""
+        python = next(kind for kind in (bool, int, float) if isinstance(value, kind))
+        return cls(python, _types.of_number(value, None))
+
+    @property
+    def sample(self) -> Any:
+        """A number of this type."""
+        return self.python(1)
+
+    @property
+    def wide_dtype(self) -> str:
+        """The type in which programs are given it: all digits that Python has, or nearly so."""
+        return {bool: "u1", int: "i64", float: "f64"}[self.python]
+
+    def wide(self, value: Any) -> Tensor:
+        """The number as an input."""
+        return constant(value, ALL[self.wide_dtype])
 
 
 def _is_static(value: Any, annotation: Any) -> bool:
@@ -393,7 +484,8 @@ def _is_static(value: Any, annotation: Any) -> bool:
 
 
 def _is_number_that_is_known(value: Any, annotation: Any) -> bool:
-    return isinstance(value, int) and annotation in (int, "int") and not hasattr(value, "dtype")
+    is_named = annotation in (int, "int") or annotation in (bool, "bool") and isinstance(value, bool)
+    return is_named and isinstance(value, int) and not hasattr(value, "dtype")
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:

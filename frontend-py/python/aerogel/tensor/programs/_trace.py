@@ -47,6 +47,8 @@ class Trace:
         self.open: list[Any] = []
         #: Blocks that the function names and has not begun yet, as errors say it.
         self.not_begun: dict[Any, str] = {}
+        #: Programs without parameters that are called by the one that is traced.
+        self.called: list[str] = []
         #: Whether an exception left a block.
         self.is_broken = False
 
@@ -57,12 +59,12 @@ class Trace:
         if not tensor._native.is_outside:
             tensor._native = self.native.made(tensor._native)
 
-    def input(self, name: str, dtype: str, shape: list[Any]) -> Tensor:
+    def input(self, name: str, dtype: str, shape: list[Any]) -> Any:
         """What the program is given: the next of its inputs."""
         native = self.native.input(name, dtype, shape)
         self.inputs.append(native)
         self.given.append(None)
-        return Tensor(native)
+        return native
 
     def constant(self, tensor: Tensor) -> Tensor:
         """A tensor from outside as one of the program: its numbers are those that it has now."""
@@ -171,6 +173,8 @@ class Trace:
             self.store_field(target, key, value, how)
             return
         self._expect_own(target)
+        # Which elements a key names depends on the shape.
+        self.native.expect_shape(target._native)
         value = kept(value, target.dtype)
         if len(keys) == 1 and isinstance(keys[0], Tensor) and keys[0].dtype is u1:
             self._store_where(target, keys[0], value, how)
@@ -310,11 +314,6 @@ class Trace:
         called = f"kernel `{kernel.__name__}`"
         if self.is_of_many:
             raise ValueError(f"`vmap`: the function calls {called}")
-        if self.native.is_masked():
-            raise RuntimeError(
-                f"{called} is called where something is done at some points only: call it outside of `if_cond` with a "
-                "condition for each point, and of loops that points leave one by one"
-            )
         args, kwargs, parameters = list(args), dict(kwargs or {}), kernel._parameters()
         keys: list[tuple[Any, str, str]] = [(k, *p) for k, p in enumerate(parameters[: len(args)])]
         keys += [(name, name, kind) for name, kind in parameters if name in kwargs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,9 @@ def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any],
     if isinstance(tree, (tuple, list)):
         return rebuilt(type(tree), [mapped(part, leaf, is_known) for part in tree])
     if isinstance(tree, dict):
-        return type(tree)((key, mapped(part, leaf, is_known)) for key, part in tree.items())
+        made = copy.copy(tree)
+        made.update((key, mapped(part, leaf, is_known)) for key, part in tree.items())
+        return made
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         own = {}
         for field in (field for field in dataclasses.fields(tree) if field.init):

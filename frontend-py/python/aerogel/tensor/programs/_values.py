@@ -45,7 +45,12 @@ def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     trace = trace_of("input")
     kind = _type_of(dtype, "input")
     wanted = _wanted(trace, shape, "input")
-    return trace.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted)
+    if trace.called:
+        raise RuntimeError(
+            f"`{trace.called[-1]}` makes its inputs itself, by `input`, and is called by another program: give its "
+            "function parameters"
+        )
+    return Tensor(trace.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted))
 
 
 def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
