@@ -55,9 +55,20 @@ impl NativeTrace {
         &self,
         step: impl Fn(&mut State) -> Recorded + Send + Sync + 'static,
     ) -> PyResult<NativeTensor> {
+        self.made_from(Vec::new(), step)
+    }
+
+    /// The same for one that is made of values, and grows with them.
+    pub(super) fn made_from(
+        &self,
+        of: Vec<Value>,
+        step: impl Fn(&mut State) -> Recorded + Send + Sync + 'static,
+    ) -> PyResult<NativeTensor> {
         let value = self.step(move |s| {
             let buffer = step(s)?;
-            Ok(s.value(buffer))
+            let made = s.value(buffer);
+            s.grows_with(made, &of);
+            Ok(made)
         })?;
         Ok(self.tensor(value))
     }
@@ -155,7 +166,12 @@ impl NativeTensor {
                         all.extend(s.mask()?);
                     }
                     let made = f(&mut s.r, all[0], &all[1..])?;
-                    Ok(made.into_iter().map(|b| s.value(b)).collect::<Vec<_>>())
+                    let made = made.into_iter().map(|b| {
+                        let made = s.value(b);
+                        s.grows_with(made, &values);
+                        made
+                    });
+                    Ok(made.collect::<Vec<_>>())
                 });
                 let made = made.map_err(|e| raised_at(e, &places))?.into_iter();
                 let home = |value| Self {

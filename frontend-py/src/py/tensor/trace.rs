@@ -122,7 +122,7 @@ impl NativeTrace {
     /// The numbers that a tensor has now: of memory that changes.
     fn snapshot(&self, tensor: &NativeTensor) -> PyResult<NativeTensor> {
         let value = self.value(tensor)?;
-        self.made_by(move |s| {
+        self.made_from(vec![value], move |s| {
             let buffer = s.buffer(value)?;
             s.snapshot(buffer)
         })
@@ -259,7 +259,10 @@ impl NativeTrace {
             self.value(value)?,
         );
         let (accum, mode): (Accum, Outside) = (accumulation(how)?, outside(mode)?);
-        self.made_by(move |s| s.store_with_previous(target, &index, value, accum, mode))
+        let of = [&[target, value], &index[..]].concat();
+        self.made_from(of, move |s| {
+            s.store_with_previous(target, &index, value, accum, mode)
+        })
     }
 
     /// The elements at computed indices, at the points at hand.
@@ -270,7 +273,8 @@ impl NativeTrace {
         mode: &str,
     ) -> PyResult<NativeTensor> {
         let (x, index, mode) = (self.value(x)?, self.values(&index)?, outside(mode)?);
-        self.made_by(move |s| s.gather(x, &index, mode))
+        let of = [&[x], &index[..]].concat();
+        self.made_from(of, move |s| s.gather(x, &index, mode))
     }
 
     /// The index of each active cell of a field along each of its axes.
@@ -292,7 +296,9 @@ impl NativeTrace {
         last: Vec<u64>,
     ) -> PyResult<NativeTensor> {
         let (fields, index) = (self.places_of(py, field)?, self.values(&index)?);
-        self.made_by(move |s| s.load_fields(&fields, &index, &last))
+        self.made_from(index.clone(), move |s| {
+            s.load_fields(&fields, &index, &last)
+        })
     }
 
     /// All elements of a field, zeros where no cell is active.
@@ -346,7 +352,7 @@ impl NativeTrace {
         last: Vec<u64>,
     ) -> PyResult<NativeTensor> {
         let parts = self.values(&parts)?;
-        self.made_by(move |s| {
+        self.made_from(parts.clone(), move |s| {
             let parts = s.buffers(&parts)?;
             let last: Vec<_> = last.iter().map(|&n| s.r.program.size(n)).collect();
             s.r.at_cells(&parts, &last)
@@ -356,7 +362,7 @@ impl NativeTrace {
     /// A value at cells with zeros elsewhere; any other as it is.
     fn dense(&self, x: &NativeTensor) -> PyResult<NativeTensor> {
         let x = self.value(x)?;
-        self.made_by(move |s| {
+        self.made_from(vec![x], move |s| {
             let x = s.buffer(x)?;
             s.r.dense(x)
         })

@@ -418,7 +418,7 @@ impl State {
         if let Some((known, at)) = self.known(Subject::Changed(value))? {
             // A later block makes it larger.
             shape = self.stretched(&[shape, known]);
-            self.learn_value(value, &shape, at);
+            self.keep_known(value, &shape, at);
         }
         let memory = self.r.program.temporary(self.r.ty(like), &shape);
         self.r.note_memory(memory);

@@ -58,6 +58,8 @@ pub(super) struct Fact {
     /// The extents in words that are the same each time.
     keys: Vec<String>,
     pub(super) at: At,
+    /// The step that has taught it.
+    step: usize,
 }
 
 impl Fact {
@@ -139,6 +141,7 @@ impl State {
             program: None,
             keys: keys.collect(),
             at,
+            step: self.at,
         }
     }
 
@@ -153,6 +156,18 @@ impl State {
         let made = self.values[value.0 as usize].activations.clone();
         self.facts.made_at.insert(value, made);
         self.learn(Subject::Changed(value), shape, at);
+    }
+
+    /// What was known of a value is known the next time, too; it has grown by the step that taught it.
+    pub(super) fn keep_known(&mut self, value: Value, shape: &[Dim], at: At) {
+        let subject = Subject::Changed(value);
+        let step = self.facts.known.get(&subject).map_or(0, |fact| fact.step);
+        self.learn_value(value, shape, at);
+        if let Some(fact) = self.facts.learned.get_mut(&subject) {
+            fact.step = step;
+        }
+        let held = &mut self.values[value.0 as usize];
+        held.grown_by = held.grown_by.max(step);
     }
 
     /// The same of one that has elements everywhere, whatever comes.

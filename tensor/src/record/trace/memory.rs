@@ -40,10 +40,11 @@ impl State {
         let buffer = self.buffer(of)?;
         let buffer = self.snapshot(buffer)?;
         let value = self.value(buffer);
+        self.grows_with(value, &[of]);
         if let Some((known, at)) = self.known(Subject::Changed(value))? {
             // What it is made of may have become larger, too.
             let shape = self.together_with(buffer, &known);
-            self.learn_value(value, &shape, at.clone());
+            self.keep_known(value, &shape, at.clone());
             let field = at.field().cloned();
             self.become_memory(value, &shape, field.as_ref())?;
         }
@@ -111,6 +112,7 @@ impl State {
     /// If it does not hold them.
     pub fn set(&mut self, target: Value, new: Value) -> Recorded<()> {
         self.expect_own(target)?;
+        self.grows_with(target, &[new]);
         let new = self.buffer(new)?;
         let new = self.snapshot(new)?;
         let mut mask = self.mask()?;

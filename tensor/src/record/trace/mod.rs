@@ -42,6 +42,8 @@ struct Held {
     /// How often stores may have made cells active by then.
     activations: Vec<u32>,
     is_memory: bool,
+    /// The last step that has made it, or what it is made of, larger than it was at first.
+    grown_by: usize,
     /// It comes from outside, and nothing may set it.
     is_constant: bool,
 }
@@ -59,6 +61,8 @@ pub struct State {
     around: Vec<Vec<Stmt>>,
     fields: Vec<(Buffer, Arc<FieldDef>)>,
     facts: Facts,
+    /// The number of the step that is done, from 1.
+    at: usize,
 }
 
 /// A step of the function.
@@ -120,6 +124,7 @@ impl Trace {
         step: impl Fn(&mut State) -> Recorded<R> + Send + Sync + 'static,
     ) -> Recorded<R> {
         let before = self.state.counts();
+        self.state.at = self.steps.len() + 1;
         let out = match step(&mut self.state) {
             Ok(out) => out,
             Err(e) => {
@@ -168,8 +173,9 @@ impl Trace {
     }
 
     fn again(&mut self) -> Result<(), StepError> {
-        for logged in &self.steps {
+        for (number, logged) in self.steps.iter().enumerate() {
             let place = logged.place;
+            self.state.at = number + 1;
             (logged.step)(&mut self.state).map_err(|error| StepError { error, place })?;
             self.state.r.note(place);
             if self.state.counts() != logged.after {
@@ -217,6 +223,7 @@ impl State {
             block,
             activations: self.r.activations(),
             is_memory: false,
+            grown_by: 0,
             is_constant,
         });
         value
@@ -259,13 +266,16 @@ impl State {
             .collect()
     }
 
-    /// Refuses that values have other numbers of axes than those that the function has seen.
+    /// Refuses that values have other numbers of axes than those that the function has seen, if a step that comes later has
+    /// made them larger.
     ///
     /// # Errors
     /// If one has.
     pub fn expect_ranks(&self, values: &[Value], seen: &[usize]) -> Recorded<()> {
         let mut both = values.iter().zip(seen);
-        let grown = both.find(|&(&value, &rank)| self.r.rank(self.seen(value)) != rank);
+        let grown = both.find(|&(&value, &rank)| {
+            self.rank(value) != rank && self.values[value.0 as usize].grown_by > self.at
+        });
         let Some((&value, &rank)) = grown else {
             return Ok(());
         };
@@ -279,6 +289,14 @@ impl State {
             "this depends on the axes of a tensor, which has {had} here, and to which a block gives the shape {shape}: make it \
              with that, as by `const(full(shape, 0))`"
         )))
+    }
+
+    /// What is made of some values has grown with them.
+    pub fn grows_with(&mut self, made: Value, of: &[Value]) {
+        let all = of.iter().map(|v| self.values[v.0 as usize].grown_by);
+        let last = all.max().unwrap_or(0);
+        let own = &mut self.values[made.0 as usize].grown_by;
+        *own = last.max(*own);
     }
 
     /// The number of axes of a value.
