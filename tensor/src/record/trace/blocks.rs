@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Whether a block is open that was not when a value was made: it may run not at all, or several times.
+    /// Whether a value was made in another block: this one may run not at all, or several times.
     pub(super) fn is_elsewhere(&self, value: Value) -> bool {
         self.values[value.0 as usize].block != self.block()
     }

@@ -55,7 +55,7 @@ pub(super) struct Fact {
     /// Its extents in the program in which it was learned, which is there once that is whole.
     dims: Vec<Dim>,
     program: Option<Arc<Program>>,
-    /// The extents in words that are the same each time.
+    /// The extents as text that is the same in each replay.
     keys: Vec<String>,
     pub(super) at: At,
     /// The step that has taught it.

@@ -10,7 +10,7 @@
 //!         n.val += 1              ... and [m] numbers from here on
 //! ```
 //! So each step is kept, as a function over handles ([`Value`], [`Size`], [`Piece`](super::Piece)). When the function has ended, the steps
-//! are done again with what has been learned, until nothing new is: the shapes of what blocks change are the least that hold
+//! are replayed with what has been learned, until nothing new is: the shapes of what blocks change are the least that hold
 //! everything that is set, as by unification. Facts only grow (more axes, larger extents), so that this ends.
 
 mod blocks;
