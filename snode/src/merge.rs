@@ -1,6 +1,7 @@
 //! Merged nodes: dense blocks that exist in indices but not in memory.
 //!
-//! Only `ti.get_addr` shows where the elements of a dense tree lie, but every access pays for blocks: an index is
+//! No program can tell where the elements of a dense tree lie (`ti.get_addr` counts in the tree as it is written), but every
+//! access pays for blocks: an index is
 //! split into the number of the block and the index inside it. On devices that gain nothing from blocks, a dense node is
 //! therefore merged with its dense children. Its elements lie row-major:
 //!
@@ -14,7 +15,7 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 
 use crate::build::{BuildError, TreeBuilder};
-use crate::tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind};
+use crate::tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree};
 
 impl TreeBuilder {
     /// Merges dense nodes with their dense children where both divide the same axis and no node above or below
@@ -35,6 +36,21 @@ impl TreeBuilder {
         }
         self.nodes[id].merged = true;
         Ok(())
+    }
+}
+
+impl Tree {
+    /// The tree with all its blocks in memory, as it was written: what addresses are about.
+    pub fn as_written(&self) -> Self {
+        let mut builder = TreeBuilder {
+            nodes: self.nodes.clone(),
+        };
+        for id in builder.nodes.keys() {
+            builder.nodes[id].merged = false;
+        }
+        builder
+            .finish()
+            .expect("a tree that has been laid out can be laid out with its blocks")
     }
 }
 
@@ -124,6 +140,25 @@ mod tests {
         };
         builder.merge_blocks();
         builder.finish().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_tree_as_it_is_written() {
+        let text = "dense i:2 j:2 { dense i:4 { place x: f32 }, dense j:4 { place y: f64 } }";
+        let builder = TreeBuilder {
+            nodes: parse_nodes(&merged(text)).unwrap().nodes.clone(),
+        };
+        let tree = builder.finish().unwrap();
+        assert!(tree.to_string().contains("merged"));
+        let written = parse_nodes(text).unwrap();
+        assert_eq!(tree.as_written().to_string(), written.to_string());
+        for (id, node) in written.nodes() {
+            let own = &tree.as_written()[id];
+            assert_eq!(
+                (own.offset_in_cell, own.cell_size),
+                (node.offset_in_cell, node.cell_size)
+            );
+        }
     }
 
     #[test]

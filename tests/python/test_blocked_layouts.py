@@ -251,6 +251,8 @@ def test_addresses_of_cells(arch):
     assert len(set(all_of_them)) == 12 * 16 and max(all_of_them) - min(all_of_them) == 16 * (12 * 16 - 1)
     for i, j in np.ndindex(3, 2):
         assert of_block(i, j) == address(4 * i, 8 * j)
+    # Addresses are those of the layout as it is written, block after block.
+    assert [address(i, j) - address(0, 0) for i, j in [(0, 1), (1, 0), (3, 7), (0, 8), (4, 0)]] == [16, 128, 496, 512, 1024]
 
 
 @SHAPE

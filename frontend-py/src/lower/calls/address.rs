@@ -1,10 +1,10 @@
-//! `ti.get_addr`: where a cell lies in its tree, as arithmetic on the layout's numbers.
+//! `ti.get_addr`: where a cell lies in its tree as it is written, as arithmetic on the layout's numbers.
 //!
 //! The address counts from the tree's beginning: differences are what programs use.
 
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{self as ir, Type, Value};
-use aerogel_snode::{NodeId, Tree};
+use aerogel_snode::NodeId;
 
 use crate::host::Known;
 use crate::lower::calls::Args;
@@ -28,13 +28,13 @@ impl Lower<'_, '_> {
             }
         };
         let tree = self.tree(key)?;
-        let tree = self.module.env.trees[tree].clone();
+        // Blocks that are merged in memory have the addresses that they are written with.
+        let tree = self.module.env.trees[tree].as_written();
         let indices = self.cell_indices(&[indices], tree.shape(node).len() as u32, "the node")?;
         let indices: Vec<Value> = indices
             .into_iter()
             .map(|index| self.builder().cast(index, Type::I64))
             .collect();
-        let (node, indices) = self.first_inside(&tree, node, indices);
         let mut at = self.bytes(0);
         for level in tree.path(node).levels {
             let mut linear = self.bytes(0);
@@ -59,31 +59,6 @@ impl Lower<'_, '_> {
         }
         let at = self.builder().cast(at, Type::Scalar(ScalarType::U64));
         Ok(Val::Value(at))
-    }
-
-    /// The address of a merged node's cell is that of the first cell inside: its node and indices. Other nodes stay.
-    fn first_inside(
-        &mut self,
-        tree: &Tree,
-        node: NodeId,
-        indices: Vec<Value>,
-    ) -> (NodeId, Vec<Value>) {
-        let mut below = node;
-        while tree[below].merged {
-            below = tree[below].children[0];
-        }
-        let own = tree.shape_axes(node);
-        let scaled = tree.shape_axes(below).into_iter().map(|(axis, extent)| {
-            match own.iter().position(|a| a.0 == axis) {
-                Some(k) => {
-                    let by = self.bytes(extent / own[k].1);
-                    let op = ir::BinaryOp::Mul;
-                    self.builder().binary(op, indices[k], by)
-                }
-                None => self.bytes(0),
-            }
-        });
-        (below, scaled.collect())
     }
 
     fn bytes(&mut self, n: u64) -> Value {
