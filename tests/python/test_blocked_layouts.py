@@ -252,7 +252,8 @@ def test_addresses_of_cells(arch):
     for i, j in np.ndindex(3, 2):
         assert of_block(i, j) == address(4 * i, 8 * j)
     # Addresses are those of the layout as it is written, block after block.
-    assert [address(i, j) - address(0, 0) for i, j in [(0, 1), (1, 0), (3, 7), (0, 8), (4, 0)]] == [16, 128, 496, 512, 1024]
+    places = [(0, 1), (1, 0), (3, 7), (0, 8), (4, 0)]
+    assert [address(i, j) - address(0, 0) for i, j in places] == [16, 128, 496, 512, 1024]
 
 
 @SHAPE
