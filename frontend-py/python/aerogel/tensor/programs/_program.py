@@ -12,7 +12,7 @@ from aerogel._dtypes import ALL
 from aerogel._source_lines import note
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
-from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, constant, expect_constant, inside, is_number, tracing
+from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, expect_constant, inside, is_number, tracing
 from aerogel.tensor.programs import _trees
 from aerogel.tensor.programs._lint import look_at_function
 from aerogel.tensor.programs._trace import Trace
@@ -313,7 +313,7 @@ class Program:
         dtype = ALL[wanted.dtype]
         if not dtype.is_float and (given := asarray(value)).size:
             _types.kept(given.dtype, dtype, f"input {n} of `{self.__name__}`: elements")
-        return asarray(value, dtype)
+        return _given(value, dtype) if is_number(value) else asarray(value, dtype)
 
     # Traces.
 
@@ -426,6 +426,11 @@ class Method:
         return self._program.trace_count
 
 
+def _given(value: Any, dtype: Any) -> Tensor:
+    """A number as an input: its value is there, so that nothing has to be computed for it."""
+    return Tensor(_native.NativeTensor.of_number(dtype._aerogel_dtype, _types.checked(value, dtype)))
+
+
 class _Static:
     """A value that is part of a kind of arguments; numbers of other types are others."""
 
@@ -469,7 +474,7 @@ class _GivenNumber(NamedTuple):
 
     def wide(self, value: Any) -> Tensor:
         """The number as an input."""
-        return constant(value, ALL[self.wide_dtype])
+        return _given(value, ALL[self.wide_dtype])
 
 
 def _is_static(value: Any, annotation: Any) -> bool:
