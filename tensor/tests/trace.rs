@@ -270,7 +270,7 @@ fn memory_that_is_given_out_stays() {
     let condition = f.binary("gt", one, one).unwrap();
     f.begin_branch(condition);
     let y = f.binary("add", x, one).unwrap();
-    let out = f.step(move |s| s.given_out(y, None)).unwrap();
+    let out = f.step(move |s| s.block_output(y, None)).unwrap();
     f.set(out, y);
     f.end_block();
     let x = ints(&[2], &[1, 2]);

@@ -53,7 +53,7 @@ def least(n: Any, m: Any) -> Any:
 def at_least(n: Any, count: int, message: str) -> None:
     """Asks, when the program runs, an extent for so many elements; ``{}`` in the message is how many there are."""
     # Of one of many it is the same of all.
-    if not tracing.program.is_in_block or tracing.program.is_of_many:
+    if not tracing.program.is_in_block or tracing.program.is_in_vmap:
         tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)
         return
 

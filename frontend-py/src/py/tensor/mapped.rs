@@ -91,7 +91,7 @@ impl NativeTrace {
             pairs.push((self.value(one.get())?, self.value(all.get())?, *axis));
         }
         let (names, results) = (names(mapped), self.values(results)?);
-        let made = self.step(move |s| s.end_map(&pairs, &names, &results))?;
+        let made = self.step(move |s| s.end_vmap(&pairs, &names, &results))?;
         let made = made.into_iter();
         Ok(made
             .map(|(value, axis)| (self.tensor(value), axis))

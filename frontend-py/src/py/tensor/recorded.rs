@@ -67,7 +67,7 @@ impl NativeTrace {
         let value = self.step(move |s| {
             let buffer = step(s)?;
             let made = s.value(buffer);
-            s.grows_with(made, &of);
+            s.resized_with(made, &of);
             Ok(made)
         })?;
         Ok(self.tensor(value))
@@ -168,7 +168,7 @@ impl NativeTensor {
                     let made = f(&mut s.r, all[0], &all[1..])?;
                     let made = made.into_iter().map(|b| {
                         let made = s.value(b);
-                        s.grows_with(made, &values);
+                        s.resized_with(made, &values);
                         made
                     });
                     Ok(made.collect::<Vec<_>>())

@@ -336,11 +336,11 @@ impl NativeTrace {
 
     /// Memory as long as a tensor, or as `many` of them side by side, that is there when the innermost block has ended.
     #[pyo3(signature = (like, many = None))]
-    fn given_out(&self, like: &NativeTensor, many: Option<Extent>) -> PyResult<NativeTensor> {
+    fn block_output(&self, like: &NativeTensor, many: Option<Extent>) -> PyResult<NativeTensor> {
         let like = self.value(like)?;
         let value = self.step(move |s| {
             let many = many.map(|n| dims(&mut s.r, &[n])[0]);
-            s.given_out(like, many)
+            s.block_output(like, many)
         })?;
         Ok(self.tensor(value))
     }
@@ -498,8 +498,8 @@ impl NativeTrace {
 
     /// Whether a function of one of many is traced.
     #[getter]
-    fn is_of_many(&self) -> bool {
-        lock(&self.trace).state.is_of_many()
+    fn is_in_vmap(&self) -> bool {
+        lock(&self.trace).state.is_in_vmap()
     }
 
     /// What the loops around count, outermost first.
@@ -522,9 +522,9 @@ impl NativeTrace {
     }
 
     /// Asks more of the points of the innermost block.
-    fn ask(&self, condition: &NativeTensor) -> PyResult<()> {
+    fn add_mask(&self, condition: &NativeTensor) -> PyResult<()> {
         let condition = self.value(condition)?;
-        self.step(move |s| s.ask(condition))
+        self.step(move |s| s.add_mask(condition))
     }
 
     /// Begins what is done where a condition is true.
@@ -547,7 +547,7 @@ impl NativeTrace {
     fn begin_vmap(&self, py: Python<'_>) -> PyResult<()> {
         let place = places::here(py);
         self.step(move |s| {
-            s.begin_map(place);
+            s.begin_vmap(place);
             Ok(())
         })
     }
@@ -555,7 +555,7 @@ impl NativeTrace {
     /// Drops what was said of one of many.
     fn drop_vmap(&self) -> PyResult<()> {
         self.step(|s| {
-            s.drop_map();
+            s.drop_vmap();
             Ok(())
         })
     }

@@ -1,7 +1,7 @@
-//! Blocks of a function: loops and branches of the host, and those that hold at some points only.
+//! Blocks of a program: loops, branches and functions under `vmap`.
 //!
-//! A condition that is one number is a branch of the host. One for each point is a mask on what the block sets and stores; a
-//! loop that points leave one by one has a mask in memory, and ends when no point is left.
+//! A scalar condition becomes a branch on the host. A condition with axes becomes a mask on what the block sets and stores. A
+//! loop that points leave one by one has a mask in memory, and ends when no point remains.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::program::{Buffer, Dim, Stmt, Var};
 use crate::record::{Mapped, Place};
 
 use super::super::{RecordError, Recorded};
-use super::facts::{At, Subject};
+use super::constraints::{Placement, Subject};
 use super::{FieldDef, State, Value};
 
-/// A block, or the function.
+/// The number of a block; 0 is the function itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockId(u32);
 
@@ -26,9 +26,9 @@ impl BlockId {
 /// The points that have left a loop, or an iteration of it.
 #[derive(Clone, Copy, Debug)]
 struct Left {
-    /// True where a point has.
+    /// True where a point has left.
     memory: Buffer,
-    /// Truth at the active cells of a field, if the points are these.
+    /// True at the active cells of a field, if the points are these cells.
     cells: Option<Buffer>,
 }
 
@@ -42,9 +42,9 @@ enum Kind {
         left: Option<Left>,
         skipped: Option<Left>,
     },
-    /// A branch of the host, if it has a condition of one number.
+    /// A branch on the host if there is a condition, a mask otherwise.
     Branch(Option<Expr>),
-    /// A function of one of many, before which there were so many buffers.
+    /// A function under `vmap`, and the number of buffers before it.
     Map(usize),
 }
 
@@ -53,7 +53,7 @@ enum Kind {
 pub(super) struct Block {
     id: BlockId,
     kind: Kind,
-    /// Conditions that are other at each point.
+    /// The masks of the block.
     conditions: Vec<Buffer>,
 }
 
@@ -63,7 +63,7 @@ impl State {
         self.open.last().map_or(BlockId::FUNCTION, |block| block.id)
     }
 
-    /// Refuses what was made in a block that has ended.
+    /// Checks that a block has not ended.
     pub(super) fn expect_open(&self, block: BlockId) -> Recorded<()> {
         let is_open = block == BlockId::FUNCTION || self.open.iter().any(|open| open.id == block);
         match is_open {
@@ -72,20 +72,20 @@ impl State {
         }
     }
 
-    /// Whether a value was made in another block: this one may run not at all, or several times.
+    /// Whether a value was made in another block than the current one, which may run any number of times.
     pub(super) fn is_elsewhere(&self, value: Value) -> bool {
         self.values[value.0 as usize].block != self.block()
     }
 
-    /// Whether a function that `vmap` calls is open in a block.
-    pub(super) fn is_outside_of_map(&self, block: BlockId) -> bool {
+    /// Whether a function under `vmap` has begun inside a block.
+    pub(super) fn is_outside_of_vmap(&self, block: BlockId) -> bool {
         let inside = self.open.iter().rev().take_while(|open| open.id != block);
         inside
             .into_iter()
             .any(|open| matches!(open.kind, Kind::Map(_)))
     }
 
-    /// The blocks of the innermost function that `vmap` calls, or all.
+    /// The open blocks inside the innermost function under `vmap`, or all.
     fn in_function(&self) -> &[Block] {
         let map = |block: &Block| matches!(block.kind, Kind::Map(_));
         let first = self.open.iter().rposition(map).unwrap_or(0);
@@ -98,8 +98,8 @@ impl State {
         blocks.any(|block| matches!(block.kind, Kind::Loop { .. }))
     }
 
-    /// Whether a function of one of many is traced.
-    pub fn is_of_many(&self) -> bool {
+    /// Whether a function under `vmap` is open.
+    pub fn is_in_vmap(&self) -> bool {
         self.open
             .iter()
             .any(|block| matches!(block.kind, Kind::Map(_)))
@@ -110,7 +110,7 @@ impl State {
         !self.open.is_empty()
     }
 
-    /// What the loops around count, outermost first.
+    /// The counters of the open loops, outermost first.
     pub fn counters(&self) -> Vec<Value> {
         let counters = self.open.iter().filter_map(|block| match block.kind {
             Kind::Loop { counter, .. } => Some(counter),
@@ -119,23 +119,23 @@ impl State {
         counters.collect()
     }
 
-    /// Where what is said now is done, if not everywhere.
+    /// The mask of the current block; `None` if all points take part.
     ///
     /// # Errors
-    /// If conditions are at cells that are not the active ones any more.
+    /// If masks are on cells that stores have changed since.
     pub fn mask(&mut self) -> Recorded<Option<Buffer>> {
         let blocks = self.in_function().to_vec();
-        self.all_of(blocks)
+        self.mask_of(blocks)
     }
 
-    /// Where all that some blocks ask for holds.
-    fn all_of(&mut self, blocks: Vec<Block>) -> Recorded<Option<Buffer>> {
+    /// The conjunction of the masks of some blocks.
+    fn mask_of(&mut self, blocks: Vec<Block>) -> Recorded<Option<Buffer>> {
         let mut out: Option<Buffer> = None;
         for block in blocks {
             let mut parts = Vec::new();
             if let Kind::Loop { left, skipped, .. } = block.kind {
                 for left in [left, skipped].into_iter().flatten() {
-                    parts.push(self.others(left)?);
+                    parts.push(self.remaining(left)?);
                 }
             }
             parts.extend(block.conditions);
@@ -149,8 +149,8 @@ impl State {
         Ok(out)
     }
 
-    /// Where a point is still there.
-    fn others(&mut self, left: Left) -> Recorded {
+    /// Where points remain in a loop.
+    fn remaining(&mut self, left: Left) -> Recorded {
         match left.cells {
             Some(cells) => self.r.binary("ne", cells, left.memory),
             None => self.r.unary("logical_not", left.memory),
@@ -164,7 +164,7 @@ impl State {
         self.around.push(body);
     }
 
-    /// The statements of the block that was begun last; what came before goes on.
+    /// Ends the innermost list of statements, and continues the one around it.
     fn end(&mut self, is_loop: bool) -> Recorded<Vec<Stmt>> {
         self.r.forget();
         let outer = self.around.pop().unwrap_or_default();
@@ -183,17 +183,17 @@ impl State {
         match self.r.rank(x) {
             0 => Ok(self.r.element(x, Vec::new())),
             _ => Err(RecordError::Value(
-                "the bounds of a loop and the condition of a branch of the host are single numbers: what a block makes \
-                 larger has its shape before, as by `const(full(shape, 0))`"
+                "the bounds of a loop are scalars, and a block adds axes to this one: create it with its final shape, as in \
+                 `const(full(shape, 0))`"
                     .to_owned(),
             )),
         }
     }
 
-    /// Begins a loop from `first` to before `last`: what it counts.
+    /// Begins a loop from `first` to before `last`; returns its counter.
     ///
     /// # Errors
-    /// If the bounds are no single numbers.
+    /// If the bounds are not scalars.
     pub fn begin_loop(
         &mut self,
         first: Value,
@@ -204,12 +204,12 @@ impl State {
         let bounds = self.buffers(&[first, last])?;
         let bounds = [self.number_of(bounds[0])?, self.number_of(bounds[1])?];
         let id = self.next_block(place);
-        let left = self.nobody(Subject::Left(id))?;
+        let left = self.no_point_left(Subject::Left(id))?;
         self.begin();
         let var = self.r.program.var(ScalarType::I32);
         let count = self.r.program.get(var);
         let count = self.r.map(&[], count);
-        let skipped = self.nobody(Subject::Skipped(id))?;
+        let skipped = self.no_point_left(Subject::Skipped(id))?;
         let counter = Value(self.values.len() as u32);
         self.open.push(Block {
             id,
@@ -226,11 +226,11 @@ impl State {
         Ok(self.value(count))
     }
 
-    /// Asks more of the points of the innermost block.
+    /// Adds a mask to the innermost block.
     ///
     /// # Errors
-    /// If the condition is not there any more.
-    pub fn ask(&mut self, condition: Value) -> Recorded<()> {
+    /// If the mask was made in a block that has ended.
+    pub fn add_mask(&mut self, condition: Value) -> Recorded<()> {
         let condition = self.buffer(condition)?;
         let held = self.snapshot(condition)?;
         let block = self.open.last_mut().expect("a block is open");
@@ -238,12 +238,12 @@ impl State {
         Ok(())
     }
 
-    /// Begins a branch, which is done where a condition is true.
+    /// Begins a branch that runs where a condition is true.
     ///
     /// # Errors
-    /// If the condition is not there any more.
+    /// If the condition was made in a block that has ended.
     pub fn begin_branch(&mut self, condition: Value, place: Place) -> Recorded<()> {
-        // Memory that the block changes decides no more.
+        // The block may change the memory of its own condition.
         let condition = self.buffer(condition)?;
         let held = self.snapshot(condition)?;
         let is_host = self.r.rank(held) == 0 && self.mask()?.is_none();
@@ -266,7 +266,7 @@ impl State {
     /// Ends the innermost loop or branch.
     ///
     /// # Errors
-    /// If a loop makes cells active and goes over those that were active before it.
+    /// If a loop activates cells and iterates over those that were active before it.
     pub fn end_block(&mut self) -> Recorded<()> {
         let kind = self.open.last().expect("a block is open").kind.clone();
         match kind {
@@ -303,7 +303,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends a loop that every point has left which has entered it.
+    /// Ends a loop once no point remains of those that entered it.
     fn leave_if_done(&mut self) -> Recorded<()> {
         let mut blocks = self.in_function().to_vec();
         if let Some(Block {
@@ -311,12 +311,12 @@ impl State {
             ..
         }) = blocks.last_mut()
         {
-            // Who leaves an iteration stays in the loop.
+            // A point that leaves an iteration stays in the loop.
             *skipped = None;
         }
-        let others = self.all_of(blocks)?;
-        let others = others.expect("points have left the loop");
-        let any = self.r.reduce("any", others, None, false)?;
+        let remaining = self.mask_of(blocks)?;
+        let remaining = remaining.expect("points have left the loop");
+        let any = self.r.reduce("any", remaining, None, false)?;
         let none = self.r.unary("logical_not", any)?;
         self.begin();
         self.r.program.body.push(Stmt::Break);
@@ -327,8 +327,8 @@ impl State {
         Ok(())
     }
 
-    /// That no point has left, if points are known to leave a loop or an iteration of it.
-    fn nobody(&mut self, subject: Subject) -> Recorded<Option<Left>> {
+    /// The mask of points that have left a loop or an iteration, all false; `None` if none leave one by one.
+    fn no_point_left(&mut self, subject: Subject) -> Recorded<Option<Left>> {
         let Some((shape, at)) = self.known(subject)? else {
             return Ok(None);
         };
@@ -343,7 +343,7 @@ impl State {
         Ok(Some(Left { memory, cells }))
     }
 
-    /// Truth at the active cells of a field, with more axes behind the cells'.
+    /// True at the active cells of a field, with trailing axes up to a rank.
     fn truth_at(&mut self, field: &Arc<FieldDef>, rank: usize) -> Recorded {
         let first = self.cell_indices(field)?[0];
         let truth = self.r.binary("eq", first, first)?;
@@ -354,29 +354,21 @@ impl State {
         }
     }
 
-    /// Leaves the innermost loop, or this iteration of it, at the points at hand.
+    /// Leaves the innermost loop, or its iteration, at the points of the current mask.
     ///
     /// # Errors
-    /// If the points are at cells that are not the active ones any more.
+    /// As `mask`.
     pub fn leave_loop(&mut self, is_iteration: bool) -> Recorded<()> {
         let is_loop = |block: &Block| matches!(block.kind, Kind::Loop { .. });
         let at = self.open.iter().rposition(is_loop);
-        let at = at.expect("whoever traces has looked for a loop");
-        let inside = self.open[at..]
-            .iter()
-            .any(|block| !block.conditions.is_empty());
-        let mask = self.mask()?;
-        if !inside && mask.is_none() {
+        let at = at.expect("the caller checks that a loop is open");
+        let Some(mask) = self.mask()? else {
             let leave = match is_iteration {
                 true => Stmt::Continue,
                 false => Stmt::Break,
             };
             self.r.program.body.push(leave);
             return Ok(());
-        }
-        let mask = match mask {
-            Some(mask) => mask,
-            None => self.r.full(&[], Scalar::bool(true)),
         };
         let Kind::Loop { left, skipped, .. } = self.open[at].kind else {
             unreachable!("it is a loop");
@@ -387,28 +379,28 @@ impl State {
             false => (left, Subject::Left(id)),
         };
         let shape: Vec<Dim> = match left {
-            Some(left) => self.together(&[mask, left.memory]),
+            Some(left) => self.broadcast_shape(&[mask, left.memory]),
             None => self.r.shape(mask),
         };
-        let at = self.field_of(mask).map_or(At::All, At::Cells);
+        let at = self.field_of(mask).map_or(Placement::All, Placement::Cells);
         match left {
             Some(left) if self.knows(subject, &shape, &at) => {
                 let yes = self.r.full(&[], Scalar::bool(true));
                 self.r.set_all(left.memory, yes, Some(mask))
             }
             _ => {
-                self.learn(subject, &shape, at);
+                self.infer(subject, &shape, at);
                 Ok(())
             }
         }
     }
 
-    /// Memory as long as a value, or as so many of them side by side, that is there when the innermost block has ended.
-    /// What the block does not set or store in it is zero.
+    /// Memory with the shape of a value, or for `many` of them along a new first axis, that outlives the innermost block. It
+    /// is zero where the block does not set it.
     ///
     /// # Errors
-    /// If the value is not there any more.
-    pub fn given_out(&mut self, like: Value, many: Option<Dim>) -> Recorded<Value> {
+    /// If the value was made in a block that has ended.
+    pub fn block_output(&mut self, like: Value, many: Option<Dim>) -> Recorded<Value> {
         let like = self.buffer(like)?;
         let mut shape = self.r.shape(like);
         shape.splice(..0, many);
@@ -416,18 +408,18 @@ impl State {
         let around = around.map_or(BlockId::FUNCTION, |block| block.id);
         let value = self.hold(like, around, false);
         if let Some((known, at)) = self.known(Subject::Changed(value))? {
-            // A later block makes it larger.
-            shape = self.stretched(&[shape, known]);
-            self.keep_known(value, &shape, at);
+            // A later block enlarges it.
+            shape = self.broadcast_shapes(&[shape, known]);
+            self.keep_inferred(value, &shape, at);
         }
         let memory = self.r.program.temporary(self.r.ty(like), &shape);
         self.r.note_memory(memory);
-        self.is_now(value, memory);
+        self.becomes(value, memory);
         Ok(value)
     }
 
-    /// Begins what a function says of one of many.
-    pub fn begin_map(&mut self, place: Place) {
+    /// Begins a function under `vmap`.
+    pub fn begin_vmap(&mut self, place: Place) {
         let id = self.next_block(place);
         self.begin();
         let n_before = self.r.program.buffers.len();
@@ -438,11 +430,11 @@ impl State {
         });
     }
 
-    /// Drops what the innermost function of one of many has said.
-    pub fn drop_map(&mut self) {
+    /// Discards the statements of the innermost function under `vmap`, which raised an error.
+    pub fn drop_vmap(&mut self) {
         while let Some(block) = self.open.pop() {
             if let Kind::Map(n_before) = block.kind {
-                // What was wrong in it has been said.
+                // The error of the function has been raised already.
                 let _ = self.end(false);
                 self.r.drop_since(n_before);
                 return;
@@ -453,7 +445,7 @@ impl State {
         }
     }
 
-    /// A value that stands for one of those along an axis, and the axis counted from the front.
+    /// A value that stands for one element along an axis, and that axis counted from the front.
     ///
     /// # Errors
     /// If there is no such axis.
@@ -463,12 +455,12 @@ impl State {
         Ok((self.value(one), axis))
     }
 
-    /// What was said of one of many, made for all: each result and the axis along which all lie, if it is not the same for
-    /// all. Each of `mapped` is what stands for one, all, and the axis.
+    /// Vectorises the function under `vmap`: returns each result and its batch axis, `None` if it does not vary. Each of
+    /// `mapped` is an element, the tensor of all elements, and the batch axis.
     ///
     /// # Errors
     /// As `Recording::vmap`.
-    pub fn end_map(
+    pub fn end_vmap(
         &mut self,
         mapped: &[(Value, Value, usize)],
         names: &[String],
@@ -483,7 +475,7 @@ impl State {
                 axis,
             });
         }
-        let block = self.open.pop().expect("a function of one of many is open");
+        let block = self.open.pop().expect("a function under `vmap` is open");
         let Kind::Map(n_before) = block.kind else {
             unreachable!("blocks inside have ended");
         };

@@ -1,4 +1,4 @@
-//! Fields as a trace knows them, and what is read of and stored to several at once.
+//! Fields in a trace: scalar fields, and the components of vector and matrix fields.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::program::{Accum, Buffer, Dim};
 use super::super::Recorded;
 use super::{State, Value};
 
-/// A place of a tree: a field of one number for each cell.
+/// A scalar field, or one component of a vector or matrix field.
 #[derive(Debug)]
 pub struct FieldDef {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// Its tree.
     pub tree: Arc<Tree>,
-    /// Its place in that.
+    /// Its node in the tree.
     pub place: NodeId,
-    /// What its first index along each axis is, if not 0.
+    /// The offset of its indices along each axis; empty if they begin at 0.
     pub offset: Vec<i32>,
 }
 
 impl FieldDef {
-    /// Whether both are one place.
+    /// Whether both are the same field.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.tree, &other.tree) && self.place == other.place
     }
@@ -34,7 +34,7 @@ impl State {
     /// The buffer of a field.
     ///
     /// # Errors
-    /// If numbers share bits, so that a store to one changes others.
+    /// If elements share bits, so that a store to one changes others.
     pub fn field(&mut self, def: &Arc<FieldDef>) -> Recorded {
         let known = self.fields.iter().find(|(_, own)| own.is_same(def));
         if let Some(&(buffer, _)) = known {
@@ -53,7 +53,7 @@ impl State {
         defs.iter().map(|def| self.field(def)).collect()
     }
 
-    /// The field at whose active cells a value is, if it is at some.
+    /// The field on whose active cells a value is defined, if there is one.
     pub(super) fn field_of(&self, x: Buffer) -> Option<Arc<FieldDef>> {
         let holder = self.r.program.holder(self.r.field_at(x)?);
         let mut fields = self.fields.iter();
@@ -62,10 +62,10 @@ impl State {
             .map(|(_, def)| def.clone())
     }
 
-    /// The numbers of vectors or matrices, row by row, as the last axes of one tensor.
+    /// Joins the components of vectors or matrices, in row-major order, into the last axes of one tensor.
     ///
     /// # Errors
-    /// If they cannot be joined.
+    /// If their shapes differ.
     pub fn joined(&mut self, parts: &[Buffer], last: &[u64]) -> Recorded {
         if last.is_empty() {
             return Ok(parts[0]);
@@ -93,11 +93,10 @@ impl State {
         Ok(all[0])
     }
 
-    /// What is in fields at computed indices: zero where no cell is active, and outside. The components of vectors and
-    /// matrices are the `last` axes.
+    /// The elements of fields at computed indices; zero at inactive cells and out of bounds. Components are the `last` axes.
     ///
     /// # Errors
-    /// If there is not an index for each axis, or their extents do not agree.
+    /// If the number of indices is wrong, or their shapes do not broadcast.
     pub fn load_fields(
         &mut self,
         fields: &[Arc<FieldDef>],
@@ -112,10 +111,10 @@ impl State {
         self.joined(&parts, last)
     }
 
-    /// All elements of fields, zeros where no cell is active.
+    /// All elements of fields; zero at inactive cells.
     ///
     /// # Errors
-    /// If they cannot be joined.
+    /// If their shapes differ.
     pub fn all_of_fields(&mut self, fields: &[Arc<FieldDef>], last: &[u64]) -> Recorded {
         let mut parts = Vec::new();
         for field in self.fields(fields)? {
@@ -124,10 +123,10 @@ impl State {
         self.joined(&parts, last)
     }
 
-    /// Stores a value to each of several fields at computed indices, at the points at hand.
+    /// Stores a value to each of several fields at computed indices, at the points of the current mask.
     ///
     /// # Errors
-    /// If there is not an index for each axis, types differ, or extents do not agree.
+    /// If the number of indices, the shapes or the dtypes do not fit.
     pub fn store_fields(
         &mut self,
         fields: &[Arc<FieldDef>],

@@ -1,4 +1,4 @@
-//! What gives values other numbers: setting them, and stores to their elements.
+//! Mutation: setting values, and storing to their elements.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use crate::expr::Outside;
 use crate::program::{Accum, Buffer, Dim};
 
 use super::super::{RecordError, Recorded};
-use super::facts::{At, Subject};
+use super::constraints::{Placement, Subject};
 use super::{FieldDef, State, Value};
 
 impl State {
-    /// A buffer that stays as it is: of memory that changes its value now.
+    /// A buffer with the current elements of another one, which later stores do not change.
     ///
     /// # Errors
-    /// If it is at cells that may not be the active ones any more.
+    /// If the elements are on cells that stores have changed since.
     pub fn snapshot(&mut self, x: Buffer) -> Recorded {
         if !self.r.is_memory(x) && self.r.program.holder(x).is_none() {
             return Ok(x);
@@ -21,10 +21,10 @@ impl State {
         self.own(x)
     }
 
-    /// A buffer of its own with the numbers that one has now.
+    /// A copy of a buffer.
     ///
     /// # Errors
-    /// If it is at cells that may not be the active ones any more.
+    /// As `snapshot`.
     pub fn own(&mut self, x: Buffer) -> Recorded {
         self.r.cells_of("a value", &[x])?;
         let shape = self.r.shape(x);
@@ -32,29 +32,29 @@ impl State {
         Ok(self.r.map(&shape, element))
     }
 
-    /// A value of its own with the numbers that one has now. It is memory if a block changes it.
+    /// A new value with the current elements of another one. It is memory if a block is known to change it.
     ///
     /// # Errors
-    /// If what it is made of is not there any more.
+    /// If the other value was made in a block that has ended.
     pub fn made(&mut self, of: Value) -> Recorded<Value> {
         let buffer = self.buffer(of)?;
         let buffer = self.snapshot(buffer)?;
         let value = self.value(buffer);
-        self.grows_with(value, &[of]);
+        self.resized_with(value, &[of]);
         if let Some((known, at)) = self.known(Subject::Changed(value))? {
-            // What it is made of may have become larger, too.
-            let shape = self.together_with(buffer, &known);
-            self.keep_known(value, &shape, at.clone());
+            // The initial value may be larger than in the last replay.
+            let shape = self.broadcast_with(buffer, &known);
+            self.keep_inferred(value, &shape, at.clone());
             let field = at.field().cloned();
             self.become_memory(value, &shape, field.as_ref())?;
         }
         Ok(value)
     }
 
-    /// Makes memory of a value, which then stays where it is.
+    /// Gives a value memory of its own.
     ///
     /// # Errors
-    /// If what it is made of is not there any more.
+    /// If the value was made in a block that has ended.
     pub fn keep(&mut self, value: Value) -> Recorded<()> {
         if self.values[value.0 as usize].is_memory {
             return Ok(());
@@ -64,7 +64,7 @@ impl State {
         self.become_memory(value, &shape, None)
     }
 
-    /// Makes memory of a value: at the active cells of a field, if it is set there alone.
+    /// Moves a value to memory; at the active cells of a field, if there is one.
     fn become_memory(
         &mut self,
         value: Value,
@@ -83,11 +83,11 @@ impl State {
             None => self.r.dense(own)?,
         };
         self.r.set_all(memory, from, None)?;
-        self.is_now(value, memory);
+        self.becomes(value, memory);
         Ok(())
     }
 
-    /// Refuses what is not the function's, and memory that was made outside of a function that `vmap` calls.
+    /// Checks that the function may change a value: not a constant, and not from outside of `vmap`.
     fn expect_own(&self, target: Value) -> Recorded<()> {
         let held = &self.values[target.0 as usize];
         self.expect_open(held.block)?;
@@ -98,7 +98,7 @@ impl State {
                     .to_owned(),
             ));
         }
-        match self.is_outside_of_map(held.block) {
+        match self.is_outside_of_vmap(held.block) {
             true => Err(RecordError::Value(
                 "`vmap`: the function stores to memory that was made outside of it".to_owned(),
             )),
@@ -106,13 +106,13 @@ impl State {
         }
     }
 
-    /// Gives a value other numbers, at the points at hand.
+    /// Sets a value at the points of the current mask.
     ///
     /// # Errors
-    /// If it does not hold them.
+    /// If the shapes do not broadcast, or the value must not be changed.
     pub fn set(&mut self, target: Value, new: Value) -> Recorded<()> {
         self.expect_own(target)?;
-        self.grows_with(target, &[new]);
+        self.resized_with(target, &[new]);
         let new = self.buffer(new)?;
         let new = self.snapshot(new)?;
         let mut mask = self.mask()?;
@@ -124,23 +124,23 @@ impl State {
             let whole = [own, new].into_iter().max_by_key(|&x| self.r.rank(x));
             let whole = self.r.shape(whole.expect("there are two"));
             if whole.len() > rank && whole[..rank] == self.r.shape(of_cells) {
-                // What is asked of a cell is asked of all its numbers.
+                // The mask of a cell holds for all its components.
                 let behind: Vec<i64> = (rank as i64..whole.len() as i64).collect();
                 mask = Some(self.r.unsqueeze(of_cells, &behind)?);
             }
         }
         let mut all = vec![own, new];
         all.extend(mask);
-        let shape = self.together(&all);
+        let shape = self.broadcast_shape(&all);
         if !self.values[target.0 as usize].is_memory || shape != self.r.shape(own) {
             let mut field = None;
             if self.is_elsewhere(target) {
                 let fields = [mask.and_then(|m| self.field_of(m)), self.field_of(new)];
-                field = self.learn_changed(target, &shape, fields);
+                field = self.infer_changed(target, &shape, fields);
             } else if mask.is_none() {
                 field = self.field_of(own).filter(|_| self.field_of(new).is_none());
                 if field.is_none() {
-                    // Other numbers at the same place of the function; those that fit a larger tensor stand everywhere in it.
+                    // In its own block the value becomes another one; a smaller one is broadcast to its shape.
                     let from = self.r.shape(new);
                     let is_smaller = from != shape && self.fits(&from, &shape);
                     let stretched = match is_smaller {
@@ -164,26 +164,26 @@ impl State {
         out
     }
 
-    /// Whether a shape is known to be stretched to another one.
+    /// Whether a shape is known to broadcast to another one.
     fn fits(&self, shape: &[Dim], whole: &[Dim]) -> bool {
         let mut both = shape.iter().rev().zip(whole.iter().rev());
         shape.len() <= whole.len()
             && both.all(|(n, m)| n == m || self.r.program.const_dim(*n) == Some(1))
     }
 
-    /// The shape that holds several buffers.
-    pub(super) fn together(&mut self, buffers: &[Buffer]) -> Vec<Dim> {
+    /// The shape that several buffers broadcast to.
+    pub(super) fn broadcast_shape(&mut self, buffers: &[Buffer]) -> Vec<Dim> {
         let shapes: Vec<Vec<Dim>> = buffers.iter().map(|&x| self.r.shape(x)).collect();
-        self.stretched(&shapes)
+        self.broadcast_shapes(&shapes)
     }
 
-    /// The shape that holds a buffer and is no smaller than another shape.
-    fn together_with(&mut self, x: Buffer, shape: &[Dim]) -> Vec<Dim> {
+    /// The shape that a buffer and another shape broadcast to.
+    fn broadcast_with(&mut self, x: Buffer, shape: &[Dim]) -> Vec<Dim> {
         let shapes = [self.r.shape(x), shape.to_vec()];
-        self.stretched(&shapes)
+        self.broadcast_shapes(&shapes)
     }
 
-    pub(super) fn stretched(&mut self, shapes: &[Vec<Dim>]) -> Vec<Dim> {
+    pub(super) fn broadcast_shapes(&mut self, shapes: &[Vec<Dim>]) -> Vec<Dim> {
         let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
         let one = self.r.program.size(1);
         let extents = (0..rank).map(|axis| {
@@ -195,9 +195,9 @@ impl State {
         extents.collect()
     }
 
-    /// Notes that a value is memory from the first on: at the cells where it is set, if it is stretched to them. The field
-    /// whose cells these are, if it is at some.
-    fn learn_changed(
+    /// Infers that a value is memory from the start; at the active cells of a field, if it is broadcast to these. Returns that
+    /// field.
+    fn infer_changed(
         &mut self,
         target: Value,
         shape: &[Dim],
@@ -209,38 +209,39 @@ impl State {
             None if self.r.rank(own) < shape.len() => fields.into_iter().flatten().next(),
             None => None,
         };
-        let at = field.map_or(At::All, At::Cells);
+        let at = field.map_or(Placement::All, Placement::Cells);
         if self.is_known_elsewhere(Subject::Changed(target), &at) {
-            self.learn_everywhere(target, shape);
+            self.infer_everywhere(target, shape);
             return None;
         }
-        self.learn_value(target, shape, at.clone());
+        self.infer_value(target, shape, at.clone());
         at.field().cloned()
     }
 
-    /// Makes memory of a value whose elements are stored to.
+    /// Prepares a value for stores to its elements.
     fn let_change(&mut self, target: Value) -> Recorded<()> {
         self.expect_own(target)?;
         let own = self.seen(target);
         let shape = self.r.shape(own);
         if !self.values[target.0 as usize].is_memory {
             if self.is_elsewhere(target) {
-                self.learn_changed(target, &shape, [None, None]);
+                self.infer_changed(target, &shape, [None, None]);
             }
             self.become_memory(target, &shape, None)
         } else if self.field_of(own).is_some() {
-            // It is stored to at other indices than those of cells.
-            self.learn_everywhere(target, &shape);
+            // The indices of the store are not those of the cells.
+            self.infer_everywhere(target, &shape);
             self.become_memory(target, &shape, None)
         } else {
             Ok(())
         }
     }
 
-    /// Stores values to computed indices, at the points at hand; the last `behind` axes of what is stored are whole rows.
+    /// Stores values at computed indices, at the points of the current mask. The last `behind` axes of the values are whole
+    /// rows.
     ///
     /// # Errors
-    /// If there is not an index for each axis, extents do not agree, or types differ.
+    /// If the number of indices, the shapes or the dtypes do not fit.
     pub fn store(
         &mut self,
         target: Value,
@@ -258,7 +259,7 @@ impl State {
             && behind > 0
             && self.r.rank(own) + behind == whole
         {
-            // What is asked of each computed index is asked of its whole row; other conditions are of the row's elements.
+            // A mask with the axes of the computed index holds for whole rows, any other one for the elements of a row.
             let rank = self.r.rank(own);
             let axes: Vec<i64> = (rank..rank + behind).map(|axis| axis as i64).collect();
             mask = Some(self.r.unsqueeze(own, &axes)?);
@@ -267,7 +268,7 @@ impl State {
         self.r.store_at(target, &index, value, accum, outside, mask)
     }
 
-    /// Puts values to what is there, one point after the other: what was there before each.
+    /// Accumulates values into elements in the order of the points; returns the element before each update.
     ///
     /// # Errors
     /// As `store`.
@@ -287,15 +288,15 @@ impl State {
         r.store_with_previous(target, &index, value, accum, outside, mask)
     }
 
-    /// Makes memory of a value that a kernel writes to.
+    /// Prepares a value for a kernel that writes to it.
     ///
     /// # Errors
-    /// If it comes from outside.
+    /// If the value must not be changed.
     pub fn written(&mut self, target: Value) -> Recorded<()> {
         self.let_change(target)
     }
 
-    /// The elements at computed indices, at the points at hand.
+    /// The elements at computed indices, at the points of the current mask.
     ///
     /// # Errors
     /// As `Recording::gather`.
@@ -308,7 +309,7 @@ impl State {
             let all = self.r.dense(x)?;
             return self.gathered(all, &index, outside, mask);
         }
-        // Each number apart, in memory for active cells alone.
+        // Each component has memory of its own, for active cells only.
         let mut taken = Vec::new();
         for part in parts {
             let part = self.r.dense(part)?;

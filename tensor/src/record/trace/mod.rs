@@ -1,7 +1,7 @@
-//! The trace of a program's function: what it does step by step, and the recording that the steps build.
+//! Tracing a program: the steps of its function, and the recording that they build.
 //!
-//! The function runs once. What a block changes has to be memory before the block begins, and which shape it needs may be
-//! known only where it is set:
+//! The function runs once. A value that a block changes must be memory before the block begins, but its shape may be known
+//! only where it is set:
 //!
 //! ```text
 //! n = const(0)                    n is one number here ...
@@ -9,12 +9,12 @@
 //!     with if_cond(x > 1):        (x is [m])
 //!         n.val += 1              ... and [m] numbers from here on
 //! ```
-//! So each step is kept, as a function over handles ([`Value`], [`Size`], [`Piece`](super::Piece)). When the function has ended, the steps
-//! are replayed with what has been learned, until nothing new is: the shapes of what blocks change are the least that hold
-//! everything that is set, as by unification. Facts only grow (more axes, larger extents), so that this ends.
+//! So the trace keeps each step as a closure over handles ([`Value`], [`Size`], [`Slice`](super::Piece)). When the function has
+//! returned, the steps are replayed with the constraints that the last replay inferred, until there are no new ones. The
+//! inferred shapes are the smallest that hold every value that is set. They only grow, so the replays end.
 
 mod blocks;
-mod facts;
+mod constraints;
 mod fields;
 mod memory;
 
@@ -26,49 +26,49 @@ pub use fields::FieldDef;
 
 use super::{Place, RecordError, Recorded, Recording, Size};
 use blocks::{Block, BlockId};
-use facts::Facts;
+use constraints::Constraints;
 
-/// A value of the function that is traced: what a tensor stands for.
+/// A handle of a tensor in the function that is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(u32);
 
-/// What is known of a value.
+/// The state of one value.
 #[derive(Clone, Debug)]
-struct Held {
-    /// What it is now: other memory, or another value, once it has been set.
+struct ValueInfo {
+    /// The buffer that has its elements now; setting the value may replace it.
     buffer: Buffer,
     /// The innermost block in which it was made.
     block: BlockId,
-    /// How often stores may have made cells active by then.
+    /// The activation counters of sparse nodes when it was made.
     activations: Vec<u32>,
     is_memory: bool,
-    /// The last step that has made it, or what it is made of, larger than it was at first.
-    grown_by: usize,
-    /// It comes from outside, and nothing may set it.
+    /// The number of the last step that enlarged it, or a value that it depends on.
+    resized_by: usize,
+    /// Whether it comes from outside the program, which cannot set it.
     is_constant: bool,
 }
 
-/// What the steps so far have built.
+/// The result of the steps so far.
 #[derive(Debug, Default)]
 pub struct State {
     /// The recording.
     pub r: Recording,
-    values: Vec<Held>,
+    values: Vec<ValueInfo>,
     open: Vec<Block>,
     /// Where each block began.
     begun: Vec<Place>,
     /// The statements around each block that is open.
     around: Vec<Vec<Stmt>>,
     fields: Vec<(Buffer, Arc<FieldDef>)>,
-    facts: Facts,
-    /// The number of the step that is done, from 1.
+    constraints: Constraints,
+    /// The number of the current step, from 1.
     at: usize,
 }
 
 /// A step of the function.
 type Step = dyn Fn(&mut State) -> Recorded<()> + Send + Sync;
 
-/// How many handles there are.
+/// The number of handles of each kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Counts {
     values: usize,
@@ -84,23 +84,22 @@ struct Logged {
 
 /// A function that is traced.
 pub struct Trace {
-    /// What its steps have built.
+    /// The result of its steps.
     pub state: State,
     steps: Vec<Logged>,
 }
 
-/// A step that could not be done again with what later steps have taught.
+/// A step that failed when it was replayed with the constraints of later steps.
 #[derive(Debug)]
 pub struct StepError {
     /// Why.
     pub error: RecordError,
-    /// Where the step stands.
+    /// The source location of the step.
     pub place: Place,
 }
 
-/// So often, and once for each step, steps are done again at most: each time teaches about one block at least, those deep in
-/// others last.
-const MOST_ROUNDS: usize = 64;
+/// The limit of replays, besides one for each step. Each replay infers constraints of one block at least, outer blocks first.
+const MOST_REPLAYS: usize = 64;
 
 impl Default for Trace {
     fn default() -> Self {
@@ -114,10 +113,10 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// Does a step of the function, and keeps it.
+    /// Runs a step of the function and keeps it for replays.
     ///
     /// # Errors
-    /// Of the step, which is not kept then.
+    /// Those of the step, which is not kept then.
     pub fn step<R>(
         &mut self,
         place: Place,
@@ -143,29 +142,29 @@ impl Trace {
         Ok(out)
     }
 
-    /// Does the steps again until they teach nothing new.
+    /// Replays the steps until they infer no new constraints.
     ///
     /// # Errors
-    /// If a step cannot be done with what later ones have taught.
+    /// If a step fails with the constraints of later steps.
     pub fn settle(&mut self) -> Result<(), StepError> {
-        // Values that teach each other do so one by one.
-        for _ in 0..MOST_ROUNDS + self.steps.len() {
-            if !self.state.has_learned() {
-                // What they hold may hold the program.
+        // A chain of values that depend on each other settles one value in each replay.
+        for _ in 0..MOST_REPLAYS + self.steps.len() {
+            if !self.state.has_inferred() {
+                // Closures may refer to Python objects that refer to the program.
                 self.steps.clear();
                 return Ok(());
             }
             let old = std::mem::take(&mut self.state);
-            self.state.facts = old.facts.after(old.r.program);
+            self.state.constraints = old.constraints.after(old.r.program);
             if let Err(e) = self.again() {
-                // What a step means may depend on what it teaches.
-                if !self.state.has_learned() {
+                // The step may succeed with the constraints that it has inferred.
+                if !self.state.has_inferred() {
                     return Err(e);
                 }
             }
         }
-        let what = "a value that is set in a block has more axes, or other extents, each time, as by `x.val = x[None] + 1` in a \
-                    loop: what is set in a block keeps its extents";
+        let what = "a value that is set in a block gets another shape in each replay, as by `x.val = x[None] + 1` in a loop: a block \
+                    must keep the shape of a value that it sets";
         Err(StepError {
             error: RecordError::Value(what.to_owned()),
             place: Place::NONE,
@@ -180,8 +179,8 @@ impl Trace {
             self.state.r.note(place);
             if self.state.counts() != logged.after {
                 let error = RecordError::Value(
-                    "a block gives a value more axes than it was made with, and this depends on them: make it with all of them, \
-                     as by `const(full(shape, 0))`"
+                    "this operation depends on the number of axes of a tensor, and a block adds axes to that: create the tensor with \
+                     its final shape, as in `const(full(shape, 0))`"
                         .to_owned(),
                 );
                 return Err(StepError { error, place });
@@ -200,51 +199,51 @@ impl State {
         }
     }
 
-    /// A handle of what an operation has given.
+    /// A handle of the result of an operation.
     pub fn value(&mut self, buffer: Buffer) -> Value {
         self.hold(buffer, self.block(), false)
     }
 
-    /// A handle of what comes from outside and stays as it is.
+    /// A handle of a tensor from outside the program, which cannot be set.
     pub fn constant(&mut self, buffer: Buffer) -> Value {
         self.hold(buffer, BlockId::FUNCTION, true)
     }
 
-    /// Lets a value be some memory from here on.
-    fn is_now(&mut self, value: Value, memory: Buffer) {
+    /// Makes a buffer the memory of a value.
+    fn becomes(&mut self, value: Value, memory: Buffer) {
         let held = &mut self.values[value.0 as usize];
         (held.buffer, held.is_memory) = (memory, true);
     }
 
     fn hold(&mut self, buffer: Buffer, block: BlockId, is_constant: bool) -> Value {
         let value = Value(self.values.len() as u32);
-        self.values.push(Held {
+        self.values.push(ValueInfo {
             buffer,
             block,
             activations: self.r.activations(),
             is_memory: false,
-            grown_by: 0,
+            resized_by: 0,
             is_constant,
         });
         value
     }
 
-    /// What a value is now.
+    /// The buffer of a value.
     ///
     /// # Errors
-    /// If it was made in a block that has ended.
+    /// If the value was made in a block that has ended.
     pub fn buffer(&self, value: Value) -> Recorded<Buffer> {
         let held = &self.values[value.0 as usize];
         self.expect_open(held.block)?;
         Ok(held.buffer)
     }
 
-    /// What a value is now, for messages and for what every one has, such as its type.
+    /// The buffer of a value from any block, for its dtype, its shape and error messages.
     pub fn seen(&self, value: Value) -> Buffer {
         self.values[value.0 as usize].buffer
     }
 
-    /// What several values are now.
+    /// The buffers of several values.
     ///
     /// # Errors
     /// As `buffer`.
@@ -252,11 +251,11 @@ impl State {
         values.iter().map(|&value| self.buffer(value)).collect()
     }
 
-    /// The extents of a value: numbers, and handles of those that only the run knows.
+    /// The shape of a value: numbers, and handles of sizes that are known at run time only.
     pub fn shape(&mut self, value: Value) -> Vec<Result<u64, Size>> {
         let shape = self.r.shape(self.seen(value));
-        let extents = shape.into_iter();
-        extents
+        shape
+            .into_iter()
             .map(|dim| {
                 self.r
                     .program
@@ -266,15 +265,14 @@ impl State {
             .collect()
     }
 
-    /// Refuses that values have other numbers of axes than those that the function has seen, if a step that comes later has
-    /// made them larger.
+    /// Checks that no later step adds axes to values whose number of axes the function has read.
     ///
     /// # Errors
-    /// If one has.
+    /// If one does.
     pub fn expect_ranks(&self, values: &[Value], seen: &[usize]) -> Recorded<()> {
         let mut both = values.iter().zip(seen);
         let grown = both.find(|&(&value, &rank)| {
-            self.rank(value) != rank && self.values[value.0 as usize].grown_by > self.at
+            self.rank(value) != rank && self.values[value.0 as usize].resized_by > self.at
         });
         let Some((&value, &rank)) = grown else {
             return Ok(());
@@ -286,16 +284,16 @@ impl State {
             n => format!("{n} axes"),
         };
         Err(RecordError::Value(format!(
-            "this depends on the axes of a tensor, which has {had} here, and to which a block gives the shape {shape}: make it \
-             with that, as by `const(full(shape, 0))`"
+            "this operation depends on the axes of a tensor, which has {had} here, and a later block sets it to the shape \
+             {shape}: create the tensor with that shape, as in `const(full(shape, 0))`"
         )))
     }
 
-    /// What is made of some values has grown with them.
-    pub fn grows_with(&mut self, made: Value, of: &[Value]) {
-        let all = of.iter().map(|v| self.values[v.0 as usize].grown_by);
+    /// Notes that a value depends on others: a step that enlarges those enlarges it.
+    pub fn resized_with(&mut self, made: Value, of: &[Value]) {
+        let all = of.iter().map(|v| self.values[v.0 as usize].resized_by);
         let last = all.max().unwrap_or(0);
-        let own = &mut self.values[made.0 as usize].grown_by;
+        let own = &mut self.values[made.0 as usize].resized_by;
         *own = last.max(*own);
     }
 
@@ -304,10 +302,10 @@ impl State {
         self.r.rank(self.seen(value))
     }
 
-    /// Refuses that a value has other extents than those that the function has seen.
+    /// Checks that a value has the shape that the function has read.
     ///
     /// # Errors
-    /// If it has.
+    /// If it has not.
     pub fn expect_shape(&self, value: Value, seen: &[Option<u64>]) -> Recorded<()> {
         let shape = self.r.shape(self.seen(value));
         let own = shape.iter().map(|&dim| self.r.program.const_dim(dim));
@@ -315,7 +313,7 @@ impl State {
             return Ok(());
         }
         Err(RecordError::Value(format!(
-            "this asks for the shape of a tensor to which a block gives other extents, {}: make it with these, as by \
+            "this reads the shape of a tensor that a block sets to another shape, {}: create the tensor with that shape, as in \
              `const(full(shape, 0))`",
             self.r.shape_text(&shape)
         )))

@@ -104,7 +104,7 @@ class _Loop(Block):
         counter = Tensor(native.begin_loop(bounds.first._native, bounds.last._native, bounds.step))
         at, is_there = bounds.seen(counter)
         if is_there is not None:
-            native.ask(is_there._native)
+            native.add_mask(is_there._native)
         return at
 
 

@@ -66,7 +66,7 @@ class Bounds:
         if 0 not in count._native.shape:
             most = Tensor(count._native.reduce("max", None, False))
             # A function of one of many is none of the host, who counts the iterations of all.
-            if not trace.is_of_many:
+            if not trace.is_in_vmap:
                 trace.watch(_look, "loop", most)
             self.last = minimum(most, _MOST).astype(_I32)
         if per_point:
@@ -101,7 +101,7 @@ def _bound(trace: Trace, value: Any) -> Tensor:
     if value.dtype.is_float:
         return value
     if value.dtype is _U64:
-        if trace.is_of_many:
+        if trace.is_in_vmap:
             # Nobody could look whether `i64` has them.
             raise TypeError(
                 "`vmap`: the bounds of a loop are of `i64` at most, not of `u64`: make them `i64` by `astype`"

@@ -134,7 +134,7 @@ def cond(condition: Any, if_true: Callable[..., Any], if_false: Callable[..., An
     holds = asarray(condition) != 0
     with if_cond(holds):
         given = if_true(*operands)
-        results = _trees.mapped(given, _given_out)
+        results = _trees.mapped(given, _block_output)
         ranks = _ranks(results)
         _set_all(results, ranks, given, "`if_true` of `cond`")
     with if_cond(holds == 0):
@@ -178,7 +178,7 @@ def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None
         x = None if xs is None else _trees.mapped(xs, lambda all_: all_[k])
         made = body(carried, x)
         new, y = _pair(made)
-        results = None if y is None else _trees.mapped(y, lambda value: _given_out(value, n))
+        results = None if y is None else _trees.mapped(y, lambda value: _block_output(value, n))
         if y is not None:
             for all_, value in zip(_trees.leaves(results), _trees.leaves(y)):
                 _store_part(all_, k, asarray(value))
@@ -205,15 +205,15 @@ def _scanned(body: Callable[[Any, Any], Any], init: Any, xs: Any, n: Any) -> tup
     return carried, _trees.mapped(rows[0], lambda _: next(stacked))
 
 
-def _given_out(value: Any, many: Any = None) -> Any:
+def _block_output(value: Any, many: Any = None) -> Any:
     """Memory for a value of a block, or for so many of them, that is there behind it."""
     value = asarray(value)
     if isinstance(value, ComplexTensor):
-        return ComplexTensor(_given_out(value.real, many), _given_out(value.imag, many))
+        return ComplexTensor(_block_output(value.real, many), _block_output(value.imag, many))
     trace = tracing.program
     out = Tensor.__new__(Tensor)
     extent = None if many is None else trace.extents([many])[0]
-    out._native, out._outside, out._made = trace.native.given_out(value._native, extent), "error", None
+    out._native, out._outside, out._made = trace.native.block_output(value._native, extent), "error", None
     return out
 
 

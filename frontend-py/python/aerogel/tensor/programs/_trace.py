@@ -139,9 +139,9 @@ class Trace:
     # Where statements are.
 
     @property
-    def is_of_many(self) -> bool:
+    def is_in_vmap(self) -> bool:
         """Whether a function of one of many is traced."""
-        return self.native.is_of_many
+        return self.native.is_in_vmap
 
     @property
     def is_in_block(self) -> bool:
@@ -293,7 +293,7 @@ class Trace:
 
     def store_field(self, field: Any, key: Any, value: Any, how: str = "set") -> None:
         """Stores to a field at computed indices, at the points at hand; outside nothing is stored."""
-        if self.is_of_many:
+        if self.is_in_vmap:
             raise ValueError("`vmap`: the function stores to a field")
         parts = _components(field, value) if isinstance(field, MatrixField) else [value]
         # What is stored may be made of what is there.
@@ -305,14 +305,14 @@ class Trace:
 
     def watch(self, function: Callable[..., None], name: str, value: Tensor) -> None:
         """Calls a function with a value, and with where it is at hand, when the program gets there."""
-        if self.is_of_many:
+        if self.is_in_vmap:
             raise ValueError(f"`vmap`: the function calls `{name}`, which has no rule for many")
         self.native.watch(function, name, value._native)
 
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
         """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
         called = f"kernel `{kernel.__name__}`"
-        if self.is_of_many:
+        if self.is_in_vmap:
             raise ValueError(f"`vmap`: the function calls {called}")
         args, kwargs, parameters = list(args), dict(kwargs or {}), kernel._parameters()
         keys: list[tuple[Any, str, str]] = [(k, *p) for k, p in enumerate(parameters[: len(args)])]
