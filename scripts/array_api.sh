@@ -4,18 +4,21 @@
 #
 #     scripts/array_api.sh [FOLDER] [arguments of pytest]
 #
-# FOLDER is where the suite lies, or AEROGEL_ARRAY_API_TESTS, or ../shared/array-api-tests. N is the number of examples for each
-# test, 20 without it; PYTHON is another interpreter than that of .venv. What may fail, and why, is in array_api_expected.txt.
+# FOLDER is where the suite lies, or AEROGEL_ARRAY_API_TESTS; without them it is looked for beside this repository
+# (../array-api-tests, ../*/array-api-tests). N is the number of examples for each test, 20 without it; PYTHON is another interpreter than that of .venv. What may fail, and why, is in array_api_expected.txt.
 set -eu
 cd "$(dirname "$0")/.."
 root=$(pwd)
-folder=${AEROGEL_ARRAY_API_TESTS:-../shared/array-api-tests}
+folder=${AEROGEL_ARRAY_API_TESTS:-}
+for beside in ../array-api-tests ../*/array-api-tests; do
+    [ -n "$folder" ] || [ ! -d "$beside" ] || folder=$beside
+done
 if [ $# -gt 0 ] && [ -d "$1" ]; then
     folder=$1
     shift
 fi
 if [ ! -f "$folder/array_api_tests/__init__.py" ]; then
-    echo "array_api: skipped, the conformance suite is not in $folder"
+    echo "array_api: skipped, the conformance suite is not in ${folder:-a folder beside this one}"
     exit 0
 fi
 python=${PYTHON:-$root/.venv/bin/python}

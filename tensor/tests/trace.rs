@@ -288,7 +288,7 @@ fn a_shape_that_was_seen_does_not_change() {
     f.end_block();
     let refused = f.0.settle().unwrap_err();
     let text = refused.error.to_string();
-    assert!(text.contains("asks for the shape of a tensor"), "{text}");
+    assert!(text.contains("reads the shape of a tensor"), "{text}");
 }
 
 #[test]

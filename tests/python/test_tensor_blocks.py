@@ -305,7 +305,9 @@ def test_inputs_that_are_made_too_late_are_to_be_made_first():
         return x
 
     for function in (value, left):
-        with pytest.raises(ValueError, match="an input that is made after it: make the inputs first, at the start"):
+        with pytest.raises(
+            ValueError, match="an input which is created after it: create the inputs first, at the start"
+        ):
             p.program(function).compile()
     assert p.program(first)(np.ones(3, np.float32)).tolist() == [2, 2, 2]
 

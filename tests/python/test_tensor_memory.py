@@ -178,7 +178,7 @@ def test_a_value_that_grows_without_end():
             x.val = x[None] + 1
         return x
 
-    with pytest.raises(ValueError, match="to which a block gives the shape"):
+    with pytest.raises(ValueError, match="a later block sets it to the shape"):
         grows()
 
 

@@ -502,7 +502,7 @@ def test_inputs_have_no_names():
         return p.input([], ti.f32)
 
     with pytest.raises(
-        TypeError, match=r"`same` has no parameters, and `x` were given by name: `same\(a, b\)` takes inputs"
+        TypeError, match=r"`same` has no parameters, but got the keyword arguments `x`: `same\(a, b\)` takes inputs"
     ):
         same(x=1)
 

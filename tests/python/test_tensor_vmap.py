@@ -327,9 +327,9 @@ def test_programs_are_not_mapped():
         return p.input([-1], ti.f32) * 2
 
     x = np.ones((2, 3), np.float32)
-    with pytest.raises(TypeError, match="`double` makes its inputs itself, by `input`, and cannot be mapped"):
+    with pytest.raises(TypeError, match="`double` creates its inputs with `input` and cannot be mapped"):
         ti.vmap(double)
-    text = "`vmap`: the function calls the program `double`, which is compiled for tensors with numbers: call `vmap` in"
+    text = "`vmap`: the function calls the program `double`, which needs tensors with values: call `vmap` inside"
     for function in (lambda row: double(row + 1), functools.partial(double)):
         with pytest.raises(TypeError, match=text):
             ti.vmap(function)(x)
@@ -340,7 +340,7 @@ def test_programs_are_not_mapped():
     def outer():
         return ti.vmap(lambda row: double(row))(p.input([-1, 3], ti.f32))
 
-    with pytest.raises(RuntimeError, match="`double` makes its inputs itself, by `input`, and is called by another"):
+    with pytest.raises(RuntimeError, match="`double` creates its inputs with `input` and is called by another"):
         outer(x)
 
     @p.program

@@ -36,7 +36,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     from aerogel.tensor.programs import Program
 
     if isinstance(function, Program):
-        return function.of_many(lambda own: vmap(own, in_axes, out_axes))
+        return function.transformed(lambda own: vmap(own, in_axes, out_axes))
     if not callable(function):
         raise TypeError(f"`vmap` takes a function, not {type(function).__name__}")
 

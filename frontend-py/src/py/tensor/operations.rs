@@ -457,7 +457,7 @@ impl NativeTensor {
             _ => "x[key]",
         };
         let n = index.len();
-        self.made_at_hand(&handles(&index), move |r, x, o| {
+        self.masked_op(&handles(&index), move |r, x, o| {
             let (index, mask) = o.split_at(n);
             r.expect_everywhere(&[x])?;
             r.cells_of(name, index)?;
@@ -468,10 +468,10 @@ impl NativeTensor {
         })
     }
 
-    /// The elements at computed indices along one axis, at the points at hand.
+    /// The elements at computed indices along one axis, at the points of the current mask.
     fn take_along_axis(&self, index: &Self, axis: i64, mode: &str) -> PyResult<Self> {
         let mode = outside(mode)?;
-        self.made_at_hand(&[index], move |r, x, o| {
+        self.masked_op(&[index], move |r, x, o| {
             r.expect_everywhere(&[x, o[0]])?;
             r.take_along_axis(x, o[0], axis, mode, o.get(1).copied())
         })

@@ -1,4 +1,4 @@
-//! How operations are recorded: in the session, or as steps of a program that is traced.
+//! Recording of operations: in the session, or as steps of the program that is traced.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,7 +13,7 @@ use super::{
     Home, NativeTensor, NativeTrace, SESSION, expect_there, lock, note, places, raised, raised_at,
 };
 
-/// What an operation does to a recording, with this and other tensors. A trace may do it several times.
+/// An operation on a recording. A trace may run it several times.
 pub(super) trait Operation<R>:
     Fn(&mut Recording, Buffer, &[Buffer]) -> Recorded<R> + Send + Sync + 'static
 {
@@ -24,17 +24,17 @@ impl<R, F> Operation<R> for F where
 {
 }
 
-/// How an operation takes its operands.
+/// What an operation needs besides its operands.
 #[derive(Clone, Copy, Default)]
 struct How {
-    /// Whether it is given the points at hand.
+    /// Whether it gets the current mask as its last operand.
     is_masked: bool,
-    /// How many of its operands have to keep the axes that they have when the function is traced.
+    /// The number of operands, from the first, whose axes no later step may change.
     n_fixed: usize,
 }
 
 impl How {
-    /// All operands keep their axes.
+    /// No later step may change the axes of an operand.
     const FIXED: Self = Self {
         is_masked: false,
         n_fixed: usize::MAX,
@@ -58,7 +58,7 @@ impl NativeTrace {
         self.made_from(Vec::new(), step)
     }
 
-    /// The same for one that is made of values, and grows with them.
+    /// The same for a result that depends on values: a step that enlarges those enlarges it.
     pub(super) fn made_from(
         &self,
         of: Vec<Value>,
@@ -208,7 +208,7 @@ impl NativeTensor {
         }
     }
 
-    /// An operation with several results, which looks itself where its operands have values.
+    /// An operation with several results that checks itself whether its operands are sparse values.
     fn all_made_of(
         &self,
         others: &[&Self],
@@ -223,7 +223,7 @@ impl NativeTensor {
         Ok(out)
     }
 
-    /// An operation with one result, which looks itself where its operands have values.
+    /// An operation with one result that checks itself whether its operands are sparse values.
     fn one_made_of(&self, others: &[&Self], how: How, f: impl Operation<Buffer>) -> PyResult<Self> {
         let made = self.all_made_of(others, how, move |r, x, o| {
             let out = f(r, x, o)?;
@@ -233,13 +233,9 @@ impl NativeTensor {
         Ok(made.into_iter().next().expect("there is one result"))
     }
 
-    /// An operation with one result, which looks itself where its operands have values, and is given the points at hand last,
-    /// if these are not all. What indices of this are does not change with the axes of the others.
-    pub(super) fn made_at_hand(
-        &self,
-        others: &[&Self],
-        f: impl Operation<Buffer>,
-    ) -> PyResult<Self> {
+    /// An operation with one result that checks its operands itself and gets the current mask last, if there is one. It depends
+    /// on the axes of this tensor, not on those of the indices.
+    pub(super) fn masked_op(&self, others: &[&Self], f: impl Operation<Buffer>) -> PyResult<Self> {
         let how = How {
             is_masked: true,
             n_fixed: 1,
@@ -247,12 +243,12 @@ impl NativeTensor {
         self.one_made_of(others, how, f)
     }
 
-    /// An operation with one result, which looks itself where its operands have values.
+    /// An operation with one result that checks itself whether its operands are sparse values.
     pub(super) fn made_of(&self, others: &[&Self], f: impl Operation<Buffer>) -> PyResult<Self> {
         self.one_made_of(others, How::FIXED, f)
     }
 
-    /// An operation with one result, on all elements of tensors.
+    /// An operation with one result on dense tensors.
     pub(super) fn op(&self, others: &[&Self], f: impl Operation<Buffer>) -> PyResult<Self> {
         self.made_of(others, move |r, x, o| {
             r.expect_everywhere(&[&[x], o].concat())?;
@@ -260,8 +256,7 @@ impl NativeTensor {
         })
     }
 
-    /// An operation with one result that is done element by element, whatever axes these have: at the active cells of a
-    /// field, if operands are.
+    /// An elementwise operation, which broadcasts; on active cells, if operands are sparse values.
     pub(super) fn element_op(
         &self,
         name: &str,
@@ -271,7 +266,7 @@ impl NativeTensor {
         self.at_cells_op(name, others, How::default(), f)
     }
 
-    /// An operation with one result on certain axes, at the active cells of a field, if operands are.
+    /// An operation on certain axes; on active cells, if operands are sparse values.
     pub(super) fn point_op(
         &self,
         name: &str,
@@ -295,7 +290,7 @@ impl NativeTensor {
         })
     }
 
-    /// An operation with several results.
+    /// An operation with several results on dense tensors.
     pub(super) fn ops(
         &self,
         others: &[&Self],

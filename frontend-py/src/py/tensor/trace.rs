@@ -98,7 +98,7 @@ impl NativeTrace {
 
 fn accumulation(how: &str) -> PyResult<Accum> {
     Accum::from_name(how)
-        .ok_or_else(|| PyValueError::new_err(format!("values are not put to others by {how:?}")))
+        .ok_or_else(|| PyValueError::new_err(format!("there is no accumulation {how:?}")))
 }
 
 #[pymethods]
@@ -175,7 +175,7 @@ impl NativeTrace {
         call.record(py, self, at, &tensors, &writes)
     }
 
-    /// Calls a function with a tensor, and with where it is at hand, when the program gets there.
+    /// Calls a function with a tensor, and with the current mask, when the program reaches this statement.
     fn watch(&self, function: Py<PyAny>, name: &str, tensor: &NativeTensor) -> PyResult<()> {
         let value = self.value(tensor)?;
         let watcher = Arc::new(Watcher::new(function));
@@ -219,13 +219,13 @@ impl NativeTrace {
         extents(py, &self.trace, shape)
     }
 
-    /// Gives a tensor other numbers, at the points at hand.
+    /// Sets a tensor at the points of the current mask.
     fn set(&self, target: &NativeTensor, value: &NativeTensor) -> PyResult<()> {
         let (target, value) = (self.value(target)?, self.value(value)?);
         self.step(move |s| s.set(target, value))
     }
 
-    /// Stores values at computed indices, at the points at hand; the last `behind` axes of what is stored are whole rows.
+    /// Stores values at computed indices at the points of the current mask; the last `behind` axes of the values are whole rows.
     fn store(
         &self,
         target: &NativeTensor,
@@ -265,7 +265,7 @@ impl NativeTrace {
         })
     }
 
-    /// The elements at computed indices, at the points at hand.
+    /// The elements at computed indices, at the points of the current mask.
     fn gather(
         &self,
         x: &NativeTensor,
@@ -312,7 +312,7 @@ impl NativeTrace {
         self.made_by(move |s| s.all_of_fields(&fields, &last))
     }
 
-    /// Stores a value to each component of a field at computed indices, at the points at hand.
+    /// Stores a value to each component of a field at computed indices, at the points of the current mask.
     fn store_field(
         &self,
         py: Python<'_>,
@@ -496,7 +496,7 @@ impl NativeTrace {
         lock(&self.trace).state.is_in_loop()
     }
 
-    /// Whether a function of one of many is traced.
+    /// Whether a function under `vmap` is open.
     #[getter]
     fn is_in_vmap(&self) -> bool {
         lock(&self.trace).state.is_in_vmap()
@@ -538,12 +538,12 @@ impl NativeTrace {
         self.step(|s| s.end_block())
     }
 
-    /// Leaves the innermost loop, or this iteration of it, at the points at hand.
+    /// Leaves the innermost loop, or this iteration of it, at the points of the current mask.
     fn leave_loop(&self, is_iteration: bool) -> PyResult<()> {
         self.step(move |s| s.leave_loop(is_iteration))
     }
 
-    /// Begins what is said of one of many.
+    /// Begins a function under `vmap`.
     fn begin_vmap(&self, py: Python<'_>) -> PyResult<()> {
         let place = places::here(py);
         self.step(move |s| {
@@ -552,7 +552,7 @@ impl NativeTrace {
         })
     }
 
-    /// Drops what was said of one of many.
+    /// Discards the function under `vmap`, which raised an error.
     fn drop_vmap(&self) -> PyResult<()> {
         self.step(|s| {
             s.drop_vmap();

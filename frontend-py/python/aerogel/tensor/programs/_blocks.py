@@ -14,7 +14,7 @@ from aerogel.tensor.programs._bounds import Bounds
 from aerogel.tensor.programs._lint import look_at_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from aerogel.tensor.programs._trace import Trace
 
@@ -35,7 +35,7 @@ _NOT_THE_USERS = ("aerogel", "contextlib")
 
 
 def users_frame() -> Any:
-    """The innermost function of the user's."""
+    """The innermost frame of the user's code."""
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
         frame = frame.f_back
@@ -43,7 +43,7 @@ def users_frame() -> Any:
 
 
 def here() -> str:
-    """Where in the user's program something is made."""
+    """The current source location in the user's code."""
     frame = users_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -51,16 +51,14 @@ def here() -> str:
 class Block:
     """A block of a program, which ``with`` begins and ends."""
 
-    __slots__ = ("_trace", "called")
+    __slots__ = ("_begin", "_trace", "called")
 
-    def __init__(self, word: str) -> None:
+    def __init__(self, word: str, begin: Callable[[Trace], Any]) -> None:
         self._trace = trace_of(word)
-        #: As errors say it.
+        self._begin = begin
+        #: Its name in error messages.
         self.called = f"`{word}` ({here()})"
         self._trace.not_begun[self] = f"{self.called} begins no block: write `with {word}(...):`"
-
-    def _begin(self) -> Any:
-        raise NotImplementedError
 
     def __enter__(self) -> Any:
         trace = self._trace
@@ -68,14 +66,14 @@ class Block:
             raise RuntimeError(f"{self.called} begins once: write `with` and its name for each block")
         frame = users_frame()
         look_at_block(frame, binds_once=not trace.divides_integers)
-        value = self._begin()
+        value = self._begin(trace)
         trace.open.append(self)
         return value
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         trace = self._trace
         if kind is not None:
-            # What the rest of the block does is not known.
+            # The rest of the block has not been traced.
             trace.is_broken = True
             del trace.open[trace.open.index(self) :]
             return
@@ -91,46 +89,17 @@ class Block:
         raise TypeError(f"{self.called} begins a block by `with`, not by `for`: write `with loop(...) as k:`")
 
 
-class _Loop(Block):
-    __slots__ = ("_bounds",)
-
-    def __init__(self, begin: Any, end: Any, step: int) -> None:
-        super().__init__("loop")
-        self._bounds = (begin, end, step)
-
-    def _begin(self) -> Tensor:
-        bounds = Bounds(self._trace, *self._bounds)
-        native = self._trace.native
-        counter = Tensor(native.begin_loop(bounds.first._native, bounds.last._native, bounds.step))
-        at, is_there = bounds.seen(counter)
-        if is_there is not None:
-            native.add_mask(is_there._native)
-        return at
-
-
-class _Branch(Block):
-    __slots__ = ("_condition",)
-
-    def __init__(self, condition: Any) -> None:
-        super().__init__("if_cond")
-        condition = condition if isinstance(condition, Tensor) else asarray(condition)
-        self._condition = condition if condition.dtype is ALL["u1"] else condition.astype("u1")
-
-    def _begin(self) -> None:
-        self._trace.native.begin_branch(self._condition._native)
-
-
 def loop(begin: Any = None, end: Any = None, step: int = 1) -> Block:
-    """Does a block for each number from ``begin`` (0 if one is given) to before ``end``: ``with loop(10) as k:``.
+    """Repeats a block for each number from ``begin`` (default 0) to before ``end``: ``with loop(10) as k:``.
 
     Args:
         begin: The first number, or the end if it is the only one.
         end: The number before which the loop ends.
-        step: How far it is from one number to the next; known when the program is traced.
+        step: The distance from one number to the next; known when the program is traced.
 
     Raises:
-        TypeError: For bounds that are no integers.
-        OverflowError: If there are more iterations than ``i32`` counts, when the program runs if not before.
+        TypeError: If the bounds are not integers.
+        OverflowError: If there are more than 2^31 - 1 iterations; raised by the call if it is known only then.
     """
     if begin is None:
         raise TypeError(
@@ -140,25 +109,39 @@ def loop(begin: Any = None, end: Any = None, step: int = 1) -> Block:
     if isinstance(begin, (range, list, tuple)):
         raise TypeError(f"`loop` takes the numbers that `range` takes, as in `loop(0, 10, 2)`, not {begin!r}")
     first, last = (0, begin) if end is None else (begin, end)
-    return _Loop(first, last, step)
+
+    def start(trace: Trace) -> Tensor:
+        bounds = Bounds(trace, first, last, step)
+        counter = Tensor(trace.native.begin_loop(bounds.first._native, bounds.last._native, bounds.step))
+        at, is_there = bounds.seen(counter)
+        if is_there is not None:
+            trace.native.add_mask(is_there._native)
+        return at
+
+    return Block("loop", start)
 
 
 def if_cond(condition: Any) -> Block:
-    """Does a block where a condition is true: ``with if_cond(x > 0):``.
+    """Runs a block where a condition is true: ``with if_cond(x > 0):``.
 
     Args:
-        condition: One truth value for a branch; a tensor of them for what the block sets and stores at each point.
+        condition: A scalar for a branch; a tensor with axes for a mask on what the block sets and stores.
     """
-    return _Branch(condition)
+
+    def start(trace: Trace) -> None:
+        holds = condition if isinstance(condition, Tensor) else asarray(condition)
+        trace.native.begin_branch((holds if holds.dtype is ALL["u1"] else holds.astype("u1"))._native)
+
+    return Block("if_cond", start)
 
 
 def break_loop() -> None:
-    """Leaves the innermost loop, at the points at hand."""
+    """Leaves the innermost loop; under a mask, at its points only."""
     _leave("break_loop", False)
 
 
 def continue_loop() -> None:
-    """Goes on with the next iteration of the innermost loop, at the points at hand."""
+    """Continues with the next iteration of the innermost loop; under a mask, at its points only."""
     _leave("continue_loop", True)
 
 
@@ -171,28 +154,28 @@ def _leave(what: str, is_iteration: bool) -> None:
 
 @contextlib.contextmanager
 def kernel(shape: Any) -> Iterator[Any]:
-    """Does a block at every point of a shape, or at every active cell of a field: its indices."""
+    """Runs a block at every index of a shape, or at every active cell of a field; returns the indices."""
     yield indices_at(trace_of("kernel"), shape, "kernel")
 
 
 def indices_at(trace: Trace, shape: Any, called: str) -> Any:
-    """The index along each axis, at every point of a shape, or at every active cell of a field."""
+    """The index along each axis, at every index of a shape, or at every active cell of a field."""
     if isinstance(shape, _native.NativeField):
         natives = trace.cell_indices(shape)
         return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
     _types.counts(shape, called, "shape")
-    extents = trace.extents(shape)
-    natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
+    sizes = trace.extents(shape)
+    natives = [_native.NativeTensor.iota(sizes, k, "i32", tracing.trace) for k in range(len(sizes))]
     return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
 
 
 class _One(Tensor):
-    """The index along the only axis: it, or a tuple of it."""
+    """The index along the only axis, which also unpacks like a tuple: ``(i,) = indices([n])``."""
 
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Tensor]:
-        # One that is only the index, of which `[0]` is the first element.
+        # Without this class, so that `[0]` of the index is its first element.
         return iter((Tensor(self._native),))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""From where to where a loop of a program counts."""
+"""The bounds of a loop in a program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _MOST = 2**31 - 1
 
 
 class Bounds:
-    """The iterations from ``begin`` to before ``end``: as the host counts them (``i32``), and as the program sees them.
+    """The counter of a loop on the host (``i32``), and the counter that the program gets.
 
-    Bounds of one number in ``i32`` are the host's own. Others, as those that differ at each point, are counted from 0.
+    They are the same for scalar bounds of type ``i32``. For other bounds, such as those with axes, the host counts from
+    0.
 
     Raises:
-        TypeError: If a bound is no integer.
-        ValueError: If the step is none, or zero.
-        OverflowError: If there are more iterations than ``i32`` counts, when the program runs if not before.
+        TypeError: If a bound is not an integer.
+        ValueError: If the step is zero or not an integer.
+        OverflowError: If there are more than 2^31 - 1 iterations; raised by the call if it is known only then.
     """
 
     def __init__(self, trace: Trace, begin: Any, end: Any, step: int) -> None:
@@ -53,19 +54,19 @@ class Bounds:
             return
         is_wide = lo.dtype is not _I32 or hi.dtype is not _I32
         self._dtype, self._by = _I64 if is_wide or abs(step) > _MOST else _I32, step
-        # A block that sets its bounds goes on by those it began with.
+        # The block may set its own bounds; the loop uses their first values.
         lo, hi = (Tensor(trace.native.snapshot(x.astype(_I64)._native)) for x in (lo, hi))
         self._from = lo.astype(self._dtype)
         self.first, self.step = constant(0, _I32), 1
         self.last = self.first
         low, high = (lo, hi) if step > 0 else (hi, lo)
-        # How far it is may be more than `i64` has.
+        # The distance may exceed `i64`.
         far = (high - low).astype(_U64) if is_wide else high - low
         count = where(low < high, (far - 1) // abs(step) + 1, 0)
-        # Where there are no points there are no iterations.
+        # A maximum over no points does not exist.
         if 0 not in count._native.shape:
             most = Tensor(count._native.reduce("max", None, False))
-            # A function of one of many is none of the host, who counts the iterations of all.
+            # Under `vmap` the host counts the iterations of the whole batch.
             if not trace.is_in_vmap:
                 trace.watch(_look, "loop", most)
             self.last = minimum(most, _MOST).astype(_I32)
@@ -73,10 +74,10 @@ class Bounds:
             self._count = minimum(count, _MOST).astype(_I32)
 
     def seen(self, counter: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What the program sees as the counter, and at which points there is such an iteration, if not at all."""
+        """The counter for the program, and the mask of points that have such an iteration (``None``: all)."""
         if self._from is None:
             return counter, None
-        # At points that have no more iterations it may be any number.
+        # Points without further iterations get some number.
         at = self._from + counter.astype(self._dtype) * constant(self._by, self._dtype)
         return at, None if self._count is None else counter < self._count
 

@@ -1,4 +1,4 @@
-"""Programs: functions that are traced once for each kind of arguments, and compiled."""
+"""Programs: functions that are traced once for each kind of arguments and compiled."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class _Leaf:
-    """A result in the structure of all: one tensor, or the two parts of a complex one."""
+    """The place of a tensor in the tree of results; a complex tensor takes two outputs."""
 
     def __init__(self, is_complex: bool) -> None:
         self.is_complex = is_complex
 
 
 class Lowered:
-    """A program as it was traced for some kind of arguments, ready to run."""
+    """A program that has been traced and compiled for one kind of arguments."""
 
     def __init__(self, trace: Trace, native: Any, results: Any, make: Callable[[Any], Tensor]) -> None:
         self._native = native
@@ -38,12 +38,12 @@ class Lowered:
         self._fields = list(trace.fields_read.values())
         self._given = trace.given if any(own is not None for own in trace.given) else None
         self._is_one = isinstance(results, _Leaf) and not results.is_complex
-        #: What ``input`` has made.
+        #: The inputs, in the order of their creation.
         self.inputs = trace.inputs
 
     @property
     def is_current(self) -> bool:
-        """Whether ``ti.init`` has not been called since: types and arithmetic may be others then."""
+        """Whether ``ti.init`` has not been called since, which may change default dtypes and arithmetic."""
         return self._native.is_current
 
     @property
@@ -52,7 +52,7 @@ class Lowered:
         return self._native.text
 
     def explain(self) -> str:
-        """What became of the statements: which share a kernel, which temporaries are kept in memory, and why."""
+        """A report: which statements share a kernel, which temporaries are materialised, and why."""
         return self._native.explained
 
     def run(self, natives: list[Any]) -> Any:
@@ -77,17 +77,17 @@ class Lowered:
 
 
 class Program:
-    """A function of tensors, which is traced at its first call and compiled.
+    """A function of tensors that is traced and compiled at its first call.
 
-    Arguments are tensors, arrays, numbers, fields, and tuples, lists, dictionaries and dataclasses of them. The program
-    that was made for some serves all others of the same types and numbers of axes; axes of one element are another
-    kind of argument than longer ones, since they are stretched. Python's numbers are inputs too, but for those that are
-    annotated ``int`` or named by ``static``: another value of these is traced anew.
+    Arguments are tensors, arrays, numbers, fields, and tuples, lists, dictionaries and dataclasses of them. Calls with
+    other shapes reuse the compiled program. Other dtypes, ranks and structures trace the function again, and so does an
+    axis of size 1 in place of a longer one, since it is broadcast. Python numbers are inputs, except those annotated
+    ``int`` or ``bool`` and those named in ``static``, which are part of the program.
 
     Args:
-        function: What is traced.
-        static: The names of parameters whose values are known when the function is traced.
-        divides_integers: Whether integers are divided as in C, as TensorFrost does.
+        function: The function to trace.
+        static: The names of parameters whose values are part of the program.
+        divides_integers: Whether ``/`` of integers truncates as in C, as in TensorFrost.
 
     Raises:
         TypeError: If ``static`` names no parameter.
@@ -104,49 +104,51 @@ class Program:
         self._static = frozenset([static] if isinstance(static, str) else static)
         if unknown := sorted(self._static - self._signature.parameters.keys()):
             raise TypeError(f"`{self.__name__}` has no parameter `{unknown[0]}`, which `static` names")
-        #: Programs by the kinds of their arguments.
+        #: The compiled programs by the kinds of their arguments.
         self._made: dict[Any, Lowered] = {}
-        #: Those of tensors alone, which are looked up faster.
-        self._of_tensors: dict[Any, Lowered] = {}
+        #: The same for positional tensors and floats, which have a key that is cheap to build.
+        self._plain: dict[Any, Lowered] = {}
         self._last: Lowered | None = None
         #: How often the function has been traced.
         self.trace_count = 0
-        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
-        #: How many tensors are a call of tensors alone.
-        self._n_plain = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
-        #: A function without parameters makes its inputs by ``input``.
-        self._makes_inputs = not kinds or divides_integers
-
-        #: One thread traces at a time: the others find what it has made.
+        parameters = self._signature.parameters.values()
+        positional = all(parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
+        #: The number of parameters, if all may be positional and none is static.
+        self._n_plain = len(parameters) if positional and not self._static else -1
+        self._defaults = tuple(parameter.default for parameter in parameters)
+        #: Whether the function creates its inputs with ``input``, since it has no parameters.
+        self._makes_inputs = not parameters or divides_integers
+        #: Only one thread traces; the others wait for its result.
         self._lock = threading.RLock()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else Method(self, instance)
 
-    def of_many(self, many: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Program:
-        """The program of another function that is made of this one's, as by ``vmap``.
+    def transformed(self, transform: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Program:
+        """The program of the transformed function, for ``vmap``.
 
         Raises:
-            TypeError: If the function makes its inputs itself.
+            TypeError: If the function has no parameters.
         """
         if self._makes_inputs:
             raise TypeError(
-                f"`{self.__name__}` makes its inputs itself, by `input`, and cannot be mapped: give its function "
-                "parameters"
+                f"`{self.__name__}` creates its inputs with `input` and cannot be mapped: give its function parameters"
             )
-        return Program(many(self._function), sorted(self._static), divides_integers=self._divides_integers)
+        return Program(transform(self._function), sorted(self._static), divides_integers=self._divides_integers)
 
-    # What it is made into.
+    # Compilation.
 
     def compile(self) -> Program:
-        """Traces and compiles a function without parameters, which the first call does else."""
+        """Traces and compiles a function without parameters, before its first call."""
         if not self._makes_inputs:
-            raise TypeError(f"`{self.__name__}` has parameters: `{self.__name__}.lower(...)` takes what they are given")
+            raise TypeError(
+                f"`{self.__name__}` has parameters: compile it for arguments by `{self.__name__}.lower(...)`"
+            )
         self._lowered(())
         return self
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The program for some arguments, without running it: its ``text`` and what it ``explain``s."""
+        """Compiles the program for some arguments, without running it."""
         if self._makes_inputs:
             return self._lowered(())
         return self._bound(args, kwargs)[0]
@@ -155,18 +157,18 @@ class Program:
         if self._makes_inputs:
             return self._lowered(())
         if self._last is None:
-            raise TypeError(f"`{self.__name__}` has not been called: `{self.__name__}.lower(...)` takes its arguments")
+            raise TypeError(f"`{self.__name__}` has not been called: pass arguments to `{self.__name__}.lower(...)`")
         return self._last
 
     @property
     def text(self) -> str:
-        """The statements, as they were traced last."""
+        """The statements of the program that was called last."""
         return self._any().text
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """What became of the statements: which share a kernel, which temporaries are kept in memory, and why.
+        """A report: which statements share a kernel, which temporaries are materialised, and why.
 
-        Without arguments that of the last call.
+        Without arguments, the report of the program that was called last.
         """
         return (self.lower(*args, **kwargs) if args or kwargs else self._any()).explain()
 
@@ -176,22 +178,14 @@ class Program:
     # Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs it, or in a program that is traced, is a part of that."""
+        """Runs the program. While another program is traced, the call becomes part of that one."""
         if tracing.program is not None:
             return self._inline(args, kwargs)
-        if self._n_plain == len(args) and args and not kwargs:
-            kinds, natives = [], []
-            for value in args:
-                if type(value) is not Tensor:
-                    break
-                native = value._native
-                natives.append(native)
-                kinds.append(native.kind)
-                kinds.append(value._outside)
-            else:
-                lowered = self._of_tensors.get(tuple(kinds))
-                if lowered is not None and lowered.is_current:
-                    return lowered.run(natives)
+        if args and not kwargs and len(args) <= self._n_plain:
+            key, natives = _plain_key(args + self._defaults[len(args) :])
+            lowered = self._plain.get(key)
+            if lowered is not None and lowered.is_current:
+                return lowered.run(natives)
         if self._makes_inputs:
             lowered = self._lowered(())
             return lowered.run(self._given(lowered, args, kwargs))
@@ -206,15 +200,15 @@ class Program:
         try:
             if args or kwargs:
                 raise RuntimeError(
-                    f"`{self.__name__}` makes its inputs itself, by `input`, and is called by another program: give "
-                    "its function parameters"
+                    f"`{self.__name__}` creates its inputs with `input` and is called by another program: give its "
+                    "function parameters"
                 )
             return self._function()
         finally:
             called.pop()
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Lowered, list[Any]]:
-        """The program for some arguments, and its inputs."""
+        """The compiled program for some arguments, and the inputs that they contain."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -222,24 +216,21 @@ class Program:
         bound.apply_defaults()
         tensors: list[Tensor] = []
         kinds: list[Any] = []
-        is_plain = True
 
         def leaf(value: Any, name: str, annotation: Any) -> Any:
-            nonlocal is_plain
-            is_plain = is_plain and type(value) is Tensor
             static = _is_static(value, annotation) or name.partition(".")[0].partition("[")[0] in self._static
             if static:
                 try:
                     hash(value)
                 except TypeError:
                     raise TypeError(
-                        f"argument `{name}` of `{self.__name__}` is known when the program is traced, and so has a "
-                        f"hash, which {type(value).__name__} has not"
+                        f"argument `{name}` of `{self.__name__}` is part of the program and must be hashable, which "
+                        f"{type(value).__name__} is not"
                     ) from None
                 if isinstance(value, (Tensor, ComplexTensor)):
                     raise TypeError(
-                        f"argument `{name}` of `{self.__name__}` is known when the program is traced, and a tensor is "
-                        "not: leave it out of `static`"
+                        f"argument `{name}` of `{self.__name__}` is static, and a tensor has no value while the "
+                        "program is traced: remove it from `static`"
                     )
                 kinds.append(_Static(value))
                 return kinds[-1]
@@ -260,32 +251,31 @@ class Program:
             parts.append(_trees.flatten(value, leaf, name, parameter.annotation))
         key = tuple(parts)
         natives = [tensor._native for tensor in tensors]
+        values = tuple(bound.arguments.values())
         lowered = self._lowered(key, bound, kinds)
-        if is_plain and len(args) == self._n_plain:
-            kinds_of = tuple(part for tensor in tensors for part in (tensor._native.kind, tensor._outside))
-            if all(kinds_of):
-                self._of_tensors[kinds_of] = lowered
+        if self._n_plain == len(values) and (plain := _plain_key(values)[0]) is not None:
+            self._plain[plain] = lowered
         return lowered, natives
 
     def _tensor(self, value: Any, name: str) -> Any:
         try:
             tensor = asarray(value)
         except (TypeError, ValueError) as e:
-            raise TypeError(f"argument `{name}` of `{self.__name__}` is no tensor: {e}") from None
+            raise TypeError(f"argument `{name}` of `{self.__name__}` is not a tensor: {e}") from None
         if isinstance(tensor, Tensor) and tensor._native.is_one_of_many():
             raise TypeError(
-                f"`vmap`: the function calls the program `{self.__name__}`, which is compiled for tensors with "
-                "numbers: call `vmap` in a program"
+                f"`vmap`: the function calls the program `{self.__name__}`, which needs tensors with values: call "
+                "`vmap` inside a program"
             )
         return tensor
 
     def _given(self, lowered: Lowered, values: Any, named: Any) -> list[Any]:
-        """The inputs of a function that has made them by ``input``, in the order of these calls."""
+        """The inputs of a function that has created them with ``input``, in the order of these calls."""
         if named:
             names = ", ".join(f"`{name}`" for name in named)
             raise TypeError(
-                f"`{self.__name__}` has no parameters, and {names} were given by name: `{self.__name__}(a, b)` takes "
-                "inputs in the order of the calls of `input`"
+                f"`{self.__name__}` has no parameters, but got the keyword arguments {names}: `{self.__name__}(a, b)` "
+                "takes inputs in the order of the calls of `input`"
             )
         if len(values) != len(lowered.inputs):
             raise TypeError(f"`{self.__name__}` takes {len(lowered.inputs)} tensors, {len(values)} were given")
@@ -300,29 +290,27 @@ class Program:
                 )
             if tensor.ndim != len(wanted.shape):
                 raise ValueError(f"input {n} of `{self.__name__}` takes {len(wanted.shape)} axes, not {tensor.ndim}")
-            for axis, (extent, known) in enumerate(zip(tensor.shape, wanted.shape)):
-                if isinstance(known, int) and known != extent:
-                    raise ValueError(
-                        f"input {n} of `{self.__name__}`: axis {axis} takes {known} elements, not {extent}"
-                    )
+            for axis, (size, known) in enumerate(zip(tensor.shape, wanted.shape)):
+                if isinstance(known, int) and known != size:
+                    raise ValueError(f"input {n} of `{self.__name__}`: axis {axis} takes {known} elements, not {size}")
             natives.append(tensor._native)
         return natives
 
     def _of_numbers(self, value: Any, n: int, wanted: Any) -> Any:
-        """Numbers of Python's, which have no type of their own, as an input."""
+        """Python numbers as an input; they have no dtype of their own."""
         dtype = ALL[wanted.dtype]
         if not dtype.is_float and (given := asarray(value)).size:
             _types.kept(given.dtype, dtype, f"input {n} of `{self.__name__}`: elements")
         return _given(value, dtype) if is_number(value) else asarray(value, dtype)
 
-    # Traces.
+    # Tracing.
 
     def _lowered(self, key: Any, bound: Any = None, kinds: Sequence[Any] = ()) -> Lowered:
         with self._lock:
             lowered = self._made.get(key)
-            # Types, arithmetic, and what a kernel writes to may be otherwise after `ti.init`.
+            # `ti.init` may have changed default dtypes, arithmetic, and kernels.
             if lowered is None or not lowered.is_current:
-                self._of_tensors.clear()
+                self._plain.clear()
                 lowered = self._made[key] = self._traced(bound, kinds)
             self._last = lowered
             return lowered
@@ -350,7 +338,7 @@ class Program:
         return Lowered(trace, native, tree, self._result)
 
     def _make_inputs(self, trace: Trace, bound: Any, kinds: Sequence[Any]) -> None:
-        """Puts inputs of the program in place of the tensors among some arguments."""
+        """Replaces the tensors among some arguments by inputs of the program."""
         rest = iter(kinds)
         natives: list[list[Any]] = []
 
@@ -367,7 +355,7 @@ class Program:
 
         for name in self._signature.parameters:
             _trees.flatten(bound.arguments[name], leaf, name)
-        # What blocks change may have the extents of any of them.
+        # A block may set a tensor to the shape of any input, so that all exist before the first tensor.
         inputs = iter(zip(kinds, natives))
 
         def given(value: Any) -> Any:
@@ -383,7 +371,7 @@ class Program:
             bound.arguments[name] = _trees.mapped(bound.arguments[name], given)
 
     def _structure(self, results: Any, planes: list[Any]) -> Any:
-        """The structure of results; their tensors are appended to ``planes``."""
+        """The tree of results with places for tensors, which are appended to ``planes``."""
 
         def leaf(value: Any) -> Any:
             if value is None or isinstance(value, (set, str)) or callable(value):
@@ -402,7 +390,7 @@ class Program:
 
 
 class Method:
-    """A program that is an attribute of a class, with the object whose it is."""
+    """A program that is a method, bound to an object."""
 
     def __init__(self, program: Program, instance: Any) -> None:
         self._program = program
@@ -422,17 +410,36 @@ class Method:
 
     @property
     def trace_count(self) -> int:
-        """How often the function has been traced, for all objects."""
+        """How often the function has been traced, for all objects together."""
         return self._program.trace_count
 
 
 def _given(value: Any, dtype: Any) -> Tensor:
-    """A number as an input: its value is there, so that nothing has to be computed for it."""
+    """A number as an input. It is a value, not a recorded operation that had to be evaluated."""
     return Tensor(_native.NativeTensor.of_number(dtype._aerogel_dtype, _types.checked(value, dtype)))
 
 
+def _plain_key(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """The kinds of tensors and floats as a key, and the inputs; no key if there are other arguments."""
+    kinds: list[Any] = []
+    natives: list[Any] = []
+    for value in values:
+        if type(value) is Tensor:
+            native = value._native
+            if not (kind := native.kind):
+                return None, natives
+            kinds += (kind, value._outside)
+            natives.append(native)
+        elif type(value) is float:
+            kinds.append(float)
+            natives.append(_native.NativeTensor.of_number("f64", value))
+        else:
+            return None, natives
+    return tuple(kinds), natives
+
+
 class _Static:
-    """A value that is part of a kind of arguments; numbers of other types are others."""
+    """A value that is part of the program. Equal numbers of different types are different values."""
 
     __slots__ = ("value",)
 
@@ -440,7 +447,7 @@ class _Static:
         self.value = value
 
     def _key(self) -> Any:
-        # Zeros of other signs are other numbers, and a NaN is one number.
+        # 0.0 and -0.0 differ, and a NaN equals itself.
         return self.value.hex() if isinstance(self.value, float) else self.value
 
     def __eq__(self, other: object) -> bool:
@@ -451,7 +458,7 @@ class _Static:
 
 
 class _GivenNumber(NamedTuple):
-    """A number of Python's as a kind of argument: its type there, and the type that it has alone."""
+    """The kind of a Python number: its Python type, and its dtype where no tensor stands beside it."""
 
     python: type
     dtype: Any
@@ -469,7 +476,7 @@ class _GivenNumber(NamedTuple):
 
     @property
     def wide_dtype(self) -> str:
-        """The type in which programs are given it: all digits that Python has, or nearly so."""
+        """The dtype of the input, which holds (almost) every Python number exactly."""
         return {bool: "u1", int: "i64", float: "f64"}[self.python]
 
     def wide(self, value: Any) -> Tensor:
@@ -478,8 +485,7 @@ class _GivenNumber(NamedTuple):
 
 
 def _is_static(value: Any, annotation: Any) -> bool:
-    """Whether an argument is known when the function is traced: what is no number and no array, and an ``int`` that is
-    annotated so."""
+    """Whether an argument is part of the program, as annotated integers and any value but numbers and arrays are."""
     if _is_number_that_is_known(value, annotation):
         return True
     if isinstance(value, _native.NativeField) or value is None or isinstance(value, (str, bytes)):
@@ -501,7 +507,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def program(function: Any = None, *, static: Sequence[str] = ()) -> Any:
-    """A program of a function: it is traced at its first call, and compiled for arguments of any size.
+    """Makes a program of a function, which is traced at its first call and compiled for arguments of any size.
 
     >>> import aerogel as ti
     >>> @ti.program
@@ -516,11 +522,11 @@ def program(function: Any = None, *, static: Sequence[str] = ()) -> Any:
     ((5,), 1)
 
     Args:
-        function: What is traced, once for each kind of arguments (see ``Program``).
-        static: The names of parameters whose values are known when it is traced, as by the annotation ``int``.
+        function: The function to trace, once for each kind of arguments (see ``Program``).
+        static: The names of parameters whose values are part of the program, like those annotated ``int``.
 
     Raises:
-        TypeError: If ``static`` names no parameter, or this is no function.
+        TypeError: If ``static`` names an unknown parameter, or the argument is not a function.
     """
     if function is None:
         return functools.partial(program, static=static)

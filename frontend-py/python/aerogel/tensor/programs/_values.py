@@ -47,7 +47,7 @@ def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     wanted = _wanted(trace, shape, "input")
     if trace.called:
         raise RuntimeError(
-            f"`{trace.called[-1]}` makes its inputs itself, by `input`, and is called by another program: give its "
+            f"`{trace.called[-1]}` creates its inputs with `input` and is called by another program: give its "
             "function parameters"
         )
     return Tensor(trace.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted))
