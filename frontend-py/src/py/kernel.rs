@@ -272,7 +272,7 @@ impl NativeKernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = settings_for(py, args, kwargs)?;
+        let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
         let latest = if args.is_empty() && kwargs.is_none_or(|k| k.is_empty()) {
             self.state().last.clone()
@@ -312,23 +312,6 @@ pub(crate) struct Mode<'p> {
     past: Option<&'p NativePast>,
 }
 
-/// The settings for a call. Kernels need `ti.init`; tensors begin the program by themselves.
-fn settings_for(
-    py: Python<'_>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Settings> {
-    program::settings(py).or_else(|missing| {
-        let named = kwargs.map(|kwargs| kwargs.values());
-        for value in args.iter().chain(named.iter().flatten()) {
-            if tensor::native_of(&value)?.is_some() {
-                return program::settings_or_begin(py);
-            }
-        }
-        Err(missing)
-    })
-}
-
 fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
     let Some(name) = name else {
         return Ok(None);
@@ -359,7 +342,7 @@ impl NativeKernel {
         kwargs: Option<&Bound<'_, PyDict>>,
         derivative: Option<Derived>,
     ) -> PyResult<(Arc<Instance>, Vec<Packed>)> {
-        let settings = settings_for(py, args, kwargs)?;
+        let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
         let values = self.bind(py, args, kwargs)?;
         let (packed, key) = self.pack(py, &settings, &values, derivative)?;
@@ -386,7 +369,7 @@ impl NativeKernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         mode: Mode<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = settings_for(py, args, kwargs)?;
+        let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
         let given = self.bind(py, args, kwargs).and_then(|values| {
             let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
@@ -420,7 +403,7 @@ impl NativeKernel {
         kwargs: Option<&Bound<'_, PyDict>>,
         mode: Mode<'_>,
     ) -> PyResult<Vec<(String, u64)>> {
-        let settings = settings_for(py, args, kwargs)?;
+        let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
         let values = self.bind(py, args, kwargs)?;
         let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
@@ -441,7 +424,7 @@ impl NativeKernel {
         seeds: &[f64],
         mode: Mode<'_>,
     ) -> PyResult<Vec<Option<Vec<f64>>>> {
-        let settings = settings_for(py, args, kwargs)?;
+        let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
         let types = self.results.as_deref().unwrap_or(&[]);
         let types: Vec<ScalarType> = types.iter().flat_map(|t| t.scalars(&settings)).collect();

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from aerogel.data.ndarray import MatrixNdarray, VectorNdarray
 
 
-def _within(k: int, extent: int) -> int:
+def _within(k: int, size: int) -> int:
     """The index that ``k`` means, where negative ones count from the end."""
-    if -extent <= k < extent:
-        return k % extent
-    raise IndexError(f"index {k} is out of range for a size of {extent}")
+    if -size <= k < size:
+        return k % size
+    raise IndexError(f"index {k} is out of range for a size of {size}")
 
 
 def _promoted(numbers: list) -> list:

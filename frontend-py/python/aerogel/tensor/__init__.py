@@ -17,7 +17,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _at_import
-from aerogel.tensor import _einops, _tensor, fft, linalg, random
+from aerogel.tensor import _einops, _operators, fft, linalg, random
 from aerogel.tensor._accum import accum
 from aerogel.tensor._complex import ComplexTensor, angle, complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import *  # noqa: F403
@@ -29,7 +29,7 @@ from aerogel.tensor._shapes import *  # noqa: F403
 from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._vmap import vmap
 
-_tensor._define()
+_operators.define()
 _at_import.at_import("einops._backends", _einops.offer)
 
 tensor = array = asarray

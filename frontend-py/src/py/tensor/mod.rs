@@ -1,5 +1,6 @@
 //! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
 
+mod arguments;
 mod ended;
 mod kernels;
 mod mapped;
@@ -23,7 +24,7 @@ use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::program;
 use super::snode::TreeStore;
@@ -31,6 +32,23 @@ use super::snode::TreeStore;
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use parts::NativePart;
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};
+
+/// The settings for a call of a kernel. Kernels need `ti.init`, unless an argument is a tensor.
+pub(crate) fn settings_for(
+    py: Python<'_>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<program::Settings> {
+    program::settings(py).or_else(|missing| {
+        let named = kwargs.map(|kwargs| kwargs.values());
+        for value in args.iter().chain(named.iter().flatten()) {
+            if native_of(&value)?.is_some() {
+                return program::settings_or_begin(py);
+            }
+        }
+        Err(missing)
+    })
+}
 
 /// The class of tensors.
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();

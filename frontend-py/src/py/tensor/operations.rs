@@ -1,9 +1,9 @@
 //! The operations, each by the name that `aerogel_tensor::record` has for it.
 
 use aerogel_base::ScalarType;
+use aerogel_tensor::Operand;
 use aerogel_tensor::algebra::{Algebra, Transform};
-use aerogel_tensor::record::{Affine, Margin, RecordError, Recorded, Recording};
-use aerogel_tensor::{Accum, Operand};
+use aerogel_tensor::record::{Margin, RecordError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -16,67 +16,9 @@ use crate::py::foreign;
 use crate::py::ndarray::NativeNdarray;
 use crate::py::program;
 
+use super::arguments::{AffineArgs, PartArgs, STORED, accum, affine, called, handles, parts};
 use super::recorded::of_nothing;
 use super::{Extent, NativeTensor, NativeTrace, dims, number, outside, scalar_type};
-
-/// What is put to what is there, by name; nothing for `set`.
-fn accum(name: &str) -> PyResult<Option<Accum>> {
-    match (name, Accum::from_name(name)) {
-        ("set", _) => Ok(None),
-        (_, Some(accum)) => Ok(Some(accum)),
-        _ => Err(PyValueError::new_err(format!(
-            "there is no accumulation {name:?}; there are {}",
-            Accum::ALL
-                .iter()
-                .map(|a| a.name())
-                .collect::<Vec<_>>()
-                .join(", ")
-        ))),
-    }
-}
-
-/// What a store is written as.
-const STORED: &str = "x[key] = value";
-
-/// Records by another name.
-fn called<R>(
-    r: &mut Recording,
-    name: Option<&'static str>,
-    f: impl FnOnce(&mut Recording) -> Recorded<R>,
-) -> Recorded<R> {
-    r.called = name;
-    let out = f(r);
-    r.called = None;
-    out
-}
-
-/// A part of an axis: its start, its step, how many, and whether the axis goes.
-type PartArgs = (i64, i64, u64, bool);
-
-fn parts(
-    r: &mut aerogel_tensor::record::Recording,
-    given: &[PartArgs],
-) -> Vec<aerogel_tensor::record::Part> {
-    let all = given.iter();
-    all.map(|&(start, step, len, drops)| {
-        let part = r.part(start, step, len);
-        aerogel_tensor::record::Part { drops, ..part }
-    })
-    .collect()
-}
-
-/// Factors of labels, and what is added.
-type AffineArgs = (Vec<(u32, i32)>, i32);
-
-fn affine(given: &[AffineArgs]) -> Vec<Affine> {
-    let all = given.iter().cloned();
-    all.map(|(terms, offset)| Affine { terms, offset })
-        .collect()
-}
-
-fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {
-    tensors.iter().map(|t| t.get()).collect()
-}
 
 #[pymethods]
 impl NativeTensor {

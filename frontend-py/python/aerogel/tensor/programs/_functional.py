@@ -212,8 +212,8 @@ def _block_output(value: Any, many: Any = None) -> Any:
         return ComplexTensor(_block_output(value.real, many), _block_output(value.imag, many))
     trace = tracing.program
     out = Tensor.__new__(Tensor)
-    extent = None if many is None else trace.extents([many])[0]
-    out._native, out._outside, out._made = trace.native.block_output(value._native, extent), "error", None
+    size = None if many is None else trace.extents([many])[0]
+    out._native, out._outside, out._made = trace.native.block_output(value._native, size), "error", None
     return out
 
 

@@ -1,0 +1,95 @@
+"""The operators of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel.tensor import _complex
+from aerogel.tensor._tensor import Tensor, asarray, binary, operands, tracing, unary
+
+
+def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
+    function = binary(name, to_float)
+
+    def is_operand(other: Any) -> bool:
+        if isinstance(other, _complex.ComplexTensor):
+            return False
+        return isinstance(other, (Tensor, bool, int, float, complex, list, tuple)) or hasattr(other, "__array__")
+
+    def forward(self: Tensor, other: Any) -> Any:
+        return function(self, other) if is_operand(other) else NotImplemented
+
+    def backward(self: Tensor, other: Any) -> Any:
+        return function(other, self) if is_operand(other) else NotImplemented
+
+    return forward, backward
+
+
+def _either(usual: tuple[Any, Any], whole: tuple[Any, Any]) -> tuple[Any, Any]:
+    """One operator, or another where a program is written in words in which integers are divided as C has it."""
+
+    def choose(k: int) -> Any:
+        def divide(self: Tensor, other: Any) -> Any:
+            is_whole = tracing.program is not None and tracing.program.divides_integers
+            return (whole if is_whole else usual)[k](self, other)
+
+        return divide
+
+    return choose(0), choose(1)
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "floordiv": "floor_divide",
+    "pow": "power",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+
+
+def define() -> None:
+    """Gives the class of tensors its operators."""
+    from aerogel.tensor._ufuncs import array_ufunc
+
+    Tensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+    _complex.ComplexTensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+    for name, recorded in _OPERATORS.items():
+        forward, backward = _operator(recorded)
+        setattr(Tensor, f"__{name}__", forward)
+        setattr(Tensor, f"__r{name}__", backward)
+        # An operator with assignment gives another tensor to the same name.
+        setattr(Tensor, f"__i{name}__", forward)
+    for name, usual, whole in (
+        ("truediv", _operator("div", to_float=True), _operator("div")),
+        ("mod", _operator("remainder"), _operator("rem")),
+    ):
+        forward, backward = _either(usual, whole)
+        for prefix, function in (("", forward), ("r", backward), ("i", forward)):
+            setattr(Tensor, f"__{prefix}{name}__", function)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"__{name}__", _operator(name)[0])
+    Tensor.__hash__ = object.__hash__
+    for name, recorded in {"neg": "neg", "abs": "abs", "invert": "not"}.items():
+        setattr(Tensor, f"__{name}__", unary(recorded))
+    Tensor.__pos__ = Tensor.copy
+
+    def matmul(self: Tensor, other: Any) -> Any:
+        if (
+            isinstance(other, _complex.ComplexTensor)
+            or not hasattr(other, "__array__")
+            and not isinstance(other, Tensor)
+        ):
+            return NotImplemented
+        a, b = operands(self, other)
+        return Tensor(a._native.matmul(b._native))
+
+    def turned(self: Tensor, other: Any) -> Any:
+        return matmul(asarray(other), self)
+
+    for name, function in {"__matmul__": matmul, "__imatmul__": matmul, "__rmatmul__": turned}.items():
+        setattr(Tensor, name, function)

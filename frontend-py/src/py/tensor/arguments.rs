@@ -1,0 +1,64 @@
+//! Arguments of operations, as Python passes them.
+
+use aerogel_tensor::Accum;
+use aerogel_tensor::record::{Affine, Part, Recorded, Recording};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::NativeTensor;
+
+/// An accumulation by name; `None` for `set`.
+pub(super) fn accum(name: &str) -> PyResult<Option<Accum>> {
+    match (name, Accum::from_name(name)) {
+        ("set", _) => Ok(None),
+        (_, Some(accum)) => Ok(Some(accum)),
+        _ => Err(PyValueError::new_err(format!(
+            "there is no accumulation {name:?}; there are {}",
+            Accum::ALL
+                .iter()
+                .map(|a| a.name())
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))),
+    }
+}
+
+/// How a store is written, for messages.
+pub(super) const STORED: &str = "x[key] = value";
+
+/// Records an operation under another name, for messages.
+pub(super) fn called<R>(
+    r: &mut Recording,
+    name: Option<&'static str>,
+    f: impl FnOnce(&mut Recording) -> Recorded<R>,
+) -> Recorded<R> {
+    r.called = name;
+    let out = f(r);
+    r.called = None;
+    out
+}
+
+/// A slice of an axis: its start, step and length, and whether the axis is dropped.
+pub(super) type PartArgs = (i64, i64, u64, bool);
+
+pub(super) fn parts(r: &mut Recording, given: &[PartArgs]) -> Vec<Part> {
+    let all = given.iter();
+    all.map(|&(start, step, len, drops)| {
+        let part = r.part(start, step, len);
+        Part { drops, ..part }
+    })
+    .collect()
+}
+
+/// The factor of each label, and a constant.
+pub(super) type AffineArgs = (Vec<(u32, i32)>, i32);
+
+pub(super) fn affine(given: &[AffineArgs]) -> Vec<Affine> {
+    let all = given.iter().cloned();
+    all.map(|(terms, offset)| Affine { terms, offset })
+        .collect()
+}
+
+pub(super) fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {
+    tensors.iter().map(|t| t.get()).collect()
+}
