@@ -3,7 +3,8 @@
 mod support;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_tensor::interp::{Array, run};
+use aerogel_tensor::interp::run;
+use aerogel_tensor::ir::Array;
 use aerogel_tensor::passes::{self, Options};
 use aerogel_tensor::{Program, parse, verify};
 use support::{after, body};

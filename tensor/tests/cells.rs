@@ -1,7 +1,8 @@
 //! Statements over the active cells of fields: what the verifier asks of them, and each pass that knows of them.
 
 use aerogel_tensor::passes::{Options, PASSES};
-use aerogel_tensor::{Program, explain, parse, verify};
+use aerogel_tensor::run::explain;
+use aerogel_tensor::{Program, parse, verify};
 
 /// Two fields in the same cells, and one in others.
 const FIELDS: &str = r#"

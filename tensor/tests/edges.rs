@@ -2,7 +2,8 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
-use aerogel_tensor::interp::{Array, Failure, run};
+use aerogel_tensor::interp::run;
+use aerogel_tensor::ir::{Array, Failure};
 use aerogel_tensor::passes::Options;
 use aerogel_tensor::{Codes, Operand, Plan, RunError, Settings, parse, verify};
 

@@ -12,7 +12,8 @@ use aerogel_compiler::{Compiler, Config};
 use aerogel_ir::{BinaryOp, CompareOp, TreeId, UnaryOp, eval};
 use aerogel_runtime::TreeMemory;
 use aerogel_snode::{NodeKind, parse_nodes};
-use aerogel_tensor::interp::{Array, run_over};
+use aerogel_tensor::interp::run_over;
+use aerogel_tensor::ir::Array;
 use aerogel_tensor::passes::{self, Options};
 use aerogel_tensor::{
     Accum, Buffer, Codes, Dim, Expr, Fields, For, Operand, Outside, Plan, Program, RegionDef, Role,

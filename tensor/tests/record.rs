@@ -1,7 +1,8 @@
 //! What operations record, and what it means.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_tensor::interp::{Array, run};
+use aerogel_tensor::interp::run;
+use aerogel_tensor::ir::Array;
 use aerogel_tensor::record::{Mapped, Margin, RecordError, Recording};
 use aerogel_tensor::{Accum, Buffer, Outside, verify};
 

@@ -2,7 +2,8 @@
 
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{BinaryOp, UnaryOp};
-use aerogel_tensor::interp::{Array, run};
+use aerogel_tensor::interp::run;
+use aerogel_tensor::ir::Array;
 use aerogel_tensor::{Accum, DimDef, Outside, Program, parse, verify};
 
 fn floats(shape: &[usize], data: &[f64]) -> Array {

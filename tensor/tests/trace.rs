@@ -1,7 +1,8 @@
 //! The steps of functions that are traced: done again with what later ones teach.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_tensor::interp::{Array, run};
+use aerogel_tensor::interp::run;
+use aerogel_tensor::ir::Array;
 use aerogel_tensor::record::trace::{State, Trace, Value};
 use aerogel_tensor::record::{Place, RecordError, Recorded};
 use aerogel_tensor::{Outside, verify};

@@ -200,6 +200,48 @@ fn fences_hold() {
     }
 }
 
+/// Which folders of the tensor crate each may name.
+const TENSOR_EDGES: &[(&str, &[&str])] = &[
+    ("ir", &[]),
+    ("library", &["ir"]),
+    ("interp", &["ir", "library"]),
+    ("record", &["ir"]),
+    ("passes", &["ir"]),
+    ("lower", &["ir"]),
+    ("run", &["interp", "ir", "library", "lower", "passes"]),
+    (
+        "session",
+        &["interp", "ir", "lower", "passes", "record", "run"],
+    ),
+];
+
+#[test]
+fn folders_of_the_tensor_crate_depend_one_way() {
+    for (file, text) in sources() {
+        let Some(path) = file.strip_prefix("tensor/src/") else {
+            continue;
+        };
+        let Some((folder, _)) = path.split_once('/') else {
+            continue;
+        };
+        let row = TENSOR_EDGES.iter().find(|(name, _)| *name == folder);
+        let (_, allowed) = row.unwrap_or_else(|| panic!("`{folder}` has no row"));
+        for (_, named) in code(&text).flat_map(|l| {
+            l.match_indices("crate::")
+                .map(move |(k, w)| (k, &l[k + w.len()..]))
+        }) {
+            let word: String = named
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
+            assert!(
+                word == folder || allowed.contains(&word.as_str()),
+                "{file} names `crate::{word}`"
+            );
+        }
+    }
+}
+
 /// Who reads the name of a pass finds its file.
 #[test]
 fn passes_lie_in_files_of_their_names() {

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
-import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any
 
 
-class _AtImport(importlib.abc.MetaPathFinder):
-    """Calls a function with a module after its import."""
+class _AtImport:
+    """A finder of modules that calls a function with one module after its import."""
 
     def __init__(self, name: str, then: Callable[[Any], None]) -> None:
         self.name = name
@@ -22,6 +20,9 @@ class _AtImport(importlib.abc.MetaPathFinder):
             return None
         with contextlib.suppress(ValueError):
             sys.meta_path.remove(self)
+        # Not at the top: with what it imports it takes as long as a tenth of Aerogel.
+        import importlib.util
+
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module

@@ -4,9 +4,8 @@ use aerogel_base::{AssertKind, ScalarType};
 use aerogel_ir::{Arg, BinaryOp, Builder, CompareOp, FieldId, Op, Type, Value};
 
 use super::{Lower, Parameter};
-use crate::bounds;
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, DimDef};
+use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Outside};
+use crate::lower::bounds;
 
 impl Lower<'_, '_> {
     /// An element's storage, at indices inside the extents, and whether it is meant at all.

@@ -2,8 +2,7 @@
 
 use indexmap::IndexSet;
 
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, Dim, Program, Stmt};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, Exprs, Outside, Program, Stmt};
 
 /// Whether statements read every element of a buffer for certain: at points that are all there, and by no choice.
 pub(super) fn is_all_read(

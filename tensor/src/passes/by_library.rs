@@ -16,8 +16,7 @@ use indexmap::IndexMap;
 
 use super::products::{Epilogue, Factors, at, element_stores, product, unravelled};
 use super::tiles::is_below;
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Call, Dim, For, Library, Program, Stmt, Store};
+use crate::ir::{Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Stmt, Store};
 
 /// So many rows at a time: the right factor, which the library puts into an order of its own each time, is read by many.
 pub(super) const ROWS: u64 = 512;

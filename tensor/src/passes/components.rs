@@ -12,9 +12,10 @@ use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
 use super::reductions::fill;
-use super::uses::{is_whole, only_store};
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Stmt, Store, is_whole, map_exprs,
+    only_store,
+};
 
 /// The longest axis that is written out.
 const LONGEST: u64 = 4;
@@ -304,7 +305,7 @@ fn unroll(
                 of(&kept, &point).or_else(|| of(&summed, &others))
             };
             let mut done = LookupMap::default();
-            let mut moved = |exprs: &mut crate::expr::Exprs, e: Expr| {
+            let mut moved = |exprs: &mut crate::ir::Exprs, e: Expr| {
                 exprs.replace(e, &mut done, &mut |exprs, def| match *def {
                     ExprDef::Axis(k) => Some(match at(k) {
                         Some(c) => exprs.i32(c),
@@ -370,7 +371,7 @@ fn separate(program: &mut Program, split: &Split) {
     }
     move_stores(program, &mut body, split, &planes);
     let mut done = LookupMap::default();
-    super::uses::map_exprs(&mut body, &mut |e| {
+    map_exprs(&mut body, &mut |e| {
         let exprs = &mut program.exprs;
         exprs.replace(e, &mut done, &mut |exprs, def| {
             to_plane(exprs, def, split, &planes)
@@ -383,7 +384,7 @@ type Planes = IndexMap<(Buffer, Vec<i32>), Buffer>;
 
 /// The load of a component from its plane.
 fn to_plane(
-    exprs: &mut crate::expr::Exprs,
+    exprs: &mut crate::ir::Exprs,
     load: &ExprDef,
     split: &Split,
     planes: &Planes,

@@ -2,8 +2,7 @@
 
 use indexmap::IndexSet;
 
-use super::uses::Touched;
-use crate::program::{Buffer, Library, Program, Stmt};
+use crate::ir::{Buffer, Library, Program, Stmt, Touched};
 
 /// Leaves out what stores only to temporaries that nothing reads, and the places of what is sorted if nothing reads those.
 pub(super) fn run(program: &mut Program) {
@@ -56,7 +55,7 @@ fn block(program: &Program, body: &mut Vec<Stmt>, wanted: &mut IndexSet<Buffer>)
 
 /// Leaves out single stores: what their point reads of them, it reads from variables.
 fn only_wanted(body: &mut Vec<Stmt>, wanted: &IndexSet<Buffer>) {
-    let read = |store: &crate::program::Store| wanted.contains(&store.target);
+    let read = |store: &crate::ir::Store| wanted.contains(&store.target);
     body.retain(|stmt| !matches!(stmt, Stmt::Store(store) if !read(store)));
     for stmt in body {
         match stmt {

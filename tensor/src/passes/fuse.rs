@@ -13,9 +13,7 @@ use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
 use super::reductions::sums;
-use super::uses::Touched;
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, For, Program, Stmt};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Touched};
 
 /// A kernel takes no more arrays than this: each takes a register for its address.
 const MAX_BUFFERS: usize = 24;
@@ -49,7 +47,7 @@ fn keys(touched: &Touched) -> [Vec<u64>; 2] {
     let buffer = |b: &Buffer| u64::from(b.as_u32()) * 3;
     let reads = touched.reads.iter().map(buffer);
     let writes = touched.writes.iter().map(buffer);
-    let var = |v: &crate::program::Var| u64::from(v.as_u32()) * 3 + 1;
+    let var = |v: &crate::ir::Var| u64::from(v.as_u32()) * 3 + 1;
     let node = |(tree, node): &(TreeId, NodeId)| {
         let number = u64::from(tree.as_u32()) << 32 | u64::from(node.as_u32());
         number * 3 + 2

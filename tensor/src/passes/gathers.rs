@@ -15,9 +15,9 @@ use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
 use super::asked::may_fail;
 use super::inline;
-use super::uses::{is_whole, only_store};
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Accum, Dim, For, Program, Stmt, Store};
+use crate::ir::{
+    Accum, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, is_whole, only_store,
+};
 
 /// Rewrites all sums over one index.
 pub(super) fn run(program: &mut Program) {

@@ -16,11 +16,11 @@ use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
 use super::asked::{is_all_read, may_fail};
-use super::kept::Kept;
 use super::readers::{Order, Readers};
-use super::uses::{Touched, is_at_own_place, map_exprs};
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Var};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Kept, Outside, Program, Role, Stmt, Touched, Var,
+    is_at_own_place, map_exprs,
+};
 
 /// No expression becomes larger than this: LLVM's time grows faster than that of small ones.
 const MAX_COST: u32 = 300;
@@ -318,7 +318,7 @@ impl Inline {
     }
 
     /// Takes a note of a value that may be inlined.
-    fn define(&mut self, program: &Program, all: &For, store: &crate::program::Store) {
+    fn define(&mut self, program: &Program, all: &For, store: &crate::ir::Store) {
         let target = store.target;
         if program.buffers[target].role != Role::Temporary || self.kept.contains_key(&target) {
             return;

@@ -12,9 +12,7 @@ use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
 use super::fuse::{is_own, touches};
-use super::uses::{Touched, map_exprs};
-use crate::expr::ExprDef;
-use crate::program::{Dim, For, Program, Stmt, Var};
+use crate::ir::{Dim, ExprDef, For, Program, Stmt, Touched, Var, map_exprs};
 
 /// Exchanges loops of the host with spaces, where that changes nothing.
 pub(super) fn run(program: &mut Program) {

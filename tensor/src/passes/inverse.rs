@@ -10,9 +10,9 @@
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use super::uses::only_store;
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, only_store,
+};
 
 /// Rewrites all stores whose indices are one to one.
 pub(super) fn run(program: &mut Program) {

@@ -9,7 +9,6 @@ mod gathers;
 mod inline;
 mod interchange;
 mod inverse;
-mod kept;
 mod planes;
 mod products;
 mod readers;
@@ -17,16 +16,11 @@ mod reductions;
 mod registers;
 mod scratch;
 mod tiles;
-mod uses;
 mod zeros;
-
-pub use kept::Kept;
-pub use products::Product;
-pub(crate) use uses::{Touched, map_exprs};
 
 use indexmap::IndexSet;
 
-use crate::program::{Buffer, Program};
+use crate::ir::{Buffer, Program, Touched};
 
 /// Who makes large products of matrices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -141,7 +135,7 @@ pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     let mut seen: IndexSet<Buffer> = program.results.iter().copied().collect();
     seen.extend(program.inputs());
     seen.extend(program.fields());
-    let mut of_extents = uses::Touched::default();
+    let mut of_extents = Touched::default();
     for def in &program.dims {
         if let Some(e) = def.expr() {
             of_extents.exprs(&program.exprs, [e]);
@@ -149,7 +143,7 @@ pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     }
     seen.extend(of_extents.reads);
     for (k, stmt) in program.body.iter().enumerate().rev() {
-        let touched = uses::Touched::by(program, std::slice::from_ref(stmt));
+        let touched = Touched::by(program, std::slice::from_ref(stmt));
         for &buffer in touched.reads.iter().chain(&touched.writes) {
             if seen.insert(buffer) {
                 last[k].push(buffer);

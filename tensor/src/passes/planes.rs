@@ -10,9 +10,9 @@
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, map_exprs};
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, Touched, map_exprs,
+};
 
 /// The longest axis that is taken apart.
 const LONGEST: u64 = 4;

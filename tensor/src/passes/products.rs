@@ -15,40 +15,16 @@ use aerogel_base::{ScalarType, Span};
 use aerogel_ir::BinaryOp;
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, map_exprs, only_store};
 use super::{Options, Products, by_library, tiles};
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Accum, Buffer, Dim, DimDef, For, Program, Role, Stmt, Store};
+use crate::ir::{
+    Accum, Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Product, Program, Role, Stmt, Store,
+    Touched, map_exprs, only_store,
+};
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
 const LEAST: u64 = 8;
 /// What is computed of each element costs no more than this, since it is written out for each row of a tile.
 const MAX_EPILOGUE: u32 = 40;
-
-/// How a product of matrices is made, or why it is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Product {
-    /// By statements over tiles; whether what is computed of it is computed there.
-    Tiles(bool),
-    /// By a library; whether some rows at a time, of which is computed what is made of them.
-    Library(bool),
-    /// By loops: it is small.
-    Small,
-}
-
-impl std::fmt::Display for Product {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Tiles(true) => "a product of matrices in tiles, and what is made of it",
-            Self::Tiles(false) => "a product of matrices in tiles",
-            Self::Library(true) => {
-                "a product of matrices by a library, some rows at a time, and what is made of them"
-            }
-            Self::Library(false) => "a product of matrices by a library",
-            Self::Small => "a product of matrices so small that loops are as good",
-        })
-    }
-}
 
 /// A `for` that is done with each element of a product, and its axis for each of the product's.
 pub(super) type Epilogue<'f> = (&'f For, &'f [u32]);

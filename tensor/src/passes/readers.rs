@@ -3,8 +3,7 @@
 use indexmap::{IndexMap, IndexSet};
 
 use super::reductions::sums;
-use super::uses::{Touched, is_whole, only_store};
-use crate::program::{Buffer, Dim, For, Program, Role};
+use crate::ir::{Buffer, Dim, For, Program, Role, Touched, is_whole, only_store};
 
 /// Axes of a domain in an order.
 pub(super) type Order = Vec<u32>;

@@ -14,8 +14,7 @@ use aerogel_ir::BinaryOp;
 
 use indexmap::IndexSet;
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Accum, Dim, For, Program, Stmt, Store, Var};
+use crate::ir::{Accum, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var};
 
 /// Into so many parts an axis is cut, or more: of a known extent so many that none is much longer than this.
 const PARTS: u64 = 64;

@@ -9,9 +9,9 @@ use aerogel_base::hash::LookupMap;
 use indexmap::IndexSet;
 
 use super::fuse::{is_own, touches};
-use super::uses::{Touched, map_exprs};
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, Dim, For, Program, Stmt, Store, Var};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, Touched, Var, map_exprs,
+};
 
 /// Moves places into variables.
 pub(super) fn run(program: &mut Program) {

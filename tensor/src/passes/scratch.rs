@@ -20,9 +20,10 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::Options;
 use super::inline::count_stores;
-use super::uses::{Touched, is_at_own_place, is_whole};
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, BufferDef, For, Program, Role, Stmt};
+use crate::ir::{
+    Buffer, BufferDef, Expr, ExprDef, For, Outside, Program, Role, Stmt, Touched, is_at_own_place,
+    is_whole,
+};
 
 /// How a buffer is touched.
 #[derive(Default)]

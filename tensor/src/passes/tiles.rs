@@ -19,8 +19,7 @@ use indexmap::IndexMap;
 
 use super::products::{Epilogue, Factors, at, element_stores, product, unravelled};
 use super::reductions::CHAIN;
-use crate::expr::{Expr, Outside};
-use crate::program::{Buffer, Dim, DimDef, For, Program, Stmt, Store, Var};
+use crate::ir::{Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store, Var};
 
 /// Rows of a tile, the best first: so many sums, a factor and a product fit into the registers of most machines, and are so
 /// many that no sum is waited for. What divides all rows is better than the best.

@@ -10,9 +10,7 @@
 use aerogel_base::{Scalar, Span};
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, is_at_own_place};
-use crate::expr::{Expr, Outside};
-use crate::program::{Buffer, For, Program, Role, Stmt, Store};
+use crate::ir::{Buffer, Expr, For, Outside, Program, Role, Stmt, Store, Touched, is_at_own_place};
 
 /// Makes zeros before the statements of the host in which such temporaries are stored to first.
 pub(super) fn run(program: &mut Program) {

@@ -5,8 +5,7 @@
 //! 2 * o + k; k => o      for [o, k] { r[i0] add init = mul(x[2 * i0 + i1], w[i1]) }
 //! ```
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Accum, Buffer, Dim};
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Outside};
 
 use super::{RecordError, Recorded, Recording};
 

@@ -3,8 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
 
-use crate::algebra::{Algebra, Transform};
-use crate::program::{Buffer, Dim, DimDef, Library};
+use crate::ir::{Algebra, Buffer, Dim, DimDef, Library, Transform};
 
 use super::{RecordError, Recorded, Recording};
 

@@ -1,7 +1,6 @@
 //! Operands of different shapes over one domain: axes are aligned at the end, and an extent of 1 is stretched.
 
-use crate::expr::Expr;
-use crate::program::{Buffer, Dim};
+use crate::ir::{Buffer, Dim, Expr};
 
 use super::{RecordError, Recorded, Recording};
 

@@ -16,9 +16,7 @@ use aerogel_snode::{NodeId, Tree};
 use indexmap::{IndexMap, IndexSet};
 
 use super::{Made, RecordError, Recorded, Recording};
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Accum, Buffer, Dim, For, Stmt, Store};
-use crate::region::{RegionDef, Run};
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, For, Outside, RegionDef, Run, Stmt, Store};
 
 /// What is known of fields and of values at their cells.
 #[derive(Clone, Debug, Default)]

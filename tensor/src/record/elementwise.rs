@@ -3,8 +3,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
-use crate::expr::Expr;
-use crate::program::{Buffer, Dim};
+use crate::ir::{Buffer, Dim, Expr};
 
 use super::{Recorded, Recording};
 
@@ -323,7 +322,7 @@ impl Recording {
         let value = self
             .program
             .exprs
-            .add(crate::expr::ExprDef::Bitcast(element, ty));
+            .add(crate::ir::ExprDef::Bitcast(element, ty));
         Ok(self.map(&domain, value))
     }
 

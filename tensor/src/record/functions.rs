@@ -3,7 +3,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
-use crate::expr::{Expr, ExprDef};
+use crate::ir::{Expr, ExprDef};
 
 use super::Recording;
 use super::erf::{ERF_NEAR, ERF_NEAR_SINGLE, ERFC_FAR, ERFC_FAR_SINGLE};

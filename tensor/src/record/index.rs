@@ -3,8 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use crate::expr::{Expr, Outside};
-use crate::program::{Accum, Buffer, Dim, Stmt, Store};
+use crate::ir::{Accum, Buffer, Dim, Expr, Outside, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
@@ -184,8 +183,8 @@ impl Recording {
             return all.to_vec();
         }
         let mut done = aerogel_base::hash::LookupMap::default();
-        let mut leaf = |exprs: &mut crate::Exprs, def: &crate::ExprDef| match *def {
-            crate::ExprDef::Axis(k) => Some(exprs.axis(k + by)),
+        let mut leaf = |exprs: &mut crate::ir::Exprs, def: &crate::ir::ExprDef| match *def {
+            crate::ir::ExprDef::Axis(k) => Some(exprs.axis(k + by)),
             _ => None,
         };
         all.iter()
@@ -330,8 +329,8 @@ impl Recording {
         let mut axes = self.unravel(at, points);
         axes.extend(self.program.axes(rest.len()));
         let mut done = aerogel_base::hash::LookupMap::default();
-        let mut leaf = |_: &mut crate::Exprs, def: &crate::ExprDef| match *def {
-            crate::ExprDef::Axis(k) => Some(axes[k as usize]),
+        let mut leaf = |_: &mut crate::ir::Exprs, def: &crate::ir::ExprDef| match *def {
+            crate::ir::ExprDef::Axis(k) => Some(axes[k as usize]),
             _ => None,
         };
         let exprs = &mut self.program.exprs;

@@ -3,8 +3,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use crate::expr::{Expr, Outside};
-use crate::program::{Buffer, Dim, DimDef, Stmt, Store};
+use crate::ir::{Buffer, Dim, DimDef, Expr, Outside, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 

@@ -1,7 +1,6 @@
 //! Products of matrices and sums over shared indices.
 
-use crate::expr::Expr;
-use crate::program::{Accum, Buffer, Dim};
+use crate::ir::{Accum, Buffer, Dim, Expr};
 
 use super::{RecordError, Recorded, Recording};
 

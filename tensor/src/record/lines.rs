@@ -6,8 +6,7 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::BinaryOp;
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, Program, Stmt, Store};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, Outside, Program, Stmt, Store};
 
 use super::Recording;
 

@@ -2,8 +2,7 @@
 
 use aerogel_base::Scalar;
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Accum, Buffer, Dim, Stmt, Store};
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Outside, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 

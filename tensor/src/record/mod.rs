@@ -46,8 +46,7 @@ pub(crate) use varying::varying;
 pub use views::Part;
 pub use vmap::Mapped;
 
-use crate::expr::{Expr, Outside};
-use crate::program::{Accum, Agreement, Buffer, Dim, DimDef, For, Program, Stmt, Store};
+use crate::ir::{Accum, Agreement, Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store};
 
 /// What an operation gives.
 pub type Recorded<T = Buffer> = Result<T, RecordError>;

@@ -13,9 +13,7 @@ use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
 use super::{Made, Recorded, Recording};
-use crate::expr::{Expr, ExprDef};
-use crate::passes::map_exprs;
-use crate::program::{Buffer, Dim, Stmt};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, Stmt, map_exprs};
 
 /// At most so many numbers are at one cell.
 const MOST: u64 = 1024;
@@ -105,7 +103,7 @@ impl Recording {
         let dims = &self.program.dims;
         let exprs = &mut self.program.exprs;
         let extent = |d: &Dim| match dims[d.as_u32() as usize] {
-            crate::program::DimDef::Const(n) => n as i32,
+            crate::ir::DimDef::Const(n) => n as i32,
             _ => unreachable!("few numbers are at a cell"),
         };
         move |e| {
@@ -127,7 +125,7 @@ impl Recording {
                         Some(exprs.binary(BinaryOp::Add, rows, at))
                     });
                     let number = number.expect("there are axes behind the cells'");
-                    let one = |exprs: &mut crate::Exprs, part: Buffer| {
+                    let one = |exprs: &mut crate::ir::Exprs, part: Buffer| {
                         exprs.add(ExprDef::Load {
                             buffer: part,
                             ty: *ty,

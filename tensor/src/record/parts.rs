@@ -8,8 +8,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::BinaryOp;
 
-use crate::expr::{Expr, ExprDef};
-use crate::program::{Buffer, Dim, DimDef, Program};
+use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Program};
 
 use super::{Part, RecordError, Recorded, Recording};
 

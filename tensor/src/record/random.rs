@@ -3,8 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
 
-use crate::expr::Expr;
-use crate::program::{Buffer, Dim};
+use crate::ir::{Buffer, Dim, Expr};
 
 use super::{Recorded, Recording};
 

@@ -3,9 +3,8 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
-use crate::Outside;
-use crate::expr::{Expr, ExprDef};
-use crate::program::{Accum, Buffer, Dim, Stmt, Store};
+use crate::ir::Outside;
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Stmt, Store};
 
 use super::functions::bits_of;
 use super::{Made, RecordError, Recorded, Recording};

@@ -3,8 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use crate::expr::{Expr, Outside};
-use crate::program::{Accum, Buffer, Stmt, Store};
+use crate::ir::{Accum, Buffer, Expr, Outside, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
@@ -99,7 +98,7 @@ impl Recording {
         let values = self.program.temporary(self.ty(x), &shape);
         let places = self.program.temporary(ScalarType::I32, &shape);
         self.call(
-            crate::Library::Sort { descending },
+            crate::ir::Library::Sort { descending },
             vec![rows],
             vec![values, places],
         );
@@ -195,12 +194,12 @@ impl Recording {
 
     pub(crate) fn call(
         &mut self,
-        library: crate::Library,
+        library: crate::ir::Library,
         inputs: Vec<Buffer>,
         outputs: Vec<Buffer>,
     ) {
         let span = self.span;
-        self.program.body.push(Stmt::Call(crate::Call {
+        self.program.body.push(Stmt::Call(crate::ir::Call {
             library,
             inputs,
             outputs,

@@ -6,8 +6,7 @@ use aerogel_ir::BinaryOp;
 use indexmap::IndexSet;
 
 use super::{RecordError, Recorded, Recording};
-use crate::expr::{Expr, ExprDef, Exprs, deep};
-use crate::program::{Buffer, Dim, DimDef};
+use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Exprs, deep};
 
 /// Values with what single numbers are in place of them.
 struct Followed<'r> {
@@ -134,7 +133,7 @@ impl Recording {
         }
         // So many of them in a chain cost no more than each alone.
         let followed = self.with_numbers(value, false);
-        if !crate::extents::follows(&self.program.exprs, followed) {
+        if !crate::ir::follows(&self.program.exprs, followed) {
             return value;
         }
         let exprs = &self.program.exprs;

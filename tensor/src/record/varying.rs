@@ -2,9 +2,7 @@
 
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::passes::Touched;
-use crate::program::{Buffer, Program, Stmt};
+use crate::ir::{Buffer, Expr, ExprDef, Outside, Program, Stmt, Touched};
 
 /// What of a function's memory is other for each of many.
 pub(super) struct Varying {

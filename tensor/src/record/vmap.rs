@@ -12,9 +12,10 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::passes::Touched;
-use crate::program::{Accum, Buffer, Call, Dim, For, Library, Program, Role, Stmt, Store};
+use crate::ir::{
+    Accum, Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Role, Stmt, Store,
+    Touched,
+};
 
 use super::varying::{Varying, leaving, loads};
 use super::{RecordError, Recorded, Recording};

@@ -1,7 +1,8 @@
 //! Products of matrices: in tiles and by a library.
 
 use crate::support::body;
-use aerogel_tensor::passes::{Options, PASSES, Product, Products};
+use aerogel_tensor::ir::Product;
+use aerogel_tensor::passes::{Options, PASSES, Products};
 use aerogel_tensor::{Program, parse, verify};
 
 /// A program after the passes up to that of products, which makes them of all that may be.

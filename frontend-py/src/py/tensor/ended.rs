@@ -2,7 +2,7 @@
 
 use aerogel_ir::BinaryOp;
 use aerogel_runtime::buffer::MemoryError;
-use aerogel_tensor::interp::Failure;
+use aerogel_tensor::ir::Failure;
 use aerogel_tensor::record::{Access, Lines, Place};
 use aerogel_tensor::{Buffer, OutOfBounds, Program, RunError};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};

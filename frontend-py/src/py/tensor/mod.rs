@@ -17,9 +17,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::Compiler;
-use aerogel_tensor::lazy::{Session, Slot};
 use aerogel_tensor::record::trace::{StepError, Trace, Value};
 use aerogel_tensor::record::{Place, RecordError, Recording, Size};
+use aerogel_tensor::session::{Session, Slot};
 use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use aerogel_base::ScalarType;
 use aerogel_tensor::Operand;
-use aerogel_tensor::algebra::{Algebra, Transform};
+use aerogel_tensor::ir::{Algebra, Transform};
 use aerogel_tensor::record::{Margin, RecordError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

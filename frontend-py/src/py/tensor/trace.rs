@@ -603,7 +603,7 @@ impl NativeTrace {
         });
         let trees: Vec<Arc<TreeStore>> = trees.collect();
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
-        let explained = aerogel_tensor::explain::of_plan(&traced.program, &plan);
+        let explained = aerogel_tensor::run::explain::of_plan(&traced.program, &plan);
         Ok(NativeProgram {
             stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
             runners: lock(&self.runners).clone(),

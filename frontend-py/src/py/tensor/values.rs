@@ -1,7 +1,7 @@
 //! Numbers: where they come from, and where they go.
 
 use aerogel_compiler::CompileError;
-use aerogel_tensor::lazy::{Ended, LazyError, Range, realise};
+use aerogel_tensor::session::{Ended, LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError};
 use pyo3::exceptions::{PyException, PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ pub(super) fn not_compiled(py: Python<'_>, e: &CompileError) -> PyErr {
 
 /// Why a program ended early.
 pub(super) fn stopped(e: &RunError) -> PyErr {
-    use aerogel_tensor::interp::Failure;
+    use aerogel_tensor::ir::Failure;
     match e {
         RunError::Memory(e) => error::memory(*e),
         RunError::Interrupted => {

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
 
-use crate::expr::Expr;
-use crate::program::{Buffer, Dim, Stmt, Var};
+use crate::ir::{Buffer, Dim, Expr, Stmt, Var};
 use crate::record::{Mapped, Place};
 
 use super::super::{RecordError, Recorded};

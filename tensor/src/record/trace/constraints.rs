@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::program::{Dim, Program};
+use crate::ir::{Dim, Program};
 
 use super::super::{RecordError, Recorded};
 use super::blocks::BlockId;

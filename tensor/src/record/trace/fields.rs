@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use aerogel_snode::{NodeId, Tree};
 
-use crate::expr::Outside;
-use crate::program::{Accum, Buffer, Dim};
+use crate::ir::{Accum, Buffer, Dim, Outside};
 
 use super::super::Recorded;
 use super::{State, Value};

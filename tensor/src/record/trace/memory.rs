@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::expr::Outside;
-use crate::program::{Accum, Buffer, Dim};
+use crate::ir::{Accum, Buffer, Dim, Outside};
 
 use super::super::{RecordError, Recorded};
 use super::constraints::{Placement, Subject};

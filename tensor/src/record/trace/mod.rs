@@ -20,7 +20,7 @@ mod memory;
 
 use std::sync::Arc;
 
-use crate::program::{Buffer, Stmt};
+use crate::ir::{Buffer, Stmt};
 
 pub use fields::FieldDef;
 

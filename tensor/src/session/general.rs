@@ -13,9 +13,9 @@ use aerogel_ir::{BinaryOp, eval};
 use indexmap::{IndexMap, IndexSet};
 
 use super::parts::MAX_READ;
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::passes::map_exprs;
-use crate::program::{Buffer, Dim, DimDef, Program, Role, Stmt, Var};
+use crate::ir::{
+    Buffer, Dim, DimDef, Expr, ExprDef, Exprs, Outside, Program, Role, Stmt, Var, map_exprs,
+};
 
 /// Along shorter axes, numbers name components, which are taken apart.
 const LONGEST_SHORT: u64 = 4;
@@ -228,7 +228,7 @@ impl General<'_> {
 mod tests {
     use super::super::Structure;
     use super::*;
-    use crate::{parse, verify};
+    use crate::ir::{parse, verify};
 
     /// A mean of the first `k` numbers from a place on, turned around.
     fn window(k: u64, from: i32) -> Program {

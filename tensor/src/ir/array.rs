@@ -5,8 +5,6 @@ use std::sync::Arc;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 
-use crate::interp;
-
 /// A row-major array in memory.
 #[derive(Clone)]
 pub struct Operand {
@@ -43,7 +41,7 @@ impl Operand {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn of(array: &interp::Array) -> Result<Self, MemoryError> {
+    pub fn of(array: &Array) -> Result<Self, MemoryError> {
         let operand = Self::zeros(array.ty, &array.shape)?;
         operand.take(array)?;
         Ok(operand)
@@ -53,11 +51,11 @@ impl Operand {
     ///
     /// # Errors
     /// If the bytes are not there.
-    pub fn to_array(&self) -> Result<interp::Array, MemoryError> {
+    pub fn to_array(&self) -> Result<Array, MemoryError> {
         let size = self.ty.bytes() as usize;
         let n: usize = self.shape.iter().product();
         let elements = (0..n).map(|k| self.buffer.read_scalar(self.ty, k * size));
-        Ok(interp::Array {
+        Ok(Array {
             ty: self.ty,
             shape: self.shape.clone(),
             data: elements.collect::<Result<Vec<Scalar>, _>>()?,
@@ -103,9 +101,31 @@ impl Operand {
         Ok(own.copied().collect())
     }
 
-    pub(crate) fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {
+    pub(crate) fn take(&self, array: &Array) -> Result<(), MemoryError> {
         let size = self.ty.bytes() as usize;
         let mut all = array.data.iter().enumerate();
         all.try_for_each(|(k, &value)| self.buffer.write_scalar(k * size, value))
+    }
+}
+
+/// An array, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// The type of the elements.
+    pub ty: ScalarType,
+    /// The extents.
+    pub shape: Vec<usize>,
+    /// The elements.
+    pub data: Vec<Scalar>,
+}
+
+impl Array {
+    /// An array of zeros.
+    pub fn zeros(ty: ScalarType, shape: &[usize]) -> Self {
+        Self {
+            ty,
+            shape: shape.to_vec(),
+            data: vec![Scalar::zero(ty); shape.iter().product()],
+        }
     }
 }

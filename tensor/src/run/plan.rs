@@ -1,6 +1,5 @@
 //! A program ready to run.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::entity::SecondaryMap;
@@ -13,71 +12,14 @@ use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use aerogel_runtime::{SiteKind, TreeMemory, interrupt};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::algebra::LibraryError;
-use crate::expr::Expr;
-use crate::extents::{extent, number};
-use crate::free::Free;
-use crate::interp::{self, Scope, eval_in};
+use super::free::Free;
+use crate::ir::{
+    Buffer, Call, Dim, DimDef, Expr, Failure, For, LibraryError, Operand, Program, Role, Run,
+    RunError, Scope, Stmt, Touched, Var, agreements, check_inputs, eval_in, extent, number, verify,
+};
 use crate::library;
 use crate::lower::{Parameter, lower};
-use crate::operand::Operand;
-use crate::passes::{self, Touched};
-use crate::program::{Buffer, Call, Dim, DimDef, For, Program, Role, Stmt, Var};
-use crate::region::{self, Raised};
-use crate::verify::verify;
-
-/// Why a program ended early. Inputs that it changes are then as far as it got.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunError {
-    /// What the statements say.
-    Failure(interp::Failure),
-    /// A check in a kernel, which says this.
-    Check(String),
-    /// A kernel of the user's ended early, for this reason.
-    Region(Raised),
-    /// There is no memory.
-    Memory(MemoryError),
-    /// A sparse node has no memory for a cell, as this says.
-    NoCell(String),
-    /// There is no memory for a buffer of this shape, or for its cells.
-    NoRoom {
-        /// Which.
-        buffer: Buffer,
-        /// Its extents.
-        shape: Vec<usize>,
-        /// Why.
-        error: MemoryError,
-    },
-    /// Ctrl-C.
-    Interrupted,
-}
-
-impl From<interp::Failure> for RunError {
-    fn from(e: interp::Failure) -> Self {
-        Self::Failure(e)
-    }
-}
-
-impl From<MemoryError> for RunError {
-    fn from(e: MemoryError) -> Self {
-        Self::Memory(e)
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failure(e) => e.fmt(f),
-            Self::Memory(e) => e.fmt(f),
-            Self::NoRoom { error, .. } => error.fmt(f),
-            Self::Check(what) | Self::NoCell(what) => f.write_str(what),
-            Self::Region(raised) => raised.0.fmt(f),
-            Self::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
+use crate::passes;
 
 /// A program ready to run: what the host does, with a kernel for each `for`.
 pub struct Plan {
@@ -122,7 +64,7 @@ enum Step {
     Break,
     Continue,
     Call(Call),
-    Run(region::Run),
+    Run(Run),
     Clear(Buffer),
 }
 
@@ -335,15 +277,15 @@ impl Plan {
         let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
         assert!(same && self.n_given_trees == trees.len());
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
-        interp::check_inputs(&self.program, &shapes)?;
+        check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {
             let same = |k: usize| Arc::ptr_eq(&inputs[k].buffer, &inputs[changed].buffer);
             if let Some(other) = (0..inputs.len()).find(|&k| k != changed && same(k)) {
                 let what = format!("it is the memory of input {other}, and the program changes it");
-                return Err(interp::Failure::Input(changed, what).into());
+                return Err(Failure::Input(changed, what).into());
             }
         }
-        let mut run = Run {
+        let mut run = Running {
             plan: self,
             trees: SecondaryMap::new(),
             memory: SecondaryMap::new(),
@@ -358,7 +300,7 @@ impl Plan {
         for (&var, &value) in self.program.given.iter().zip(given) {
             run.vars[var] = Some(value);
         }
-        interp::agreements(&self.program, &mut run)?;
+        agreements(&self.program, &mut run)?;
         // Nothing is half done because an extent turns out wrong.
         for &dim in &self.extents {
             extent(&self.program, &mut run, dim)?;
@@ -405,7 +347,7 @@ enum Flow {
 }
 
 /// A plan while it runs.
-struct Run<'p> {
+struct Running<'p> {
     plan: &'p Plan,
     /// Those given, and those of the program's own that are not empty.
     trees: SecondaryMap<TreeId, Option<Arc<TreeMemory>>>,
@@ -413,7 +355,7 @@ struct Run<'p> {
     vars: SecondaryMap<Var, Option<Scalar>>,
 }
 
-impl Scope for Run<'_> {
+impl Scope for Running<'_> {
     type Error = RunError;
 
     fn axis(&self, _: u32) -> Scalar {
@@ -435,7 +377,7 @@ impl Scope for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl Running<'_> {
     /// A buffer's memory, made if it is not there yet.
     fn operand(&mut self, buffer: Buffer) -> Result<&Operand, RunError> {
         if self.memory[buffer].is_none() {
@@ -649,7 +591,7 @@ impl Run<'_> {
         }
     }
 
-    fn region(&mut self, run: &region::Run) -> Result<(), RunError> {
+    fn region(&mut self, run: &Run) -> Result<(), RunError> {
         for &buffer in &run.arrays {
             self.operand(buffer)?;
         }
@@ -685,7 +627,7 @@ impl Run<'_> {
         let done = library::call(call.library, &inputs, &outputs, self.plan.n_threads);
         done.map_err(|e| match e {
             LibraryError::Memory(e) => RunError::Memory(e),
-            other => interp::Failure::Library(call.outputs[0], other).into(),
+            other => Failure::Library(call.outputs[0], other).into(),
         })
     }
 }

@@ -5,7 +5,7 @@ use aerogel_base::{Scalar, ScalarType, entity};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use indexmap::IndexSet;
 
-use crate::program::{Buffer, Dim, Var};
+use super::ids::{Buffer, Dim, Var};
 
 entity! {
     /// An expression of a program.

@@ -5,9 +5,11 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 
-use crate::expr::{Expr, ExprDef, Exprs, deep};
-use crate::interp::{Failure, Scope};
-use crate::program::{Dim, DimDef, Program};
+use super::error::Failure;
+use super::expr::{Expr, ExprDef, Exprs, deep};
+use super::ids::Dim;
+use super::program::{DimDef, Program};
+use super::scope::Scope;
 
 /// An extent's number, which is an `i32`.
 pub(crate) fn extent<S: Scope>(

@@ -20,13 +20,12 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::CompileError;
 
-use crate::expr::ExprDef;
-use crate::operand::Operand;
+use crate::ir::{
+    Buffer, DimDef, ExprDef, Makers, Operand, Program, Role, Slice, Stmt, order, slice,
+};
 use crate::passes::Options;
-use crate::plan::{Plan, Settings};
-use crate::program::{Buffer, DimDef, Program, Role, Stmt};
 use crate::record::{Place, Recorded, Recording};
-use crate::slice::{Makers, Slice, order, slice};
+use crate::run::{Plan, Settings};
 
 /// What a tensor holds of the session.
 pub type Slot = u32;
@@ -77,7 +76,7 @@ impl fmt::Display for LazyError {
 #[derive(PartialEq, Eq, Hash)]
 struct Structure {
     dims: Vec<DimDef>,
-    buffers: Vec<(ScalarType, Vec<crate::Dim>, Role)>,
+    buffers: Vec<(ScalarType, Vec<crate::ir::Dim>, Role)>,
     exprs: Vec<ExprDef>,
     body: Vec<Stmt>,
     results: Vec<Buffer>,
@@ -95,7 +94,7 @@ impl Structure {
                 .map(|(_, b)| (b.ty, b.shape.clone(), b.role))
                 .collect(),
             exprs: exprs
-                .map(|e| program.exprs[crate::Expr::from_u32(e)].clone())
+                .map(|e| program.exprs[crate::ir::Expr::from_u32(e)].clone())
                 .collect(),
             body: program.body.clone(),
             results: program.results.clone(),
@@ -348,7 +347,7 @@ impl Session {
             }
         }
         let sliced = self.slice(&roots);
-        crate::explain::explain(&sliced.program, options)
+        crate::run::explain::explain(&sliced.program, options)
     }
 
     /// Drops what nobody holds.

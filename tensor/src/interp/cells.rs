@@ -7,8 +7,7 @@ use aerogel_ir::TreeId;
 use aerogel_snode::{NodeId, NodeKind};
 use indexmap::IndexMap;
 
-use crate::interp::{Array, point};
-use crate::program::{Buffer, Program, Role};
+use crate::ir::{Array, Buffer, Program, Role, point};
 
 /// A sparse node's cell: on the way to it, the number of the cell in its container at each level.
 type Cell = (TreeId, NodeId, Vec<u64>);

@@ -4,17 +4,12 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use aerogel_base::{Scalar, Span, entity};
+use aerogel_base::{Scalar, Span};
 use aerogel_ir::TreeId;
 
-use crate::operand::Operand;
-use crate::plan::RunError;
-use crate::program::Buffer;
-
-entity! {
-    /// A kernel of the user's.
-    pub struct Region, "r"
-}
+use super::array::Operand;
+use super::error::RunError;
+use super::ids::{Buffer, Region};
 
 /// Runs a kernel of the user's. Whoever records it says how.
 pub trait Runner: Send + Sync {

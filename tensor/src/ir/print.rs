@@ -4,8 +4,10 @@ use std::fmt::{self, Write};
 
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef, Outside, deep};
-use crate::program::{Buffer, Call, Dim, DimDef, Library, Program, Role, Stmt, Store};
+use super::expr::{Expr, ExprDef, Outside, deep};
+use super::ids::{Buffer, Dim};
+use super::library::{Call, Library};
+use super::program::{DimDef, Program, Role, Stmt, Store};
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,9 +4,10 @@ use aerogel_ir::TreeId;
 use aerogel_snode::NodeId;
 use indexmap::IndexSet;
 
-use crate::expr::{Expr, ExprDef, Exprs};
-use crate::program::{Buffer, For, Program, Stmt, Store, Var};
-use crate::region::Run;
+use super::expr::{Expr, ExprDef, Exprs};
+use super::ids::{Buffer, Var};
+use super::program::{For, Program, Stmt, Store};
+use super::region::Run;
 
 /// What statements touch.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +116,7 @@ impl Touched {
     }
 
     /// Adds what expressions read.
-    pub(super) fn exprs(&mut self, exprs: &Exprs, roots: impl IntoIterator<Item = Expr>) {
+    pub(crate) fn exprs(&mut self, exprs: &Exprs, roots: impl IntoIterator<Item = Expr>) {
         exprs.visit(roots, &mut |e| match &exprs[e] {
             ExprDef::Load { buffer, .. } => {
                 self.reads.insert(*buffer);
@@ -129,7 +130,7 @@ impl Touched {
 }
 
 /// The store of a `for` over all of its space that has nothing else.
-pub(super) fn only_store(all: &For) -> Option<&Store> {
+pub(crate) fn only_store(all: &For) -> Option<&Store> {
     match &all.body[..] {
         [Stmt::Store(store)] if all.cells.is_none() => Some(store),
         _ => None,
@@ -138,38 +139,13 @@ pub(super) fn only_store(all: &For) -> Option<&Store> {
 
 /// Whether a store meets every element of its target: its indices are the axes in their order, and the target's extents the
 /// domain's.
-pub(super) fn is_whole(program: &Program, all: &For, store: &Store) -> bool {
+pub(crate) fn is_whole(program: &Program, all: &For, store: &Store) -> bool {
     all.cells.is_none() && is_at_own_place(program, all, store)
 }
 
 /// The same of the points that a `for` goes over.
-pub(super) fn is_at_own_place(program: &Program, all: &For, store: &Store) -> bool {
+pub(crate) fn is_at_own_place(program: &Program, all: &For, store: &Store) -> bool {
     let def = &program.buffers[store.target];
     let mut axes = store.index.iter().enumerate();
     def.shape == all.domain && axes.all(|(k, &e)| program.exprs[e] == ExprDef::Axis(k as u32))
-}
-
-/// Replaces every expression in statements.
-pub(crate) fn map_exprs(body: &mut [Stmt], f: &mut dyn FnMut(Expr) -> Expr) {
-    for stmt in body {
-        match stmt {
-            Stmt::Store(store) => {
-                store.index.iter_mut().for_each(|e| *e = f(*e));
-                store.value = f(store.value);
-            }
-            Stmt::Set(_, e) => *e = f(*e),
-            Stmt::Loop { lo, hi, body, .. } => {
-                *lo = f(*lo);
-                *hi = f(*hi);
-                map_exprs(body, f);
-            }
-            Stmt::If(cond, then, otherwise) => {
-                *cond = f(*cond);
-                map_exprs(then, f);
-                map_exprs(otherwise, f);
-            }
-            Stmt::For(all) => map_exprs(&mut all.body, f),
-            Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) | Stmt::Clear(_) => {}
-        }
-    }
 }

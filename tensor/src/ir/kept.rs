@@ -1,4 +1,4 @@
-//! Reasons for memory.
+//! What passes have decided, and why: what is kept in memory, how products of matrices are made.
 
 use std::fmt;
 
@@ -58,6 +58,31 @@ impl fmt::Display for Kept {
                     "computing it again costs more ({cost} operations, {visits} times)"
                 );
             }
+        })
+    }
+}
+
+/// How a product of matrices is made, or why it is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// By statements over tiles; whether what is computed of it is computed there.
+    Tiles(bool),
+    /// By a library; whether some rows at a time, of which is computed what is made of them.
+    Library(bool),
+    /// By loops: it is small.
+    Small,
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tiles(true) => "a product of matrices in tiles, and what is made of it",
+            Self::Tiles(false) => "a product of matrices in tiles",
+            Self::Library(true) => {
+                "a product of matrices by a library, some rows at a time, and what is made of them"
+            }
+            Self::Library(false) => "a product of matrices by a library",
+            Self::Small => "a product of matrices so small that loops are as good",
         })
     }
 }

@@ -6,7 +6,7 @@
 use aerogel_base::ScalarType;
 use aerogel_runtime::buffer::MemoryError;
 
-use crate::operand::Operand;
+use crate::ir::Operand;
 
 /// Sorts along the last axis: the numbers, and from where each is if that is asked for, as many of the first ones as `values`
 /// has elements. NaN is behind all.

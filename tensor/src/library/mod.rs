@@ -3,17 +3,18 @@
 //! Products of float matrices are `faer`'s, on copies: a copy of `n * k` numbers is little beside `n * k * m` products.
 //! Products of other numbers are as the interpreter does them.
 
+mod algebra;
+pub(crate) mod reference;
+mod sort;
+
 use std::cell::Cell;
 
 use aerogel_base::ScalarType;
 use aerogel_linalg::multiply;
 use aerogel_runtime::buffer::MemoryError;
 
-use crate::algebra::{self, LibraryError, Stored};
-use crate::interp::{self, Array};
-use crate::operand::Operand;
-use crate::program::Library;
-use crate::sort;
+use self::algebra::Stored;
+use crate::ir::{Array, Library, LibraryError, Operand};
 
 /// Calls a library: `outputs` have their shapes.
 pub(crate) fn call(
@@ -56,7 +57,7 @@ fn by_interpreter(
             .collect::<Result<Vec<_>, _>>()
     };
     let (inputs, mut made) = (arrays(inputs)?, arrays(outputs)?);
-    interp::library(library, &inputs, &mut made)?;
+    reference::library(library, &inputs, &mut made)?;
     let mut both = outputs.iter().zip(&made);
     Ok(both.try_for_each(|(output, array)| output.take(array))?)
 }

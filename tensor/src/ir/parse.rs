@@ -7,13 +7,11 @@ use aerogel_ir::{BinaryOp, CompareOp, Lexer, ParseError, TreeId, UnaryOp};
 use aerogel_snode::NodeId;
 use indexmap::IndexMap;
 
-use crate::algebra::{Algebra, Transform};
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{
-    Accum, Agreement, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt,
-    Store, Var,
-};
-use crate::region::{Region, RegionDef, Run};
+use super::expr::{Expr, ExprDef, Outside};
+use super::ids::{Buffer, Dim, Region, Var};
+use super::library::{Algebra, Call, Library, Transform};
+use super::program::{Accum, Agreement, BufferDef, DimDef, For, Program, Role, Stmt, Store};
+use super::region::{RegionDef, Run};
 
 type Parsed<T> = Result<T, ParseError>;
 

@@ -6,10 +6,9 @@ use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef};
-use crate::passes::{self, Kept, Options, Touched};
-use crate::plan::Plan;
-use crate::program::{Buffer, Dim, DimDef, Library, Program, Role, Stmt};
+use super::plan::Plan;
+use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Kept, Library, Program, Role, Stmt, Touched};
+use crate::passes::{self, Options};
 
 /// What the passes made of a program, in words.
 ///
@@ -259,7 +258,7 @@ mod tests {
             for [b0:0] { b3[] add init = b2[i0] }
             result b2
             result b3";
-        let program = crate::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        let program = crate::ir::parse(text).unwrap_or_else(|e| panic!("{e}"));
         insta::assert_snapshot!(super::explain(&program, super::Options::default()), @r"
         3 statements became 3 kernels; 2 of 3 temporaries are kept in memory
         kernel 0 over [x.shape[0]]: t2

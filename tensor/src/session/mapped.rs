@@ -1,9 +1,8 @@
 //! Tensors that stand for one of many, and what is made of them for all.
 
 use super::{Session, Slot};
-use crate::program::{Buffer, Stmt};
+use crate::ir::{Buffer, Stmt, order, targets};
 use crate::record::{Mapped, Recorded, varying};
-use crate::slice::{order, targets};
 
 impl Session {
     /// A tensor that stands for one of those along an axis of another, and the axis counted from the front.

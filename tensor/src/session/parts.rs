@@ -8,8 +8,7 @@ use aerogel_base::Scalar;
 use aerogel_runtime::buffer::MemoryError;
 
 use super::{Session, Slot, bytes_of};
-use crate::operand::Operand;
-use crate::program::{Buffer, Role};
+use crate::ir::{Buffer, Operand, Role};
 
 /// From where, by how much, how many elements of an axis, and whether the axis goes. The axes behind are whole.
 pub type Range = (i64, i64, u64, bool);

@@ -3,28 +3,16 @@
 use std::sync::Arc;
 
 use aerogel_base::entity::PrimaryMap;
-use aerogel_base::{Scalar, ScalarType, Span, entity};
+use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{AtomicOp, BinaryOp, TreeId};
 use aerogel_snode::{NodeId, Tree};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::algebra::{Algebra, Transform};
-use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::passes::{Kept, Product};
-use crate::region::{Region, RegionDef, Run};
-
-entity! {
-    /// An extent.
-    pub struct Dim, "d"
-}
-entity! {
-    /// A buffer.
-    pub struct Buffer, "b"
-}
-entity! {
-    /// A variable: a scalar that statements set and read.
-    pub struct Var, "x"
-}
+use super::expr::{Expr, ExprDef, Exprs, Outside};
+use super::ids::{Buffer, Dim, Region, Var};
+use super::kept::{Kept, Product};
+use super::library::Call;
+use super::region::{RegionDef, Run};
 
 /// What an extent is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -171,40 +159,6 @@ pub struct For {
     pub cells: Option<Buffer>,
     /// What is done at each point: no `For` and no `Call`.
     pub body: Vec<Stmt>,
-    /// Where it was written.
-    pub span: Span,
-}
-
-/// What a library does with whole buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Library {
-    /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`, floats; the leading axes of all three are the same.
-    MatMul,
-    /// So many rows as `out` has of such a product, from the row on that the one number of a third buffer (`i32`) names. Rows
-    /// behind the last one stay as they are.
-    MatMulRows,
-    /// The numbers along the last axis in order (`values, order = sort(x)`), equal ones in the order in which they come,
-    /// NaN behind all; downwards if `descending`. As many of the first ones as there are in `values`
-    /// and `order`, which need not be there.
-    Sort {
-        /// From the largest.
-        descending: bool,
-    },
-    /// Linear algebra of matrices.
-    Algebra(Algebra),
-    /// Fourier transforms of rows.
-    Transform(Transform),
-}
-
-/// A call of a library on the host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Call {
-    /// What is called.
-    pub library: Library,
-    /// The buffers that it reads.
-    pub inputs: Vec<Buffer>,
-    /// The buffers that it writes as a whole.
-    pub outputs: Vec<Buffer>,
     /// Where it was written.
     pub span: Span,
 }

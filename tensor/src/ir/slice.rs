@@ -3,8 +3,10 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
 
-use crate::expr::{Expr, ExprDef};
-use crate::program::{Buffer, BufferDef, Call, Dim, DimDef, For, Program, Role, Stmt, Store, Var};
+use super::expr::{Expr, ExprDef};
+use super::ids::{Buffer, Dim, Var};
+use super::library::Call;
+use super::program::{BufferDef, DimDef, For, Program, Role, Stmt, Store};
 
 /// Which statements change each buffer, found as the program grows.
 #[derive(Clone, Debug, Default)]

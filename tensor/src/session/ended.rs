@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 
 use super::{Session, Slot, lock};
-use crate::bounds::OutOfBounds;
-use crate::plan::{Plan, RunError, Settings};
-use crate::program::{Buffer, Program};
+use crate::ir::{Buffer, Program, RunError};
+use crate::lower::bounds::OutOfBounds;
 use crate::record::{Access, Lines};
+use crate::run::{Plan, Settings};
 
 /// So many statements that may be what ended a run are tried one by one.
 const MAX_TRIED: usize = 16;

@@ -3,9 +3,11 @@
 use aerogel_base::ScalarType;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef};
-use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
-use crate::region::Run;
+use super::expr::{Expr, ExprDef};
+use super::ids::{Buffer, Dim, Var};
+use super::library::{Call, Library};
+use super::program::{DimDef, For, Program, Role, Stmt, Store};
+use super::region::Run;
 
 /// Where a statement stands.
 #[derive(Clone, Copy)]

@@ -4,6 +4,7 @@
 //! met, and what lies in trees fields of the module; variables that the host set and extents become scalar arguments. A buffer without axes
 //! is an array of one element.
 
+pub(crate) mod bounds;
 mod places;
 
 use aerogel_base::ScalarType;
@@ -14,8 +15,7 @@ use aerogel_ir::{
 };
 use indexmap::{IndexMap, IndexSet};
 
-use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store, Var};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Stmt, Store, Var};
 
 /// A kernel, and what to hand to it: first the buffers, then the scalars.
 #[derive(Clone, Debug)]

@@ -1,0 +1,103 @@
+//! Why programs end early.
+
+use std::fmt;
+
+use aerogel_runtime::buffer::MemoryError;
+
+use super::ids::{Buffer, Dim};
+use super::library::LibraryError;
+use super::region::Raised;
+
+/// Why a program ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Extents do not agree: which agreement, and what they are.
+    Disagreement(usize, [u64; 2]),
+    /// An index outside its extent: of which buffer, along which axis, the index and the extent.
+    Index(Buffer, usize, i64, u64),
+    /// An extent below zero, or one that no index reaches the end of: which, if it is the program's, and what it is.
+    Extent(Option<Dim>, i128),
+    /// A number that follows from extents is none of its type.
+    Number(Dim, i128),
+    /// An input is not as the program says: its number, and what is wrong.
+    Input(usize, String),
+    /// A library has no result: the first buffer that it was to make, and why.
+    Library(Buffer, LibraryError),
+    /// A kernel of the user's ended early.
+    Region(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disagreement(_, [a, b]) => write!(f, "extents {a} and {b} have to be equal"),
+            Self::Index(_, axis, index, extent) => {
+                write!(
+                    f,
+                    "index {index} is outside axis {axis} with {extent} elements"
+                )
+            }
+            Self::Extent(_, n) if *n < 0 => write!(f, "an extent is {n}, below zero"),
+            Self::Extent(_, n) => write!(f, "an extent is {n}: indices go up to {}", i32::MAX),
+            Self::Number(_, n) => write!(f, "a number that follows from extents is {n}, no `i32`"),
+            Self::Input(number, what) => write!(f, "input {number}: {what}"),
+            Self::Library(_, e) => e.fmt(f),
+            Self::Region(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Why a program ended early. Inputs that it changes are then as far as it got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// What the statements say.
+    Failure(Failure),
+    /// A check in a kernel, which says this.
+    Check(String),
+    /// A kernel of the user's ended early, for this reason.
+    Region(Raised),
+    /// There is no memory.
+    Memory(MemoryError),
+    /// A sparse node has no memory for a cell, as this says.
+    NoCell(String),
+    /// There is no memory for a buffer of this shape, or for its cells.
+    NoRoom {
+        /// Which.
+        buffer: Buffer,
+        /// Its extents.
+        shape: Vec<usize>,
+        /// Why.
+        error: MemoryError,
+    },
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl From<Failure> for RunError {
+    fn from(e: Failure) -> Self {
+        Self::Failure(e)
+    }
+}
+
+impl From<MemoryError> for RunError {
+    fn from(e: MemoryError) -> Self {
+        Self::Memory(e)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failure(e) => e.fmt(f),
+            Self::Memory(e) => e.fmt(f),
+            Self::NoRoom { error, .. } => error.fmt(f),
+            Self::Check(what) | Self::NoCell(what) => f.write_str(what),
+            Self::Region(raised) => raised.0.fmt(f),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

@@ -1,0 +1,20 @@
+//! The names of what a program has.
+
+use aerogel_base::entity;
+
+entity! {
+    /// An extent.
+    pub struct Dim, "d"
+}
+entity! {
+    /// A buffer.
+    pub struct Buffer, "b"
+}
+entity! {
+    /// A variable: a scalar that statements set and read.
+    pub struct Var, "x"
+}
+entity! {
+    /// A kernel of the user's.
+    pub struct Region, "r"
+}

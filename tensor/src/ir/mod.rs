@@ -1,0 +1,37 @@
+//! Programs of tensors: what they are made of, their text, what is legal, what their expressions are, why they end early.
+
+mod array;
+mod error;
+mod eval;
+mod expr;
+mod extents;
+mod ids;
+mod kept;
+mod library;
+mod parse;
+mod print;
+mod program;
+mod region;
+mod rewrite;
+mod scope;
+mod slice;
+mod touched;
+mod verify;
+
+pub use array::{Array, Operand};
+pub use error::{Failure, RunError};
+pub(crate) use eval::{agreements, check_inputs, eval_in, place, point};
+pub(crate) use expr::deep;
+pub use expr::{Expr, ExprDef, Exprs, Outside};
+pub(crate) use extents::{extent, follows, number};
+pub use ids::{Buffer, Dim, Region, Var};
+pub use kept::{Kept, Product};
+pub use library::{Algebra, Call, Library, LibraryError, Transform};
+pub use parse::parse;
+pub use program::{Accum, Agreement, BufferDef, DimDef, For, Program, Role, Stmt, Store};
+pub use region::{Raised, RegionDef, Run, Runner};
+pub(crate) use rewrite::map_exprs;
+pub(crate) use scope::Scope;
+pub(crate) use slice::{Makers, Slice, order, slice, targets};
+pub(crate) use touched::{Touched, is_at_own_place, is_whole, only_store};
+pub use verify::verify;

@@ -1,0 +1,7 @@
+//! Programs made ready, and run.
+
+pub mod explain;
+mod free;
+mod plan;
+
+pub use plan::{Codes, Plan, Settings};
