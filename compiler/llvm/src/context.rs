@@ -109,6 +109,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) llvm: FunctionValue<'ctx>,
     pub(crate) leave: Leave,
     pub(crate) flags: FastMathFlags,
+    /// Whether accumulations may be regrouped.
+    pub(crate) reassociates: bool,
     /// What is computed as it is written, fast or not.
     pub(crate) exact: SecondaryMap<Inst, bool>,
     pub(crate) accumulations: Rc<Accumulations>,
@@ -211,6 +213,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 FastMath::Full => FAST,
                 FastMath::Accumulations | FastMath::Off => FastMathFlags::empty(),
             },
+            reassociates: fast_math != FastMath::Off,
             exact: match fast_math {
                 FastMath::Off => SecondaryMap::new(),
                 _ if module.env.exact_decisions => decisive(func, region),

@@ -562,9 +562,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             exit,
         };
         let wide = self.cx.lanes.filter(|_| !serial);
-        let row_done = match wide
-            .and_then(|width| Some((lanes::plan(func, &self.module.env, body)?, width)))
-        {
+        let row_done = match wide.and_then(|width| {
+            Some((
+                lanes::plan(func, &self.module.env, body, self.reassociates)?,
+                width,
+            ))
+        }) {
             Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
             None => self.row(&row, serial),
         };

@@ -295,7 +295,13 @@ impl Reverse<'_, '_> {
     /// Writes the loop in which each element of a group fetches its adjoint.
     pub(super) fn gather(&mut self, inst: Inst, group: &Group) {
         let func = self.cx.func;
-        let Op::Parallel { lo, hi, body, .. } = func[inst].clone() else {
+        let Op::Parallel {
+            lo,
+            hi,
+            attrs,
+            body,
+        } = func[inst].clone()
+        else {
             unreachable!("groups are found in parallel loops")
         };
         let counters = func.regions[body].params.clone();
@@ -378,7 +384,10 @@ impl Reverse<'_, '_> {
         self.b.effect(Op::Parallel {
             lo: wide_lo,
             hi: wide_hi,
-            attrs: LoopAttrs::default(),
+            attrs: LoopAttrs {
+                fast_math: attrs.fast_math,
+                ..LoopAttrs::default()
+            },
             body: gathering,
         });
     }

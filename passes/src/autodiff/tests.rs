@@ -356,6 +356,30 @@ fn a_loop_of_unknown_length() {
 }
 
 #[test]
+fn what_is_gathered_has_the_fast_maths_of_its_loop() {
+    let found = whole(
+        Derivative::Grad,
+        "v1: i32 = const 1
+        v7: i32 = const 7
+        parallel [v1], [v7] fast_math=off (v0: i32) {
+            v2: i32 = sub v0, v1
+            v3: ref<f64> = field_at @x, [v2]
+            v4: f64 = load v3
+            v5: ref<f64> = field_at @x, [v0]
+            v6: f64 = load v5
+            v8: f64 = add v4, v6
+            v9: ref<f64> = field_at @y, [v0]
+            store v9, v8
+            yield []
+        }
+        return []",
+    );
+    let loops = found.lines().filter(|l| l.contains("parallel "));
+    let levels: Vec<bool> = loops.map(|l| l.contains("fast_math=off")).collect();
+    assert!(!levels.is_empty() && levels.iter().all(|&l| l), "{found}");
+}
+
+#[test]
 fn stencils_are_gathered() {
     ::insta::assert_snapshot!(whole(
         Derivative::Grad,

@@ -2,7 +2,7 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Effect, Env, FastMath, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::adds;
 use super::analysis;
@@ -64,10 +64,10 @@ const MOST_LANES: u32 = 16;
 /// Bytes of the frame that locals may take for all lanes.
 const MOST_IN_FRAME: u32 = 256 << 10;
 
-/// How to cut the body of an `each`, if it pays.
-pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
+/// How to cut the body of an `each`, if it pays; `reassociates` says whether its accumulations may be regrouped.
+pub(crate) fn plan(func: &Function, env: &Env, body: Region, reassociates: bool) -> Option<Plan> {
     plan_with_saves(func, body)
-        .or_else(|| plan_without(func, env, body))
+        .or_else(|| plan_without(func, env, body, reassociates))
         .or_else(|| adds::plan(func, env, body))
 }
 
@@ -245,7 +245,7 @@ fn own_locals(func: &Function, body: Region) -> SecondaryMap<Value, bool> {
     own
 }
 
-fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
+fn plan_without(func: &Function, env: &Env, body: Region, reassociates: bool) -> Option<Plan> {
     let insts = &func.regions[body].insts;
     let (_, rest) = insts.split_last()?;
     let own = own_locals(func, body);
@@ -260,7 +260,7 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     let loops: Vec<usize> = (0..n_reading)
         .filter(|&at| {
             let inst = insts[at];
-            if search.pays(inst, env.fast_math != FastMath::Off) && search.admit_loop(inst) {
+            if search.pays(inst, reassociates) && search.admit_loop(inst) {
                 together.push(inst);
                 return true;
             }
