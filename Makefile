@@ -1,5 +1,6 @@
 # What a developer does with this repository. `make demo` and `make test` set up all they need.
 
+comma   := ,
 PYTHON  ?= python3
 PROFILE ?= release
 VENV    := .venv
@@ -96,8 +97,8 @@ examples: ## The examples as a part of the package, as a wheel has them
 viz-wheel: setup ## dist/aerogel_viz-*.whl: windows and scenes
 	$(VENV)/bin/maturin build --release --strip --out dist --manifest-path gui/Cargo.toml --features extension-module --compatibility linux --auditwheel skip
 
-wheel: setup examples ## dist/*.whl: abi3, LLVM inside; tried on every Python from 3.10 to 3.13 found
-	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module --compatibility linux --auditwheel skip
+wheel: setup examples ## dist/*.whl: abi3, LLVM inside, and with MACHINE=1 the simulator of GPUs; tried on every Python from 3.10 to 3.13 found
+	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module$(if $(MACHINE),$(comma)machine) --compatibility linux --auditwheel skip
 	scripts/try_wheel.sh dist
 
 clean: ## Remove what was built

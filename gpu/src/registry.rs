@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use aerogel_ptx::Options;
 use aerogel_runtime::Device;
 
 use crate::device::GpuDevice;
-use crate::driver::DriverError;
-use crate::machine::MachineDriver;
+use crate::driver::{Driver, DriverError};
 use crate::nvidia::NvidiaDriver;
 
 static DEVICES: Mutex<BTreeMap<(Option<u64>, u32), GpuDevice>> = Mutex::new(BTreeMap::new());
@@ -35,6 +33,31 @@ fn machine_wanted() -> Result<Option<u64>, DriverError> {
     }
 }
 
+/// The machine with so many mebibytes of memory.
+#[cfg(feature = "machine")]
+fn machine_driver(mebibytes: u64) -> Result<Box<dyn Driver>, DriverError> {
+    let log = std::env::var_os("AEROGEL_COUNT");
+    let options = aerogel_ptx::Options {
+        memory: mebibytes << 20,
+        counts: log.is_some(),
+        shared_races: true,
+        ..aerogel_ptx::Options::default()
+    };
+    let driver = crate::machine::MachineDriver::new(options);
+    if let Some(path) = log {
+        let failed = |e| DriverError::Other(format!("AEROGEL_COUNT: {e}"));
+        driver.log_counts(path.as_ref()).map_err(failed)?;
+    }
+    Ok(Box::new(driver))
+}
+
+/// What a build without the machine says in its place.
+#[cfg(not(feature = "machine"))]
+fn machine_driver(_: u64) -> Result<Box<dyn Driver>, DriverError> {
+    let what = "AEROGEL_CUDA=machine needs a build with the machine that runs PTX: `make build`, or `make wheel MACHINE=1`";
+    Err(DriverError::Other(what.to_owned()))
+}
+
 /// The card of a number, opened now if it was not before.
 pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     let machine = machine_wanted()?;
@@ -51,21 +74,7 @@ pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     // What was opened before and is not usable is lost.
     let opened = match machine {
         Some(_) if number > 0 => return Err(DriverError::NoCard(number, 1)),
-        Some(mebibytes) => {
-            let log = std::env::var_os("AEROGEL_COUNT");
-            let options = Options {
-                memory: mebibytes << 20,
-                counts: log.is_some(),
-                shared_races: true,
-                ..Options::default()
-            };
-            let driver = MachineDriver::new(options);
-            if let Some(path) = log {
-                let failed = |e| DriverError::Other(format!("AEROGEL_COUNT: {e}"));
-                driver.log_counts(path.as_ref()).map_err(failed)?;
-            }
-            GpuDevice::new(Box::new(driver))
-        }
+        Some(mebibytes) => GpuDevice::new(machine_driver(mebibytes)?),
         None => GpuDevice::new(Box::new(NvidiaDriver::open(number, is_lost)?)),
     };
     devices.insert((machine, number), opened.clone());
