@@ -8,12 +8,13 @@ from aerogel.ad._check import check_grad
 from aerogel.ad._checkpoint import checkpoint
 from aerogel.ad._custom import grad_for, grad_replaced, no_grad
 from aerogel.ad._forward import FwdMode
-from aerogel.ad._gradients import SNodeGradType, clear_all_gradients
+from aerogel.ad._gradients import clear_all_gradients
 from aerogel.ad._jax import jax_function
 from aerogel.ad._products import jvp, vjp
 from aerogel.ad._second import hvp
 from aerogel.ad._tape import Tape
 from aerogel.ad._torch import torch_function
+from aerogel.data._derivatives import SNodeGradType
 
 __all__ = [
     "FwdMode",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 import warnings
 from collections.abc import Iterator
@@ -11,19 +10,11 @@ from typing import Any
 from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.data import snode
+from aerogel.data._derivatives import SNodeGradType, derivative_of, is_there
 from aerogel.data._field import Field
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
-
-
-class SNodeGradType(enum.IntEnum):
-    """What a field holds: numbers of the program, or derivatives."""
-
-    PRIMAL = 0
-    ADJOINT = 1
-    DUAL = 2
-    ADJOINT_CHECKBIT = 3
 
 
 def _fields_below(node: Any) -> Iterator[Any]:
@@ -72,17 +63,6 @@ def clear_all_gradients(gradient_type: SNodeGradType | str = SNodeGradType.ADJOI
 def listed(given: Any) -> tuple[list[Any], bool]:
     """One thing or several, as a list, and whether there were several."""
     return (list(given), True) if isinstance(given, (list, tuple)) else ([given], False)
-
-
-def is_there(gradient: Any) -> bool:
-    """Whether a gradient can be used: of a field, whether it is placed."""
-    return not isinstance(gradient, NumericField) or gradient._is_placed()
-
-
-def derivative_of(target: Any, kind: str) -> Any:
-    """The gradient (``"grad"``) or tangent (``"dual"``) of something, if it has one that is placed."""
-    found = getattr(target, kind, None)
-    return found if found is not None and is_there(found) else None
 
 
 def clear(gradient: Any, key: Any, component: int | None) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel import _native
-from aerogel.ad._gradients import all_fields, derivative_of, expect_differentiable, gradient_of, listed
+from aerogel.ad._gradients import all_fields, expect_differentiable, gradient_of, listed
+from aerogel.data._derivatives import derivative_of
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, bf16, dtype_of, numpy_dtype
+from aerogel._limits import of_floats
 from aerogel.data import _torch, _unused, snode
 from aerogel.data._field import Field, outside_kernels, without_operators
 from aerogel.data._quant import QuantType
@@ -382,17 +383,11 @@ def converted(array: Any, dtype: Any) -> Any:
     except FloatingPointError:
         from aerogel.errors import AerogelRuntimeTypeError
 
-        limit = _largest(dtype)
+        limit = of_floats(dtype_of(dtype)).max
         finite = np.abs(array[np.isfinite(array)]).max()
         raise AerogelRuntimeTypeError(
             f"{finite} does not fit an element of type {dtype}: its values are {-limit} to {limit}"
         ) from None
-
-
-def _largest(dtype: Any) -> float:
-    from aerogel.xp import finfo
-
-    return finfo(dtype).max
 
 
 def _numpy_type(dtype: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel.data import _unused
+from aerogel.data._derivatives import SNodeGradType, derivative_of
 from aerogel.data._quant import BitpackedFields
 from aerogel.data.axes import Axis, extent, offsets
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError
@@ -394,16 +395,12 @@ class _PlaceNode:
 
     def get_snode_grad_type(self) -> Any:
         """What the field holds: :class:`ti.ad.SNodeGradType`."""
-        from aerogel.ad import SNodeGradType
-
         field = self._field()
         kinds = {"grad": SNodeGradType.ADJOINT, "dual": SNodeGradType.DUAL}
         return kinds.get(field._derivative_kind if field is not None else "", SNodeGradType.PRIMAL)
 
     def has_dual(self) -> bool:
         """Whether the field has tangents."""
-        from aerogel.ad._gradients import derivative_of
-
         return derivative_of(self._field(), "dual") is not None
 
     def deactivate_all(self) -> None:

@@ -15,6 +15,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, f32, f64, u1
 from aerogel.tensor import _types
 from aerogel.tensor._methods import Methods
@@ -216,9 +217,7 @@ class ComplexTensor:
 
     def realize(self) -> ComplexTensor:
         """Computes the numbers, if that has not been done."""
-        import aerogel.tensor
-
-        aerogel.tensor.realize(self._real, self._imag)
+        _native.realise_tensors([self._real._native, self._imag._native])
         return self
 
     def numpy(self) -> Any:

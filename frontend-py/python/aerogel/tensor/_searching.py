@@ -7,6 +7,7 @@ import operator
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import u1
+from aerogel._limits import of_integers
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._cells import refuse_order
 from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
@@ -54,9 +55,8 @@ def _bound(value: Any, dtype: Any, whole: Any) -> Any:
     """A number as a bound of a type's numbers; none if it is beyond all of them."""
     if dtype.is_float:
         return value
-    from aerogel.xp._types import iinfo
-
-    least, most = iinfo(dtype).min, iinfo(dtype).max
+    limits = of_integers(dtype)
+    least, most = limits.min, limits.max
     if value != value:
         raise ValueError("`clip` of integers by NaN")
     if whole is math.ceil:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from aerogel._dtypes import ALL, FLOATS, DataType, dtype_of, numpy_dtype
+from aerogel import _limits
+from aerogel._dtypes import FLOATS, DataType, dtype_of
+from aerogel._limits import FloatInfo, IntInfo
 from aerogel.tensor import _types
 from aerogel.tensor._complex import complex_type, of_part
 from aerogel.tensor._tensor import Tensor, is_number
@@ -80,51 +82,19 @@ def can_cast(from_: Any, to: Any, /) -> bool:
         return False
 
 
-class FloatInfo(NamedTuple):
-    """What a type of floats holds."""
-
-    bits: int
-    eps: float
-    max: float
-    min: float
-    smallest_normal: float
-    dtype: DataType
-
-
-class IntInfo(NamedTuple):
-    """What a type of integers holds."""
-
-    bits: int
-    max: int
-    min: int
-    dtype: DataType
-
-
 def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
     """What a type of floats holds."""
-    import numpy as np
-
     type = getattr(type, "dtype", type)
     found = complex_type(type)
     dtype = dtype_of(type) if found is None else found.part
     if not dtype.is_float:
         raise TypeError(f"`finfo` takes a type of floats, not `{dtype}`")
-    if dtype._aerogel_dtype == "bf16":
-        # As those of `f32`, whose high half they are, with 16 bits less.
-        single = finfo("f32")
-        return FloatInfo(
-            16, single.eps * 2.0**16, 2.0**128 - 2.0**120, -(2.0**128 - 2.0**120), single.smallest_normal, dtype
-        )
-    info = np.finfo(numpy_dtype(dtype))
-    return FloatInfo(info.bits, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), dtype)
+    return _limits.of_floats(dtype)
 
 
 def iinfo(type: Any, /) -> IntInfo:  # noqa: A002
     """What a type of integers holds."""
     dtype = type.dtype if isinstance(type, Tensor) else dtype_of(type)
-    name = dtype._aerogel_dtype
     if _types.kind(dtype) not in "iu":
         raise TypeError(f"`iinfo` takes a type of integers, not `{dtype}`")
-    bits = int(name[1:])
-    signed = name[0] == "i"
-    return IntInfo(bits, (1 << (bits - signed)) - 1, -(1 << (bits - 1)) if signed else 0, ALL[name])
+    return _limits.of_integers(dtype)
