@@ -22,7 +22,7 @@ use crate::cache::{Cache, Key};
 use crate::caught::caught;
 use crate::config::{Arch, Config};
 use crate::dump::{Request, Watcher};
-use crate::kept;
+use crate::ptx_files;
 use crate::room::Room;
 use crate::worker::{given_up, interruptible};
 
@@ -291,7 +291,7 @@ impl Compiler {
         let mut compiled = aerogel_llvm::compile(&done.module, &self.backend.target, level, false);
         times.push(("llvm".to_owned(), start.elapsed()));
         if let Arch::Cuda(_) = self.config.arch {
-            kept::keep(&done.module, &compiled.code, level);
+            ptx_files::keep(&done.module, &compiled.code, level);
         }
         if let Some((cache, key)) = keyed {
             device.assemble(&mut compiled.code);

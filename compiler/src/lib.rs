@@ -6,7 +6,7 @@ mod caught;
 mod config;
 mod driver;
 mod dump;
-mod kept;
+mod ptx_files;
 mod room;
 mod worker;
 

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "calls the driver, which is C")]
 
 mod failed;
-mod kept;
+mod preallocated;
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_int, c_void};
@@ -13,7 +13,7 @@ use cudarc::driver::result::{self, DriverError as Failure};
 use cudarc::driver::sys::{self, CUresult};
 
 use self::failed::{of, sized};
-use self::kept::{Pool, SLOT, Staging, StopWord, pool, stop_word};
+use self::preallocated::{Pool, SLOT, Staging, StopWord, pool, stop_word};
 use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 
 /// The oldest driver that does all that is asked of it.

@@ -22,11 +22,11 @@ use inkwell::module::Module as LlvmModule;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
 
+use crate::alias_metadata::Changed;
 use crate::builder::{Builder, Opcode, Val, basic};
 use crate::control::Loop;
 use crate::interior::Outcome;
 use crate::math::{Arith, FAST};
-use crate::places::Changed;
 use crate::sites::Sites;
 use crate::sums::Images;
 use crate::target::Target;

@@ -1,6 +1,7 @@
 //! From lowered IR to machine code, through LLVM. The only crate that names LLVM.
 #![warn(missing_docs)]
 
+mod alias_metadata;
 mod bfloat;
 mod block_sums;
 mod buffers;
@@ -24,7 +25,6 @@ mod memory;
 mod merged;
 mod nodes;
 pub mod optimize;
-mod places;
 mod power;
 mod products;
 mod random;

@@ -7,10 +7,10 @@ use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
 
+use crate::alias_metadata::Place;
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
 use crate::context::{Flat, FuncCx};
 use crate::math::SUM;
-use crate::places::Place;
 use crate::types::{bits, scalar, stored};
 
 /// How far back the operands of an index are followed.

@@ -19,9 +19,9 @@ use inkwell::module::{Linkage, Module};
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue};
 
+use crate::alias_metadata::Place;
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
-use crate::places::Place;
 use crate::types::stored;
 
 /// What the names of the functions begin with.

@@ -22,13 +22,13 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
+use crate::alias_metadata::Changed;
 use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin, Scope};
 use crate::control::Loop;
 use crate::interior::Interior;
 use crate::lanes;
-use crate::places::Changed;
 use crate::sums::Version;
 use crate::{threads, tiles};
 

@@ -36,24 +36,24 @@ use crate::cells::nest::{at_end, scaled_sum};
 use crate::sums::privatize::{coords_of, field_of};
 use crate::sums::share::{each_of_thread, uses_threads, wait};
 
-/// From so many sums of an iteration on into a place they are worth a box.
+/// From so many sums of an iteration on into a place they are worth a tile.
 const WORTH: usize = 2;
-/// The most bytes of boxes: what every card's blocks may share is 48 KiB, of which other sums have a part.
+/// The most bytes of tiles: what every card's blocks may share is 48 KiB, of which other sums have a part.
 const MOST_BYTES: i128 = 32 << 10;
 
 /// What the threads of a block add up of what they add around it.
 pub(crate) struct SharedSums {
-    boxes: Vec<Box>,
+    tiles: Vec<Tile>,
 }
 
 /// The elements of some places of one node around a block.
-struct Box {
+struct Tile {
     leaf: NodeId,
     /// The extents of a block.
     block: Vec<i64>,
     /// The first index of the node's fields.
     offset: Vec<i64>,
-    /// How far the box reaches beyond the block, on both sides of each axis.
+    /// How far the tile reaches beyond the block, on both sides of each axis.
     reach: Vec<i64>,
     sums: Vec<Sum>,
 }
@@ -70,10 +70,10 @@ struct Sum {
     atomics: Vec<Inst>,
 }
 
-/// The boxes of a block of threads.
-pub(crate) struct Made(Vec<MadeBox>);
+/// The tiles of a block of threads.
+pub(crate) struct Made(Vec<MadeTile>);
 
-struct MadeBox {
+struct MadeTile {
     /// The indices of the first element.
     first: Vec<Value>,
     touched: Value,
@@ -96,7 +96,7 @@ impl SharedSums {
             return None;
         }
         let uses = func.use_counts();
-        let (mut boxes, mut others): (Vec<Box>, Vec<Class>) = (Vec::new(), Vec::new());
+        let (mut tiles, mut others): (Vec<Tile>, Vec<Class>) = (Vec::new(), Vec::new());
         let mut stays = true;
         walk(func, body, &mut |func, inst| {
             // Who leaves here leaves the sums behind.
@@ -109,38 +109,38 @@ impl SharedSums {
                 }
                 _ => None,
             };
-            if !sum.is_some_and(|place| add_sum(func, cx, node, block, place, inst, &mut boxes)) {
+            if !sum.is_some_and(|place| add_sum(func, cx, node, block, place, inst, &mut tiles)) {
                 let places = touched(&func[inst]).iter();
                 others.extend(places.flat_map(|&p| classes(func, cx.env, p)));
             }
         });
         let mut bytes = 0;
-        for one in &mut boxes {
+        for one in &mut tiles {
             one.sums
                 .retain(|sum| sum.atomics.len() >= WORTH && !others.contains(&sum.class));
             one.measure(func);
         }
-        boxes.retain(|one| {
+        tiles.retain(|one| {
             let size = one.bytes();
             let pays = !one.sums.is_empty() && bytes + size <= MOST_BYTES;
             bytes += i128::from(pays) * size;
             pays
         });
-        (stays && !boxes.is_empty()).then_some(Self { boxes })
+        (stays && !tiles.is_empty()).then_some(Self { tiles })
     }
 
-    /// Makes boxes that hold nothing for the block at `indices`.
+    /// Makes tiles that hold nothing for the block at `indices`.
     pub(crate) fn prologue(&self, b: &mut Builder<'_>, indices: &[Value]) -> Made {
-        let made = self.boxes.iter().map(|one| one.make(b, indices)).collect();
+        let made = self.tiles.iter().map(|one| one.make(b, indices)).collect();
         wait(b);
         Made(made)
     }
 
-    /// Makes `body` add to the boxes.
+    /// Makes `body` add to the tiles.
     pub(crate) fn redirect(&self, func: &mut Function, body: Region, made: &Made) {
         let place = |inst: Inst| {
-            let mut boxes = self.boxes.iter().zip(&made.0);
-            boxes.find_map(|(one, made)| {
+            let mut tiles = self.tiles.iter().zip(&made.0);
+            tiles.find_map(|(one, made)| {
                 let k = one
                     .sums
                     .iter()
@@ -154,7 +154,7 @@ impl SharedSums {
     /// Adds what was touched to the fields.
     pub(crate) fn epilogue(&self, b: &mut Builder<'_>, made: &Made) {
         wait(b);
-        for (one, made) in self.boxes.iter().zip(&made.0) {
+        for (one, made) in self.tiles.iter().zip(&made.0) {
             one.flush(b, made);
         }
     }
@@ -168,7 +168,7 @@ fn add_sum(
     block: NodeId,
     place: Value,
     inst: Inst,
-    boxes: &mut Vec<Box>,
+    tiles: &mut Vec<Tile>,
 ) -> bool {
     let (Some(field), component) = field_of(func, place) else {
         return false;
@@ -199,20 +199,20 @@ fn add_sum(
     let Some(whole) = data.elem.to_ref() else {
         return false;
     };
-    let own = boxes
+    let own = tiles
         .iter()
         .position(|one| one.leaf == leaf && one.offset == offset);
     let own = own.unwrap_or_else(|| {
-        boxes.push(Box {
+        tiles.push(Tile {
             leaf,
             block: extents,
             offset,
             reach: Vec::new(),
             sums: Vec::new(),
         });
-        boxes.len() - 1
+        tiles.len() - 1
     });
-    let sums = &mut boxes[own].sums;
+    let sums = &mut tiles[own].sums;
     match sums.iter_mut().find(|sum| sum.class == class) {
         Some(sum) => sum.atomics.push(inst),
         None => sums.push(Sum {
@@ -245,7 +245,7 @@ fn indices_of(func: &Function, inst: Inst) -> &[Value] {
     }
 }
 
-impl Box {
+impl Tile {
     /// Chooses how far it reaches: as far as the sums of an iteration are apart, which may lie before the block and behind it.
     fn measure(&mut self, func: &Function) {
         for axis in 0..self.block.len() {
@@ -278,7 +278,7 @@ impl Box {
         self.elements() * (sums.sum::<i128>() + 1)
     }
 
-    fn make(&self, b: &mut Builder<'_>, indices: &[Value]) -> MadeBox {
+    fn make(&self, b: &mut Builder<'_>, indices: &[Value]) -> MadeTile {
         let n = self.elements() as u32;
         let mut shared = |elem| {
             let ty = Type::Vec(n, elem).to_ref().expect("a vector's storage");
@@ -307,15 +307,15 @@ impl Box {
             let before = b.i32((self.offset[axis] - self.reach[axis]) as i32);
             b.binary(BinaryOp::Add, begin, before)
         });
-        MadeBox {
+        MadeTile {
             first: first.collect(),
             touched,
             storages,
         }
     }
 
-    /// Adds to the box what it reaches, and the rest where it was added.
-    fn add(&self, b: &mut Builder<'_>, inst: Inst, made: &MadeBox, storage: Value) {
+    /// Adds to the tile what it reaches, and the rest where it was added.
+    fn add(&self, b: &mut Builder<'_>, inst: Inst, made: &MadeTile, storage: Value) {
         let Op::Atomic { op, place, value } = b.func[inst] else {
             unreachable!("sums are atomics")
         };
@@ -350,7 +350,7 @@ impl Box {
         });
     }
 
-    fn flush(&self, b: &mut Builder<'_>, made: &MadeBox) {
+    fn flush(&self, b: &mut Builder<'_>, made: &MadeTile) {
         let extents: Vec<i128> = self.extents().iter().map(|&e| i128::from(e)).collect();
         each_of_thread(b, self.elements(), |b, number| {
             let mark = element(b, made.touched, ScalarType::U8, number);
@@ -376,7 +376,7 @@ impl Box {
 }
 
 impl Sum {
-    /// Adds an element of its box to the field.
+    /// Adds an element of its tile to the field.
     fn flush(&self, b: &mut Builder<'_>, storage: Value, number: Value, indices: Vec<Value>) {
         let own = element(b, storage, self.elem, number);
         let value = b.load(own);
@@ -397,10 +397,10 @@ fn element(b: &mut Builder<'_>, base: Value, elem: ScalarType, number: Value) ->
     b.value(Op::ElemRef { base, index }, Type::RefScalar(elem))
 }
 
-/// Where a sum goes: the box, what was made of it, and the storage in that.
-type Place<'a> = (&'a Box, &'a MadeBox, Value);
+/// Where a sum goes: the tile, what was made of it, and the storage in that.
+type Place<'a> = (&'a Tile, &'a MadeTile, Value);
 
-/// Makes sums of a region, with those inside, go to boxes.
+/// Makes sums of a region, with those inside, go to tiles.
 fn add<'a>(func: &mut Function, region: Region, place: &impl Fn(Inst) -> Option<Place<'a>>) {
     for inst in std::mem::take(&mut func.regions[region].insts) {
         if let Some((one, made, storage)) = place(inst) {

@@ -19,7 +19,7 @@
 //! accumulator is known to be a number.) The same is done for `select(c, x + v, x)`, and for accumulators in memory that
 //! `thread_local` has made. A `continue` becomes a branch first. All this is for innermost loops that could be vectorised.
 
-mod cells;
+mod accumulators;
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType, Span};

@@ -8,7 +8,7 @@
 //! A local tensor becomes one local for each element, unless it is indexed by something that is no
 //! constant: then it stays memory. So does a tensor value that is indexed so.
 
-mod places;
+mod storage;
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{BinaryOp, Builder, Env, Function, Inst, Op, Region, Type, Value, walk};
