@@ -1,12 +1,15 @@
 //! Index maps that are one to one, and sums of which one index alone counts: before and after, and what both mean.
 
+#[path = "support/each.rs"]
+mod each;
 mod support;
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::interp::run;
 use aerogel_tensor::ir::Array;
 use aerogel_tensor::passes::{self, Options};
-use aerogel_tensor::{Program, parse, verify};
+use aerogel_tensor::{Program, parse};
+use each::Follower;
 use support::{after, body};
 
 /// What a program gives for numbers, and that it gives the same after all passes, in so many temporaries.
@@ -18,19 +21,18 @@ fn means(text: &str, inputs: &[Array], n_kept: usize) -> Vec<Vec<f64>> {
         let numbers = all.iter().map(|a| a.data.iter().map(number));
         numbers.map(Iterator::collect).collect()
     };
-    let expected = meaning(&program);
+    let text_of = |program: &Program| format!("{:?}", meaning(program));
     let mut passed = program.clone();
-    passes::run(&mut passed, Options::default(), &mut |name, after| {
-        verify(after).unwrap_or_else(|e| panic!("`{name}`: {e}\n{after}"));
-        let found = meaning(after);
-        assert_eq!(
-            format!("{found:?}"),
-            format!("{expected:?}"),
-            "`{name}`\n{after}"
-        );
-    });
+    let mut follower = Follower {
+        label: text.to_owned(),
+        meaning: &text_of,
+        expected: &text_of(&program),
+        changed: Vec::new(),
+    };
+    follower.run(&mut passed, Options::default());
+    follower.run_each(&program, Options::default());
     assert_eq!(passes::n_materialised(&passed), n_kept, "{passed}");
-    expected
+    meaning(&program)
 }
 
 fn number(s: &Scalar) -> f64 {
@@ -354,7 +356,7 @@ fn the_trace_and_rows_of_a_unit_matrix_are_gathers() {
     assert_eq!(found[0], [30.0]);
     assert_eq!(found[1], (0..16).map(f64::from).collect::<Vec<_>>());
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    passes::run(&mut program, Options::default(), &mut |_, _, _| {});
     insta::assert_snapshot!(body(&program), @"
     for [] {
       x1 = i32(0)

@@ -15,6 +15,7 @@ mod region;
 mod rewrite;
 mod scope;
 mod slice;
+mod stage;
 mod touched;
 mod verify;
 
@@ -30,8 +31,11 @@ pub use library::{Algebra, Call, Library, LibraryError, Transform};
 pub use parse::parse;
 pub use program::{Accum, Agreement, BufferDef, DimDef, For, Program, Role, Stmt, Store};
 pub use region::{Raised, RegionDef, Run, Runner};
-pub(crate) use rewrite::map_exprs;
+pub(crate) use rewrite::{
+    exprs_of, map_exprs, rewrite, rewrite_blocks, rewrite_fors, visit, visit_host, visit_mut,
+};
 pub(crate) use scope::Scope;
 pub(crate) use slice::{Makers, Slice, order, slice, targets};
+pub use stage::Stage;
 pub(crate) use touched::{Touched, is_at_own_place, is_whole, only_store};
-pub use verify::verify;
+pub use verify::{verify, verify_at};

@@ -5,8 +5,8 @@ use aerogel_base::hash::{LookupMap, LookupSet};
 
 use super::expr::{Expr, ExprDef};
 use super::ids::{Buffer, Dim, Var};
-use super::library::Call;
-use super::program::{BufferDef, DimDef, For, Program, Role, Stmt, Store};
+use super::program::{BufferDef, DimDef, Program, Role, Stmt};
+use super::rewrite::{exprs_of, visit_mut};
 
 /// Which statements change each buffer, found as the program grows.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +50,7 @@ pub(crate) fn targets(stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
 }
 
 fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
-    let mut roots = Vec::new();
-    collect(stmt, &mut roots);
+    let roots = exprs_of(std::slice::from_ref(stmt));
     program.exprs.visit(roots, &mut |e| {
         if let ExprDef::Load { buffer, .. } = program.exprs[e] {
             f(buffer);
@@ -59,13 +58,6 @@ fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
     });
     if let Stmt::Call(call) = stmt {
         call.inputs.iter().for_each(|&b| f(b));
-    }
-}
-
-pub(crate) fn collect(stmt: &Stmt, roots: &mut Vec<Expr>) {
-    stmt.exprs(|e| roots.push(e));
-    for inside in stmt.inside() {
-        inside.iter().for_each(|s| collect(s, roots));
     }
 }
 
@@ -250,76 +242,35 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
         new
     }
 
-    fn block(&mut self, body: &[Stmt]) -> Vec<Stmt> {
-        body.iter().map(|s| self.stmt(s)).collect()
-    }
-
     pub(crate) fn stmt(&mut self, stmt: &Stmt) -> Stmt {
-        match stmt {
+        let mut new = stmt.clone();
+        visit_mut(std::slice::from_mut(&mut new), &mut |stmt| match stmt {
             Stmt::For(all) => {
-                let domain = all.domain.iter().map(|&d| self.dim(d)).collect();
-                let body = self.block(&all.body);
-                let span = all.span;
-                let cells = all.cells.map(|b| self.buffer(b));
-                Stmt::For(For {
-                    domain,
-                    cells,
-                    body,
-                    span,
-                })
+                all.domain.iter_mut().for_each(|d| *d = self.dim(*d));
+                all.cells = all.cells.map(|b| self.buffer(b));
             }
             Stmt::Store(store) => {
-                let index = store.index.iter().map(|&e| self.expr(e)).collect();
-                let value = self.expr(store.value);
-                let target = self.buffer(store.target);
-                Stmt::Store(Store {
-                    target,
-                    index,
-                    value,
-                    ..*store
-                })
+                store.index.iter_mut().for_each(|e| *e = self.expr(*e));
+                store.value = self.expr(store.value);
+                store.target = self.buffer(store.target);
             }
             Stmt::Set(var, e) => {
-                let e = self.expr(*e);
-                Stmt::Set(self.var(*var), e)
+                *e = self.expr(*e);
+                *var = self.var(*var);
             }
-            Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body,
-            } => {
-                let [lo, hi] = [*lo, *hi].map(|e| self.expr(e));
-                let var = self.var(*var);
-                let body = self.block(body);
-                Stmt::Loop {
-                    var,
-                    lo,
-                    hi,
-                    step: *step,
-                    body,
-                }
+            Stmt::Loop { var, lo, hi, .. } => {
+                [lo, hi].into_iter().for_each(|e| *e = self.expr(*e));
+                *var = self.var(*var);
             }
-            Stmt::If(cond, then, otherwise) => {
-                let cond = self.expr(*cond);
-                let then = self.block(then);
-                Stmt::If(cond, then, self.block(otherwise))
+            Stmt::If(cond, ..) => *cond = self.expr(*cond),
+            Stmt::Call(call) => {
+                let buffers = call.inputs.iter_mut().chain(&mut call.outputs);
+                buffers.for_each(|b| *b = self.buffer(*b));
             }
+            Stmt::Break | Stmt::Continue => {}
             Stmt::Run(_) => unreachable!("kernels of the user's are statements of programs"),
             Stmt::Clear(_) => unreachable!("passes make it"),
-            Stmt::Break => Stmt::Break,
-            Stmt::Continue => Stmt::Continue,
-            Stmt::Call(call) => {
-                let inputs = call.inputs.iter().map(|&b| self.buffer(b)).collect();
-                let outputs = call.outputs.iter().map(|&b| self.buffer(b)).collect();
-                Stmt::Call(Call {
-                    library: call.library,
-                    inputs,
-                    outputs,
-                    span: call.span,
-                })
-            }
-        }
+        });
+        new
     }
 }

@@ -45,41 +45,16 @@ impl Touched {
         touched
     }
 
+    /// What a statement of the host touches itself: not what those inside it do.
+    pub(crate) fn of_itself(program: &Program, stmt: &Stmt) -> Self {
+        let mut touched = Self::default();
+        touched.stmt(program, stmt, None);
+        touched
+    }
+
     fn block(&mut self, program: &Program, body: &[Stmt], cells: Option<Buffer>) {
         for stmt in body {
-            let mut roots = Vec::new();
-            stmt.exprs(|e| roots.push(e));
-            if let Stmt::For(all) = stmt {
-                let walked = all.cells.map(|field| program.sparse_nodes(field));
-                self.walks.extend(walked.into_iter().flatten());
-                for &dim in &all.domain {
-                    if let Some(e) = program.dim_def(dim).expr() {
-                        roots.push(e);
-                    }
-                }
-            }
-            self.exprs(&program.exprs, roots);
-            match stmt {
-                Stmt::Store(store) => {
-                    self.activates.extend(program.activates(cells, store));
-                    self.writes.insert(store.target);
-                    if store.accum.is_some() && !store.init {
-                        self.reads.insert(store.target);
-                    }
-                }
-                Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
-                    self.sets.insert(*var);
-                }
-                Stmt::Call(call) => {
-                    self.reads.extend(call.inputs.iter().copied());
-                    self.writes.extend(call.outputs.iter().copied());
-                }
-                Stmt::Run(run) => self.run(program, run),
-                Stmt::Clear(buffer) => {
-                    self.writes.insert(*buffer);
-                }
-                _ => {}
-            }
+            self.stmt(program, stmt, cells);
             let cells = match stmt {
                 Stmt::For(all) => all.cells,
                 _ => cells,
@@ -87,6 +62,37 @@ impl Touched {
             for inside in stmt.inside() {
                 self.block(program, inside, cells);
             }
+        }
+    }
+
+    fn stmt(&mut self, program: &Program, stmt: &Stmt, cells: Option<Buffer>) {
+        self.exprs(&program.exprs, stmt.roots());
+        match stmt {
+            Stmt::For(all) => {
+                let walked = all.cells.map(|field| program.sparse_nodes(field));
+                self.walks.extend(walked.into_iter().flatten());
+                let extents = all.domain.iter().map(|&dim| program.dim_def(dim).expr());
+                self.exprs(&program.exprs, extents.flatten());
+            }
+            Stmt::Store(store) => {
+                self.activates.extend(program.activates(cells, store));
+                self.writes.insert(store.target);
+                if store.accum.is_some() && !store.init {
+                    self.reads.insert(store.target);
+                }
+            }
+            Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
+                self.sets.insert(*var);
+            }
+            Stmt::Call(call) => {
+                self.reads.extend(call.inputs.iter().copied());
+                self.writes.extend(call.outputs.iter().copied());
+            }
+            Stmt::Run(run) => self.run(program, run),
+            Stmt::Clear(buffer) => {
+                self.writes.insert(*buffer);
+            }
+            Stmt::If(..) | Stmt::Break | Stmt::Continue => {}
         }
     }
 

@@ -8,6 +8,8 @@ use super::ids::{Buffer, Dim, Var};
 use super::library::{Call, Library};
 use super::program::{DimDef, For, Program, Role, Stmt, Store};
 use super::region::Run;
+use super::rewrite::visit;
+use super::stage::Stage;
 
 /// Where a statement stands.
 #[derive(Clone, Copy)]
@@ -34,6 +36,29 @@ pub fn verify(program: &Program) -> Result<(), String> {
         in_loop: false,
     };
     check.block(&program.body, outermost)
+}
+
+/// Whether a program is one, and holds only what a stage has.
+///
+/// # Errors
+/// What is wrong: a bug of the pass that came last.
+pub fn verify_at(program: &Program, stage: Stage) -> Result<(), String> {
+    verify(program)?;
+    let mut roles = program.buffers.iter();
+    let in_tree = roles.find(|(_, def)| matches!(def.role, Role::Scratch(..)));
+    if let Some((buffer, _)) = in_tree.filter(|_| stage < Stage::Placed) {
+        return Err(format!("{buffer} lies in a tree of its own at {stage:?}"));
+    }
+    let mut outcome = Ok(());
+    visit(&program.body, &mut |stmt| {
+        if let Stmt::Store(store) = stmt
+            && store.init
+            && stage >= Stage::Reduced
+        {
+            outcome = Err(format!("`init` of {} at {stage:?}", store.target));
+        }
+    });
+    outcome
 }
 
 struct Check<'p> {

@@ -11,10 +11,11 @@
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
+use super::Options;
 use super::reductions::fill;
 use crate::ir::{
-    Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Stmt, Store, is_whole, map_exprs,
-    only_store,
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, Touched, is_whole,
+    map_exprs, only_store, rewrite_fors, visit, visit_host, visit_mut,
 };
 
 /// The longest axis that is written out.
@@ -23,49 +24,38 @@ const LONGEST: u64 = 4;
 const MOST_COPIES: u64 = 16;
 
 /// Takes components apart.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let split = splittable(program);
     if split.is_empty() {
-        return;
+        return false;
     }
-    let body = std::mem::take(&mut program.body);
-    let body = unroll_block(program, body, &split);
-    program.body = body;
-    separate(program, &split);
-    let mut body = std::mem::take(&mut program.body);
-    settle(program, &mut body);
-    program.body = body;
+    let unrolled = rewrite_fors(program, &mut |program, all, before| {
+        unroll(program, all, &split, before)
+    });
+    let separated = separate(program, &split);
+    rewrite_fors(program, &mut |program, all, _| settle(program, all)) || separated || unrolled
 }
 
 /// What accumulates one value for each element stores it.
-fn settle(program: &mut Program, body: &mut [Stmt]) {
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => {
-                for k in 0..all.body.len() {
-                    let Stmt::Store(mut store) = all.body[k].clone() else {
-                        continue;
-                    };
-                    if store.init && is_whole(program, all, &store) {
-                        let Some(accum) = store.accum.take() else {
-                            continue;
-                        };
-                        let neutral = accum.neutral(program.exprs.ty(store.value));
-                        let neutral = program.exprs.constant(neutral);
-                        store.value = program.exprs.binary(accum.binary(), neutral, store.value);
-                        store.init = false;
-                        all.body[k] = Stmt::Store(store);
-                    }
-                }
-            }
-            Stmt::Loop { body, .. } => settle(program, body),
-            Stmt::If(_, then, otherwise) => {
-                settle(program, then);
-                settle(program, otherwise);
-            }
-            _ => {}
+fn settle(program: &mut Program, all: &mut For) -> bool {
+    let mut changed = false;
+    for k in 0..all.body.len() {
+        let Stmt::Store(mut store) = all.body[k].clone() else {
+            continue;
+        };
+        if store.init && is_whole(program, all, &store) {
+            let Some(accum) = store.accum.take() else {
+                continue;
+            };
+            let neutral = accum.neutral(program.exprs.ty(store.value));
+            let neutral = program.exprs.constant(neutral);
+            store.value = program.exprs.binary(accum.binary(), neutral, store.value);
+            store.init = false;
+            all.body[k] = Stmt::Store(store);
+            changed = true;
         }
     }
+    changed
 }
 
 /// The axes of temporaries that can be taken apart.
@@ -93,38 +83,20 @@ fn splittable(program: &Program) -> Split {
     }
     loop {
         let before = split.len();
-        refuse(program, &program.body, &mut split);
+        visit_host(&program.body, &mut |stmt| refuse(program, stmt, &mut split));
         if split.len() == before {
             return split;
         }
     }
 }
 
-fn refuse(program: &Program, body: &[Stmt], split: &mut Split) {
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => refuse_in(program, all, split),
-            Stmt::Call(call) => {
-                for buffer in call.inputs.iter().chain(&call.outputs) {
-                    split.shift_remove(buffer);
-                }
-            }
-            Stmt::Run(run) => {
-                for buffer in run.arrays.iter().chain(&run.results) {
-                    split.shift_remove(buffer);
-                }
-            }
-            host => {
-                let mut roots = Vec::new();
-                host.exprs(|e| roots.push(e));
-                program.exprs.visit(roots, &mut |e| {
-                    if let ExprDef::Load { buffer, .. } = &program.exprs[e] {
-                        split.shift_remove(buffer);
-                    }
-                });
-                for inside in host.inside() {
-                    refuse(program, inside, split);
-                }
+fn refuse(program: &Program, stmt: &Stmt, split: &mut Split) {
+    match stmt {
+        Stmt::For(all) => refuse_in(program, all, split),
+        host => {
+            let touched = Touched::of_itself(program, host);
+            for buffer in touched.reads.iter().chain(&touched.writes) {
+                split.shift_remove(buffer);
             }
         }
     }
@@ -133,13 +105,11 @@ fn refuse(program: &Program, body: &[Stmt], split: &mut Split) {
 /// The accesses of statements: buffer, indices, and what indices outside mean.
 fn accesses(program: &Program, body: &[Stmt]) -> Vec<(Buffer, Vec<Expr>, Outside)> {
     let mut all = Vec::new();
-    for stmt in body {
+    visit(body, &mut |stmt| {
         if let Stmt::Store(store) = stmt {
             all.push((store.target, store.index.clone(), store.outside));
         }
-        let mut roots = Vec::new();
-        stmt.exprs(|e| roots.push(e));
-        program.exprs.visit(roots, &mut |e| {
+        program.exprs.visit(stmt.roots(), &mut |e| {
             if let ExprDef::Load {
                 buffer,
                 index,
@@ -150,10 +120,7 @@ fn accesses(program: &Program, body: &[Stmt]) -> Vec<(Buffer, Vec<Expr>, Outside
                 all.push((*buffer, index.clone(), *outside));
             }
         });
-        for inside in stmt.inside() {
-            all.extend(accesses(program, inside));
-        }
-    }
+    });
     all
 }
 
@@ -222,51 +189,12 @@ fn written_out(program: &Program, all: &For, split: &Split) -> Vec<u32> {
     out
 }
 
-fn unroll_block(program: &mut Program, body: Vec<Stmt>, split: &Split) -> Vec<Stmt> {
-    let mut out = Vec::new();
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => {
-                let axes = written_out(program, &all, split);
-                match only_store(&all).cloned() {
-                    Some(store) if !axes.is_empty() => {
-                        unroll(program, &all, &store, &axes, split, &mut out)
-                    }
-                    _ => out.push(Stmt::For(all)),
-                }
-            }
-            Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body,
-            } => out.push(Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body: unroll_block(program, body, split),
-            }),
-            Stmt::If(cond, then, otherwise) => {
-                let [then, otherwise] = [then, otherwise].map(|b| unroll_block(program, b, split));
-                out.push(Stmt::If(cond, then, otherwise));
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
 /// One store for each component that a store names, with the values along the other axes put together.
-fn unroll(
-    program: &mut Program,
-    all: &For,
-    store: &Store,
-    axes: &[u32],
-    split: &Split,
-    out: &mut Vec<Stmt>,
-) {
+fn unroll(program: &mut Program, all: &mut For, split: &Split, before: &mut Vec<Stmt>) -> bool {
+    let axes = &written_out(program, all, split)[..];
+    let Some(store) = only_store(all).filter(|_| !axes.is_empty()).cloned() else {
+        return false;
+    };
     let mut stored = IndexSet::new();
     program.exprs.visit(store.index.iter().copied(), &mut |e| {
         if let ExprDef::Axis(k) = program.exprs[e] {
@@ -291,7 +219,7 @@ fn unroll(
     // A target that stays whole is filled once, not before each component.
     let fills = store.init && !kept.is_empty() && !split.contains_key(&store.target);
     if fills {
-        out.push(fill(program, store, all.span));
+        before.push(fill(program, &store, all.span));
     }
     let mut body = Vec::new();
     for point in points(program, &kept) {
@@ -305,7 +233,7 @@ fn unroll(
                 of(&kept, &point).or_else(|| of(&summed, &others))
             };
             let mut done = LookupMap::default();
-            let mut moved = |exprs: &mut crate::ir::Exprs, e: Expr| {
+            let mut moved = |exprs: &mut Exprs, e: Expr| {
                 exprs.replace(e, &mut done, &mut |exprs, def| match *def {
                     ExprDef::Axis(k) => Some(match at(k) {
                         Some(c) => exprs.i32(c),
@@ -339,25 +267,18 @@ fn unroll(
             ..store.clone()
         }));
     }
-    let span = all.span;
-    out.push(Stmt::For(For {
-        domain,
-        cells: None,
-        body,
-        span,
-    }));
+    (all.domain, all.body) = (domain, body);
+    true
 }
 
 /// Gives each component a temporary of its own.
-fn separate(program: &mut Program, split: &Split) {
+fn separate(program: &mut Program, split: &Split) -> bool {
     let mut planes: IndexMap<(Buffer, Vec<i32>), Buffer> = IndexMap::new();
     let mut body = std::mem::take(&mut program.body);
     let mut wanted: IndexSet<(Buffer, Vec<i32>)> = IndexSet::new();
-    for stmt in all_fors(&body) {
-        for (buffer, index, _) in accesses(program, &stmt.body) {
-            if let Some(axes) = split.get(&buffer) {
-                wanted.insert((buffer, component(program, axes, &index)));
-            }
+    for (buffer, index, _) in accesses(program, &body) {
+        if let Some(axes) = split.get(&buffer) {
+            wanted.insert((buffer, component(program, axes, &index)));
         }
     }
     for (buffer, component) in wanted {
@@ -369,7 +290,15 @@ fn separate(program: &mut Program, split: &Split) {
         program.buffers[plane].name = format!("{}.{}", def.name, places.join("."));
         planes.insert((buffer, component), plane);
     }
-    move_stores(program, &mut body, split, &planes);
+    visit_mut(&mut body, &mut |stmt| {
+        if let Stmt::Store(store) = stmt
+            && let Some(axes) = split.get(&store.target)
+        {
+            let component = component(program, axes, &store.index);
+            store.index = rest(axes, &store.index);
+            store.target = planes[&(store.target, component)];
+        }
+    });
     let mut done = LookupMap::default();
     map_exprs(&mut body, &mut |e| {
         let exprs = &mut program.exprs;
@@ -378,17 +307,13 @@ fn separate(program: &mut Program, split: &Split) {
         })
     });
     program.body = body;
+    !planes.is_empty()
 }
 
 type Planes = IndexMap<(Buffer, Vec<i32>), Buffer>;
 
 /// The load of a component from its plane.
-fn to_plane(
-    exprs: &mut crate::ir::Exprs,
-    load: &ExprDef,
-    split: &Split,
-    planes: &Planes,
-) -> Option<Expr> {
+fn to_plane(exprs: &mut Exprs, load: &ExprDef, split: &Split, planes: &Planes) -> Option<Expr> {
     let ExprDef::Load {
         buffer,
         ty,
@@ -424,45 +349,4 @@ fn component(program: &Program, axes: &[usize], index: &[Expr]) -> Vec<i32> {
 fn rest<T: Copy>(axes: &[usize], all: &[T]) -> Vec<T> {
     let left = all.iter().enumerate().filter(|(k, _)| !axes.contains(k));
     left.map(|(_, &x)| x).collect()
-}
-
-fn all_fors(body: &[Stmt]) -> Vec<&For> {
-    let mut all = Vec::new();
-    for stmt in body {
-        match stmt {
-            Stmt::For(f) => all.push(f),
-            other => other
-                .inside()
-                .into_iter()
-                .for_each(|b| all.extend(all_fors(b))),
-        }
-    }
-    all
-}
-
-fn move_stores(program: &Program, body: &mut [Stmt], split: &Split, planes: &Planes) {
-    for stmt in body {
-        match stmt {
-            Stmt::Store(store) => {
-                if let Some(axes) = split.get(&store.target) {
-                    let component = component(program, axes, &store.index);
-                    store.index = rest(axes, &store.index);
-                    store.target = planes[&(store.target, component)];
-                }
-            }
-            Stmt::For(For { body, .. }) | Stmt::Loop { body, .. } => {
-                move_stores(program, body, split, planes);
-            }
-            Stmt::If(_, then, otherwise) => {
-                move_stores(program, then, split, planes);
-                move_stores(program, otherwise, split, planes);
-            }
-            Stmt::Set(..)
-            | Stmt::Break
-            | Stmt::Continue
-            | Stmt::Call(_)
-            | Stmt::Run(_)
-            | Stmt::Clear(_) => {}
-        }
-    }
 }

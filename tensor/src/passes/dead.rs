@@ -2,10 +2,11 @@
 
 use indexmap::IndexSet;
 
+use super::Options;
 use crate::ir::{Buffer, Library, Program, Stmt, Touched};
 
 /// Leaves out what stores only to temporaries that nothing reads, and the places of what is sorted if nothing reads those.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let mut wanted: IndexSet<Buffer> = program.results.iter().copied().collect();
     wanted.extend(program.inputs());
     wanted.extend(program.fields());
@@ -17,56 +18,53 @@ pub(super) fn run(program: &mut Program) {
     }
     wanted.extend(in_extents.reads);
     let mut body = std::mem::take(&mut program.body);
-    block(program, &mut body, &mut wanted);
+    let changed = block(program, &mut body, &mut wanted);
     program.body = body;
+    changed
 }
 
 /// Goes backwards: what a statement that stays reads is wanted before it.
-fn block(program: &Program, body: &mut Vec<Stmt>, wanted: &mut IndexSet<Buffer>) {
+fn block(program: &Program, body: &mut Vec<Stmt>, wanted: &mut IndexSet<Buffer>) -> bool {
+    let mut changed = false;
     for k in (0..body.len()).rev() {
         let touched = Touched::by(program, &body[k..=k]);
         let stores = matches!(body[k], Stmt::For(_) | Stmt::Call(_));
         if stores && !touched.writes.iter().any(|b| wanted.contains(b)) {
             body.remove(k);
+            changed = true;
             continue;
         }
         wanted.extend(touched.reads.iter().copied());
-        if let Stmt::For(all) = &mut body[k] {
-            only_wanted(&mut all.body, wanted);
-        }
         match &mut body[k] {
+            Stmt::For(all) => changed |= only_wanted(&mut all.body, wanted),
             // Numbers are sorted faster without the places from which they come.
             Stmt::Call(call) if matches!(call.library, Library::Sort { .. }) => {
-                call.outputs.truncate(match call.outputs.get(1) {
-                    Some(order) if wanted.contains(order) => 2,
-                    _ => 1,
-                });
+                let order = call.outputs.get(1);
+                if order.is_some_and(|order| !wanted.contains(order)) {
+                    call.outputs.truncate(1);
+                    changed = true;
+                }
             }
             // What a turn reads, the one before may have stored.
-            Stmt::Loop { body, .. } => block(program, body, wanted),
-            Stmt::If(_, then, otherwise) => {
-                block(program, then, wanted);
-                block(program, otherwise, wanted);
+            other => {
+                for inside in other.blocks_mut() {
+                    changed |= block(program, inside, wanted);
+                }
             }
-            _ => {}
         }
     }
+    changed
 }
 
 /// Leaves out single stores: what their point reads of them, it reads from variables.
-fn only_wanted(body: &mut Vec<Stmt>, wanted: &IndexSet<Buffer>) {
-    let read = |store: &crate::ir::Store| wanted.contains(&store.target);
-    body.retain(|stmt| !matches!(stmt, Stmt::Store(store) if !read(store)));
-    for stmt in body {
-        match stmt {
-            Stmt::Loop { body, .. } => only_wanted(body, wanted),
-            Stmt::If(_, then, otherwise) => {
-                only_wanted(then, wanted);
-                only_wanted(otherwise, wanted);
-            }
-            _ => {}
-        }
+fn only_wanted(body: &mut Vec<Stmt>, wanted: &IndexSet<Buffer>) -> bool {
+    let n = body.len();
+    body.retain(|stmt| !matches!(stmt, Stmt::Store(store) if !wanted.contains(&store.target)));
+    let mut changed = body.len() < n;
+    for inside in body.iter_mut().flat_map(Stmt::blocks_mut) {
+        changed |= only_wanted(inside, wanted);
     }
+    changed
 }
 
 /// How many temporaries are kept in memory.

@@ -12,8 +12,11 @@ use aerogel_ir::TreeId;
 use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
+use super::Options;
 use super::reductions::sums;
-use crate::ir::{Buffer, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Touched};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Touched, rewrite_blocks, visit,
+};
 
 /// A kernel takes no more arrays than this: each takes a register for its address.
 const MAX_BUFFERS: usize = 24;
@@ -21,18 +24,13 @@ const MAX_BUFFERS: usize = 24;
 const MAX_STATEMENTS: usize = 64;
 
 /// Fuses sums over the same axes of the same domain.
-pub(super) fn run_on_sums(program: &mut Program) {
-    run(program, true);
+pub(super) fn run_on_sums(program: &mut Program, _: Options) -> bool {
+    rewrite_blocks(program, &mut |program, body| block(program, body, true))
 }
 
 /// Fuses all that have one domain.
-pub(super) fn run_on_points(program: &mut Program) {
-    run(program, false);
-}
-
-fn run(program: &mut Program, on_sums: bool) {
-    let body = std::mem::take(&mut program.body);
-    program.body = block(program, body, on_sums);
+pub(super) fn run_on_points(program: &mut Program, _: Options) -> bool {
+    rewrite_blocks(program, &mut |program, body| block(program, body, false))
 }
 
 /// When buffers and variables were touched last.
@@ -98,7 +96,7 @@ impl Last {
 }
 
 /// Whether statements may leave the loop around them, or go on with it, so that nothing may come before them.
-pub(super) fn leaves(body: &[Stmt]) -> bool {
+fn leaves(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
         Stmt::Break | Stmt::Continue => true,
         Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
@@ -106,78 +104,41 @@ pub(super) fn leaves(body: &[Stmt]) -> bool {
     })
 }
 
-fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
-    let mut out: Vec<Stmt> = Vec::new();
+fn block(program: &Program, body: &mut Vec<Stmt>, on_sums: bool) -> bool {
+    let n = body.len();
     let mut last = Last::default();
     let mut latest: IndexMap<Space, usize> = IndexMap::new();
-    for stmt in body {
+    for stmt in std::mem::take(body) {
         let touched = keys(&Touched::by(program, std::slice::from_ref(&stmt)));
-        match stmt {
-            Stmt::For(all) => {
-                let space = space(program, &all);
-                let target = latest.get(&space).copied();
-                let joined = target.filter(|&at| {
-                    let Stmt::For(group) = &out[at] else {
-                        return false;
-                    };
-                    let before = last.before(&touched);
-                    let conflicts = before == Some(at);
-                    before.is_none_or(|b| b <= at)
-                        && joins(program, group, &all, conflicts, on_sums)
-                });
-                let at = joined.unwrap_or(out.len());
-                match joined {
-                    Some(at) => {
-                        let Stmt::For(group) = &mut out[at] else {
-                            continue;
-                        };
-                        group.body.extend(all.body);
-                    }
-                    None => {
-                        latest.insert(space, at);
-                        out.push(Stmt::For(all));
-                    }
-                }
-                last.touch(&touched, at);
-            }
-            Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body,
-            } => {
-                last.touch(&touched, out.len());
-                let body = block(program, body, on_sums);
-                out.push(Stmt::Loop {
-                    var,
-                    lo,
-                    hi,
-                    step,
-                    body,
-                });
-            }
-            Stmt::If(cond, then, otherwise) => {
-                last.touch(&touched, out.len());
-                if leaves(&then) || leaves(&otherwise) {
-                    // Nothing crosses it.
-                    latest.clear();
-                }
-                let [then, otherwise] = [then, otherwise].map(|b| block(program, b, on_sums));
-                out.push(Stmt::If(cond, then, otherwise));
-            }
-            Stmt::Break | Stmt::Continue => {
-                // Nothing crosses it.
-                latest.clear();
-                out.push(stmt);
-            }
-            other => {
-                last.touch(&touched, out.len());
-                out.push(other);
+        if leaves(std::slice::from_ref(&stmt)) {
+            // Nothing crosses it.
+            latest.clear();
+        }
+        let Stmt::For(all) = stmt else {
+            last.touch(&touched, body.len());
+            body.push(stmt);
+            continue;
+        };
+        let space = space(program, &all);
+        let joined = latest.get(&space).copied().filter(|&at| {
+            let Stmt::For(group) = &body[at] else {
+                return false;
+            };
+            let before = last.before(&touched);
+            let conflicts = before == Some(at);
+            before.is_none_or(|b| b <= at) && joins(program, group, &all, conflicts, on_sums)
+        });
+        let at = joined.unwrap_or(body.len());
+        last.touch(&touched, at);
+        match joined.and_then(|at| body.get_mut(at)) {
+            Some(Stmt::For(group)) => group.body.extend(all.body),
+            _ => {
+                latest.insert(space, at);
+                body.push(Stmt::For(all));
             }
         }
     }
-    out
+    body.len() < n
 }
 
 fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bool) -> bool {
@@ -204,10 +165,6 @@ fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bo
         let kept = |f: &For| sums(program, f).map(|s| s.kept);
         let both = [kept(group), kept(all)];
         return !conflicts && both[0].is_some() && both[0] == both[1];
-    }
-    let has_init = |f: &For| f.body.iter().any(|s| matches!(s, Stmt::Store(s) if s.init));
-    if has_init(group) || has_init(all) {
-        return false;
     }
     let shared = a
         .writes
@@ -239,16 +196,14 @@ pub(super) fn touches(
     places: &mut IndexSet<Vec<Expr>>,
     plain: &mut bool,
 ) {
-    for stmt in body {
+    visit(body, &mut |stmt| {
         if let Stmt::Store(store) = stmt
             && store.target == buffer
         {
             *plain &= store.outside == Outside::Never;
             places.insert(store.index.clone());
         }
-        let mut roots = Vec::new();
-        stmt.exprs(|e| roots.push(e));
-        program.exprs.visit(roots, &mut |e| {
+        program.exprs.visit(stmt.roots(), &mut |e| {
             if let ExprDef::Load {
                 buffer: read,
                 index,
@@ -261,10 +216,7 @@ pub(super) fn touches(
                 places.insert(index.clone());
             }
         });
-        for inside in stmt.inside() {
-            touches(program, inside, buffer, places, plain);
-        }
-    }
+    });
 }
 
 /// Whether each point has indices of its own: all axes are among them.

@@ -14,38 +14,24 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
 use super::asked::may_fail;
-use super::inline;
+use super::{Options, inline};
 use crate::ir::{
     Accum, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, is_whole, only_store,
+    rewrite_fors,
 };
 
 /// Rewrites all sums over one index.
-pub(super) fn run(program: &mut Program) {
-    let mut body = std::mem::take(&mut program.body);
-    let found = block(program, &mut body);
-    program.body = body;
-    if found {
-        inline::run(program);
-    }
-}
-
-fn block(program: &mut Program, body: &mut [Stmt]) -> bool {
-    let mut found = false;
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => {
-                while let Some(less) = without_an_axis(program, all) {
-                    *all = less;
-                    found = true;
-                }
-            }
-            Stmt::Loop { body, .. } => found |= block(program, body),
-            Stmt::If(_, then, otherwise) => {
-                found |= block(program, then);
-                found |= block(program, otherwise);
-            }
-            _ => {}
+pub(super) fn run(program: &mut Program, options: Options) -> bool {
+    let found = rewrite_fors(program, &mut |program, all, _| {
+        let mut found = false;
+        while let Some(less) = without_an_axis(program, all) {
+            *all = less;
+            found = true;
         }
+        found
+    });
+    if found {
+        inline::run(program, options);
     }
     found
 }

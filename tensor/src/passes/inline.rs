@@ -15,11 +15,12 @@ use aerogel_ir::{BinaryOp, CompareOp, TreeId, UnaryOp};
 use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
+use super::Options;
 use super::asked::{is_all_read, may_fail};
 use super::readers::{Order, Readers};
 use crate::ir::{
     Buffer, Dim, Expr, ExprDef, Exprs, For, Kept, Outside, Program, Role, Stmt, Touched, Var,
-    is_at_own_place, map_exprs,
+    exprs_of, is_at_own_place, map_exprs, visit,
 };
 
 /// No expression becomes larger than this: LLVM's time grows faster than that of small ones.
@@ -33,13 +34,13 @@ const TRIVIAL: u32 = 3;
 const AGAIN: u32 = 8;
 
 /// Inlines all that pays.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let mut inline = Inline::new(program);
-    let body = std::mem::take(&mut program.body);
-    let mut body = body;
-    inline.block(program, &mut body);
+    let mut body = std::mem::take(&mut program.body);
+    let changed = inline.block(program, &mut body);
     program.body = body;
     program.kept = inline.kept;
+    changed
 }
 
 /// Cells: those of a node of a tree.
@@ -130,11 +131,7 @@ impl Inline {
                     readers.wrote(touched.writes);
                 }
                 host => {
-                    let mut read = Touched::default();
-                    let mut roots = Vec::new();
-                    host.exprs(|e| roots.push(e));
-                    read.exprs(&program.exprs, roots);
-                    for buffer in read.reads {
+                    for buffer in Touched::of_itself(program, host).reads {
                         self.kept.insert(buffer, Kept::HostReads);
                     }
                     for inside in host.inside() {
@@ -156,10 +153,7 @@ impl Inline {
         in_loop: bool,
         own: &mut IndexSet<(Buffer, Order)>,
     ) {
-        let mut roots = Vec::new();
-        for stmt in body {
-            stmt.exprs(|e| roots.push(e));
-        }
+        let roots = body.iter().flat_map(Stmt::roots).collect();
         self.count_visits(program, roots, domain, in_loop, own);
         for stmt in body {
             let in_loop = in_loop || matches!(stmt, Stmt::Loop { .. });
@@ -213,13 +207,14 @@ impl Inline {
         });
     }
 
-    fn block(&mut self, program: &mut Program, body: &mut [Stmt]) {
+    fn block(&mut self, program: &mut Program, body: &mut [Stmt]) -> bool {
+        let mut changed = false;
         for stmt in body {
             self.now += 1;
             match stmt {
                 Stmt::For(all) => {
                     let touched = Touched::at_points(program, all);
-                    self.inline_into(program, all, &touched.writes);
+                    changed |= self.inline_into(program, all, &touched.writes);
                     self.change(&touched);
                     let writes = touched.writes;
                     let plain = all.body.iter().all(|s| matches!(s, Stmt::Store(_)));
@@ -244,17 +239,11 @@ impl Inline {
                         self.keep_dear(program, &touched);
                     }
                     let entered = self.now;
-                    match stmt {
-                        Stmt::Loop { body, .. } => self.block(program, body),
-                        Stmt::If(_, then, otherwise) => {
-                            self.block(program, then);
-                            self.functions.retain(|_, f| f.at <= entered);
-                            self.block(program, otherwise);
-                        }
-                        _ => {}
+                    for inside in stmt.blocks_mut() {
+                        changed |= self.block(program, inside);
+                        // What a branch or a turn has made, it may not have made.
+                        self.functions.retain(|_, f| f.at <= entered);
                     }
-                    // What a branch or a turn has made, it may not have made.
-                    self.functions.retain(|_, f| f.at <= entered);
                     self.now += 1;
                     self.change(&touched);
                 }
@@ -273,6 +262,7 @@ impl Inline {
                 Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
             }
         }
+        changed
     }
 
     /// What may be an error is one, whether the block that reads it runs or not.
@@ -370,11 +360,15 @@ impl Inline {
     }
 
     /// Replaces reads in the statements of a `for`.
-    fn inline_into(&mut self, program: &mut Program, all: &mut For, writes: &IndexSet<Buffer>) {
+    fn inline_into(
+        &mut self,
+        program: &mut Program,
+        all: &mut For,
+        writes: &IndexSet<Buffer>,
+    ) -> bool {
         let cells = cells_of(program, all);
         let (domain, body) = (&all.domain, &mut all.body);
-        let mut roots = Vec::new();
-        collect(body, &mut roots);
+        let roots = exprs_of(body);
         let mut read = Touched::default();
         read.exprs(&program.exprs, roots.iter().copied());
         let mut size: u32 = roots.iter().map(|&e| cost(&program.exprs, e)).sum();
@@ -406,7 +400,7 @@ impl Inline {
             }
         }
         if usable.is_empty() {
-            return;
+            return false;
         }
         let mut functions = IndexMap::new();
         for buffer in usable {
@@ -425,7 +419,7 @@ impl Inline {
         let exprs = &mut program.exprs;
         map_exprs(body, &mut |e| {
             exprs.replace(e, &mut done, &mut |exprs, def| here.applied(exprs, def))
-        });
+        })
     }
 }
 
@@ -541,24 +535,11 @@ fn clamped(exprs: &mut Exprs, i: Expr, extent: Expr) -> Expr {
 
 /// How many statements store to each buffer.
 pub(super) fn count_stores(body: &[Stmt], stores: &mut IndexMap<Buffer, u32>) {
-    for stmt in body {
+    visit(body, &mut |stmt| {
         if let Stmt::Store(store) = stmt {
             *stores.entry(store.target).or_default() += 1;
         }
-        for inside in stmt.inside() {
-            count_stores(inside, stores);
-        }
-    }
-}
-
-/// All expressions of statements.
-fn collect(body: &[Stmt], roots: &mut Vec<Expr>) {
-    for stmt in body {
-        stmt.exprs(|e| roots.push(e));
-        for inside in stmt.inside() {
-            collect(inside, roots);
-        }
-    }
+    });
 }
 
 /// Whether computing a value at each visit costs no more than storing it once and reading it.

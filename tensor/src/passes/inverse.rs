@@ -10,45 +10,22 @@
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, CompareOp};
 
+use super::Options;
 use crate::ir::{
     Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, only_store,
+    rewrite_fors,
 };
 
 /// Rewrites all stores whose indices are one to one.
-pub(super) fn run(program: &mut Program) {
-    let body = std::mem::take(&mut program.body);
-    program.body = block(program, body);
-}
-
-fn block(program: &mut Program, body: Vec<Stmt>) -> Vec<Stmt> {
-    let mut out = Vec::new();
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => match placed(program, &all) {
-                Some(both) => out.extend(both.map(Stmt::For)),
-                None => out.push(Stmt::For(all)),
-            },
-            Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body,
-            } => out.push(Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body: block(program, body),
-            }),
-            Stmt::If(cond, then, otherwise) => {
-                let [then, otherwise] = [then, otherwise].map(|b| block(program, b));
-                out.push(Stmt::If(cond, then, otherwise));
-            }
-            other => out.push(other),
-        }
-    }
-    out
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
+    rewrite_fors(program, &mut |program, all, before| {
+        let Some([values, target]) = placed(program, all) else {
+            return false;
+        };
+        before.push(Stmt::For(values));
+        *all = target;
+        true
+    })
 }
 
 /// The values at their points, and what the target has where, if a `for` does nothing else.

@@ -1,4 +1,4 @@
-//! What is done to a program before it becomes kernels: a file for each pass.
+//! The passes over a program before it becomes kernels: a file for each, and the table of their order (`pipeline`).
 
 mod asked;
 mod by_library;
@@ -9,6 +9,7 @@ mod gathers;
 mod inline;
 mod interchange;
 mod inverse;
+mod pipeline;
 mod planes;
 mod products;
 mod readers;
@@ -17,6 +18,8 @@ mod registers;
 mod scratch;
 mod tiles;
 mod zeros;
+
+pub use pipeline::{PASSES, Pass, run};
 
 use indexmap::IndexSet;
 
@@ -53,82 +56,6 @@ impl Default for Options {
     }
 }
 
-/// A pass.
-pub struct Pass {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does.
-    pub run: fn(&mut Program, Options),
-}
-
-/// All passes, in their order.
-pub const PASSES: &[Pass] = &[
-    Pass {
-        name: "inverse",
-        run: |program, _| inverse::run(program),
-    },
-    Pass {
-        name: "components",
-        run: |program, _| components::run(program),
-    },
-    Pass {
-        name: "inline",
-        run: |program, _| inline::run(program),
-    },
-    Pass {
-        name: "dead",
-        run: |program, _| dead::run(program),
-    },
-    Pass {
-        name: "zeros",
-        run: |program, _| zeros::run(program),
-    },
-    Pass {
-        name: "gathers",
-        run: |program, _| gathers::run(program),
-    },
-    Pass {
-        name: "products",
-        run: products::run,
-    },
-    Pass {
-        name: "planes",
-        run: |program, _| planes::run(program),
-    },
-    Pass {
-        name: "fuse_sums",
-        run: |program, _| fuse::run_on_sums(program),
-    },
-    Pass {
-        name: "reductions",
-        run: |program, _| reductions::run(program),
-    },
-    Pass {
-        name: "fuse",
-        run: |program, _| fuse::run_on_points(program),
-    },
-    Pass {
-        name: "interchange",
-        run: |program, _| interchange::run(program),
-    },
-    Pass {
-        name: "fuse_loops",
-        run: |program, _| fuse::run_on_points(program),
-    },
-    Pass {
-        name: "registers",
-        run: |program, _| registers::run(program),
-    },
-    Pass {
-        name: "dead_stores",
-        run: |program, _| dead::run(program),
-    },
-    Pass {
-        name: "scratch",
-        run: scratch::run,
-    },
-];
-
 /// The temporaries that each of the outermost statements is the last to use. Results, and what extents are made of, stay.
 pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     let mut last: Vec<Vec<Buffer>> = vec![Vec::new(); program.body.len()];
@@ -162,12 +89,4 @@ pub fn stores_to_fields(program: &Program) -> bool {
 /// How many temporaries a program keeps in memory.
 pub fn n_materialised(program: &Program) -> usize {
     dead::n_materialised(program)
-}
-
-/// Runs all passes; `after` sees the program after each.
-pub fn run(program: &mut Program, options: Options, after: &mut dyn FnMut(&'static str, &Program)) {
-    for pass in PASSES {
-        (pass.run)(program, options);
-        after(pass.name, program);
-    }
 }

@@ -10,8 +10,10 @@
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
+use super::Options;
 use crate::ir::{
-    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, Touched, map_exprs,
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, Touched, exprs_of,
+    map_exprs, rewrite_fors, visit_host,
 };
 
 /// The longest axis that is taken apart.
@@ -20,54 +22,43 @@ const LONGEST: u64 = 4;
 const OFTEN: u64 = 16;
 
 /// Reads planes.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let written = Touched::by(program, &program.body).writes;
     let mut found = IndexSet::new();
-    each_for(&program.body, &mut |all| {
-        let mut roots = Vec::new();
-        collect(&all.body, &mut roots);
-        program.exprs.visit(roots, &mut |e| {
-            if let Some((buffer, _)) = component(program, &all.domain, &program.exprs[e])
-                && !written.contains(&buffer)
-            {
-                found.insert(buffer);
-            }
-        });
+    visit_host(&program.body, &mut |stmt| {
+        if let Stmt::For(all) = stmt {
+            program.exprs.visit(exprs_of(&all.body), &mut |e| {
+                let read = component(program, &all.domain, &program.exprs[e]);
+                found.extend(read.map(|(buffer, _)| buffer));
+            });
+        }
     });
     let mut made = Vec::new();
     let planes: IndexMap<Buffer, Vec<Buffer>> = found
         .into_iter()
+        .filter(|buffer| !written.contains(buffer))
         .map(|buffer| (buffer, copied(program, buffer, &mut made)))
         .collect();
     if planes.is_empty() {
-        return;
+        return false;
     }
-    let mut body = std::mem::take(&mut program.body);
-    block(program, &mut body, &planes);
-    made.append(&mut body);
-    program.body = made;
-}
-
-fn each_for(body: &[Stmt], f: &mut dyn FnMut(&For)) {
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => f(all),
-            other => {
-                for inside in other.inside() {
-                    each_for(inside, f);
-                }
+    rewrite_fors(program, &mut |program, all, _| {
+        let mut found = LookupMap::default();
+        program.exprs.visit(exprs_of(&all.body), &mut |e| {
+            let def = &program.exprs[e];
+            if let Some((buffer, at)) = component(program, &all.domain, def)
+                && let Some(planes) = planes.get(&buffer)
+            {
+                found.insert(def.clone(), planes[at]);
             }
-        }
-    }
-}
-
-fn collect(body: &[Stmt], roots: &mut Vec<Expr>) {
-    for stmt in body {
-        stmt.exprs(|e| roots.push(e));
-        for inside in stmt.inside() {
-            collect(inside, roots);
-        }
-    }
+        });
+        let (mut done, exprs) = (LookupMap::default(), &mut program.exprs);
+        map_exprs(&mut all.body, &mut |e| {
+            exprs.replace(e, &mut done, &mut |exprs, def| plane(exprs, def, &found))
+        })
+    });
+    program.body.splice(0..0, made);
+    true
 }
 
 /// The input and the component that an expression reads, if neighbours read the same of it often.
@@ -141,36 +132,6 @@ fn copied(program: &mut Program, buffer: Buffer, made: &mut Vec<Stmt>) -> Vec<Bu
         span,
     }));
     planes
-}
-
-fn block(program: &mut Program, body: &mut [Stmt], planes: &IndexMap<Buffer, Vec<Buffer>>) {
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => {
-                let mut roots = Vec::new();
-                collect(&all.body, &mut roots);
-                let mut found = LookupMap::default();
-                program.exprs.visit(roots, &mut |e| {
-                    let def = &program.exprs[e];
-                    if let Some((buffer, at)) = component(program, &all.domain, def)
-                        && let Some(planes) = planes.get(&buffer)
-                    {
-                        found.insert(def.clone(), planes[at]);
-                    }
-                });
-                let (mut done, exprs) = (LookupMap::default(), &mut program.exprs);
-                map_exprs(&mut all.body, &mut |e| {
-                    exprs.replace(e, &mut done, &mut |exprs, def| plane(exprs, def, &found))
-                });
-            }
-            Stmt::Loop { body, .. } => block(program, body, planes),
-            Stmt::If(_, then, otherwise) => {
-                block(program, then, planes);
-                block(program, otherwise, planes);
-            }
-            _ => {}
-        }
-    }
 }
 
 fn plane(exprs: &mut Exprs, def: &ExprDef, found: &LookupMap<ExprDef, Buffer>) -> Option<Expr> {

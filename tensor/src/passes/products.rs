@@ -18,7 +18,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::{Options, Products, by_library, tiles};
 use crate::ir::{
     Accum, Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Product, Program, Role, Stmt, Store,
-    Touched, map_exprs, only_store,
+    Touched, map_exprs, only_store, rewrite_blocks, visit_host,
 };
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
@@ -50,27 +50,16 @@ pub(super) struct Factors {
 }
 
 /// Makes products of all sums that are worth it.
-pub(super) fn run(program: &mut Program, options: Options) {
-    let mut body = std::mem::take(&mut program.body);
+pub(super) fn run(program: &mut Program, options: Options) -> bool {
     let mut readers = IndexMap::new();
-    count_readers(program, &body, &mut readers);
-    block(program, &mut body, &readers, options);
-    program.body = body;
-}
-
-/// How many statements read each buffer.
-fn count_readers(program: &Program, body: &[Stmt], readers: &mut IndexMap<Buffer, usize>) {
-    for stmt in body {
-        let touched = Touched::by(program, std::slice::from_ref(stmt));
-        for &buffer in &touched.reads {
+    visit_host(&program.body, &mut |stmt| {
+        for buffer in Touched::by(program, std::slice::from_ref(stmt)).reads {
             *readers.entry(buffer).or_default() += 1;
         }
-        if !matches!(stmt, Stmt::For(_)) {
-            for inside in stmt.inside() {
-                count_readers(program, inside, readers);
-            }
-        }
-    }
+    });
+    rewrite_blocks(program, &mut |program, body| {
+        block(program, body, &readers, options)
+    })
 }
 
 fn block(
@@ -78,17 +67,7 @@ fn block(
     body: &mut Vec<Stmt>,
     readers: &IndexMap<Buffer, usize>,
     options: Options,
-) {
-    for stmt in body.iter_mut() {
-        match stmt {
-            Stmt::Loop { body, .. } => block(program, body, readers, options),
-            Stmt::If(_, then, otherwise) => {
-                block(program, then, readers, options);
-                block(program, otherwise, readers, options);
-            }
-            _ => {}
-        }
-    }
+) -> bool {
     let found: Vec<(usize, Factors)> = body
         .iter()
         .enumerate()
@@ -139,7 +118,7 @@ fn block(
         program.products.insert(target, how);
     }
     if new.is_empty() {
-        return;
+        return false;
     }
     let old = std::mem::take(body);
     for (at, stmt) in old.into_iter().enumerate() {
@@ -148,6 +127,7 @@ fn block(
             None => body.push(stmt),
         }
     }
+    true
 }
 
 /// The axes in an expression; nothing if it may not be computed once for several points, or where none of them are.

@@ -8,13 +8,13 @@
 //! the order of a sum depends on extents alone. And a number that is rounded takes no more than `CHAIN` values one after the other:
 //! what is added to a number that is much larger is lost. (As in Higham, "The accuracy of floating point summation", 1993.)
 
-use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, Span};
 use aerogel_ir::BinaryOp;
-
 use indexmap::IndexSet;
 
-use crate::ir::{Accum, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var};
+use super::Options;
+use crate::ir::{Accum, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var, rewrite_fors};
 
 /// Into so many parts an axis is cut, or more: of a known extent so many that none is much longer than this.
 const PARTS: u64 = 64;
@@ -28,37 +28,8 @@ const ENOUGH: u64 = 64;
 const MANY: u64 = 4096;
 
 /// Takes apart all stores with `init`, and those that accumulate where no two points meet.
-pub(super) fn run(program: &mut Program) {
-    let body = std::mem::take(&mut program.body);
-    program.body = block(program, body);
-}
-
-fn block(program: &mut Program, body: Vec<Stmt>) -> Vec<Stmt> {
-    let mut out = Vec::new();
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => reduce(program, all, &mut out),
-            Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body,
-            } => out.push(Stmt::Loop {
-                var,
-                lo,
-                hi,
-                step,
-                body: block(program, body),
-            }),
-            Stmt::If(cond, then, otherwise) => {
-                let [then, otherwise] = [then, otherwise].map(|b| block(program, b));
-                out.push(Stmt::If(cond, then, otherwise));
-            }
-            other => out.push(other),
-        }
-    }
-    out
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
+    rewrite_fors(program, &mut reduce)
 }
 
 /// The stores of a `for` that has nothing else, all accumulating to elements of which each is the points' with the same
@@ -70,49 +41,36 @@ pub(super) struct Sums {
     pub(super) kept: Vec<u32>,
 }
 
-fn reduce(program: &mut Program, all: For, out: &mut Vec<Stmt>) {
+fn reduce(program: &mut Program, all: &mut For, before: &mut Vec<Stmt>) -> bool {
     let span = all.span;
-    let Some(sums) = sums(program, &all) else {
-        let mut body = all.body;
-        for stmt in &mut body {
+    let Some(sums) = sums(program, all) else {
+        let n = before.len();
+        for stmt in &mut all.body {
             if let Stmt::Store(store) = stmt
                 && store.init
             {
-                out.push(fill(program, store, span));
+                before.push(fill(program, store, span));
                 store.init = false;
             }
         }
-        out.push(Stmt::For(For { body, ..all }));
-        return;
+        return before.len() > n;
     };
-    let covers: Vec<bool> = sums
-        .stores
-        .iter()
-        .map(|s| covers(program, &sums.domain, s))
-        .collect();
-    for (store, covers) in sums.stores.iter().zip(&covers) {
+    let mut first = Vec::new();
+    for store in &sums.stores {
+        let covers = covers(program, &sums.domain, store);
         if store.init && !covers {
-            out.push(fill(program, store, span));
+            before.push(fill(program, store, span));
         }
+        first.push(match store.init && covers {
+            true => First::Neutral,
+            false => First::Target,
+        });
     }
-    match cut(program, &sums) {
-        Some(cut) => in_parts(program, &sums, &covers, cut, span, out),
-        None => {
-            let first = sums.stores.iter().zip(&covers);
-            let first: Vec<First> = first
-                .map(|(store, covers)| {
-                    if store.init && *covers {
-                        First::Neutral
-                    } else {
-                        First::Target
-                    }
-                })
-                .collect();
-            let targets: Vec<Store> = sums.stores.clone();
-            let all = loops(program, &sums, None, &first, &targets, span);
-            out.push(all);
-        }
-    }
+    *all = match cut(program, &sums) {
+        Some(cut) => in_parts(program, &sums, &first, cut, span, before),
+        None => loops(program, &sums, None, &first, &sums.stores, span),
+    };
+    true
 }
 
 /// The stores of a `for`, if no two points with different indices along some axes meet.
@@ -248,7 +206,7 @@ fn has_values(program: &Program, domain: &[Dim], kept: &[u32]) -> bool {
 }
 
 /// All of a store's target becomes what changes nothing.
-pub(super) fn fill(program: &mut Program, store: &Store, span: aerogel_base::Span) -> Stmt {
+pub(super) fn fill(program: &mut Program, store: &Store, span: Span) -> Stmt {
     let def = &program.buffers[store.target];
     let (ty, domain) = (def.ty, def.shape.clone());
     let accum = store.accum.expect("the verifier wants it beside `init`");
@@ -352,8 +310,8 @@ fn loops(
     part: Option<Part>,
     first: &[First],
     targets: &[Store],
-    span: aerogel_base::Span,
-) -> Stmt {
+    span: Span,
+) -> For {
     // Parts come first: elements that are neighbours are read together.
     let mut domain: Vec<Dim> = part.iter().map(|part| part.n_parts).collect();
     let n_before = domain.len();
@@ -457,12 +415,12 @@ fn loops(
     }
     body.extend(turns);
     body.extend(ends);
-    Stmt::For(For {
+    For {
         domain,
         cells: None,
         body,
         span,
-    })
+    }
 }
 
 /// A loop over an axis that is summed over, or over blocks of one.
@@ -560,11 +518,11 @@ fn bounds(program: &mut Program, dim: Dim, part: Option<&Part>) -> [Expr; 2] {
 fn in_parts(
     program: &mut Program,
     sums: &Sums,
-    covers: &[bool],
+    first: &[First],
     (axis, n_parts): (u32, u64),
-    span: aerogel_base::Span,
-    out: &mut Vec<Stmt>,
-) {
+    span: Span,
+    before: &mut Vec<Stmt>,
+) -> For {
     let n = program.extent(sums.domain[axis as usize]);
     let known = program.const_dim(sums.domain[axis as usize]);
     let is_exact = known.is_some_and(|n| n % n_parts == 0);
@@ -597,8 +555,9 @@ fn in_parts(
         n_parts,
         is_exact,
     };
-    let first = vec![First::Neutral; partial.len()];
-    out.push(loops(program, sums, Some(part), &first, &partial, span));
+    let neutral = vec![First::Neutral; partial.len()];
+    let parts = loops(program, sums, Some(part), &neutral, &partial, span);
+    before.push(Stmt::For(parts));
     // The parts' sums, by one loop for each element.
     let domain: Vec<Dim> = shape.clone();
     let mut stores = Vec::new();
@@ -630,17 +589,5 @@ fn in_parts(
         stores: stores.clone(),
         kept: (1..=n_kept as u32).collect(),
     };
-    let first: Vec<First> = sums
-        .stores
-        .iter()
-        .zip(covers)
-        .map(|(store, covers)| {
-            if store.init && *covers {
-                First::Neutral
-            } else {
-                First::Target
-            }
-        })
-        .collect();
-    out.push(loops(program, &second, None, &first, &stores, span));
+    loops(program, &second, None, first, &stores, span)
 }

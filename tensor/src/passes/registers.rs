@@ -8,36 +8,23 @@
 use aerogel_base::hash::LookupMap;
 use indexmap::IndexSet;
 
+use super::Options;
 use super::fuse::{is_own, touches};
 use crate::ir::{
-    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, Touched, Var, map_exprs,
+    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, Touched, map_exprs,
+    rewrite_fors, visit, visit_mut,
 };
 
 /// Moves places into variables.
-pub(super) fn run(program: &mut Program) {
-    let mut body = std::mem::take(&mut program.body);
-    block(program, &mut body);
-    program.body = body;
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
+    rewrite_fors(program, &mut |program, all, _| places(program, all))
 }
 
-fn block(program: &mut Program, body: &mut [Stmt]) {
-    for stmt in body {
-        match stmt {
-            Stmt::For(all) => places(program, all),
-            Stmt::Loop { body, .. } => block(program, body),
-            Stmt::If(_, then, otherwise) => {
-                block(program, then);
-                block(program, otherwise);
-            }
-            _ => {}
-        }
-    }
-}
-
-fn places(program: &mut Program, all: &mut For) {
+fn places(program: &mut Program, all: &mut For) -> bool {
     if all.body.len() < 2 {
-        return;
+        return false;
     }
+    let mut changed = false;
     for buffer in Touched::at_points(program, all).writes {
         // A store to a field makes its cell active, which none at another place of the body does.
         if program.holder(buffer).is_some() {
@@ -61,8 +48,10 @@ fn places(program: &mut Program, all: &mut For) {
             && n_accesses(program, &all.body, buffer) > 1
         {
             keep(program, all, buffer, index);
+            changed = true;
         }
     }
+    changed
 }
 
 /// Whether indices are axes as long as a buffer's.
@@ -85,29 +74,21 @@ fn is_fixed(exprs: &Exprs, index: &[Expr]) -> bool {
 
 /// Whether nothing accumulates to a buffer.
 fn plain_stores(body: &[Stmt], buffer: Buffer) -> bool {
-    body.iter().all(|stmt| {
-        let plain = match stmt {
-            Stmt::Store(store) => store.target != buffer || store.accum.is_none(),
-            _ => true,
-        };
-        plain && stmt.inside().into_iter().all(|b| plain_stores(b, buffer))
-    })
+    let mut plain = true;
+    visit(body, &mut |stmt| {
+        plain &= !matches!(stmt, Stmt::Store(s) if s.target == buffer && s.accum.is_some());
+    });
+    plain
 }
 
 /// How many statements touch a buffer.
 fn n_accesses(program: &Program, body: &[Stmt], buffer: Buffer) -> usize {
     let mut n = 0;
-    for stmt in body {
-        let mut reads = Touched::default();
-        let mut roots = Vec::new();
-        stmt.exprs(|e| roots.push(e));
-        reads.exprs(&program.exprs, roots);
-        n += usize::from(reads.reads.contains(&buffer));
+    visit(body, &mut |stmt| {
+        let reads = |e: Expr| reads(program, e, buffer);
+        n += usize::from(stmt.roots().into_iter().any(reads));
         n += usize::from(matches!(stmt, Stmt::Store(store) if store.target == buffer));
-        for inside in stmt.inside() {
-            n += n_accesses(program, inside, buffer);
-        }
-    }
+    });
     n
 }
 
@@ -130,7 +111,10 @@ fn keep(program: &mut Program, all: &mut For, buffer: Buffer, index: Vec<Expr>) 
             _ => None,
         })
     });
-    set(&mut all.body, buffer, var);
+    visit_mut(&mut all.body, &mut |stmt| match stmt {
+        Stmt::Store(store) if store.target == buffer => *stmt = Stmt::Set(var, store.value),
+        _ => {}
+    });
     if !is_stored_first {
         all.body.insert(0, Stmt::Set(var, old));
     }
@@ -148,18 +132,4 @@ fn reads(program: &Program, e: Expr, buffer: Buffer) -> bool {
     let mut touched = Touched::default();
     touched.exprs(&program.exprs, [e]);
     touched.reads.contains(&buffer)
-}
-
-fn set(body: &mut [Stmt], buffer: Buffer, var: Var) {
-    for stmt in body {
-        match stmt {
-            Stmt::Store(store) if store.target == buffer => *stmt = Stmt::Set(var, store.value),
-            Stmt::Loop { body, .. } => set(body, buffer, var),
-            Stmt::If(_, then, otherwise) => {
-                set(then, buffer, var);
-                set(otherwise, buffer, var);
-            }
-            _ => {}
-        }
-    }
 }

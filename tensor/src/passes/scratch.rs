@@ -22,7 +22,7 @@ use super::Options;
 use super::inline::count_stores;
 use crate::ir::{
     Buffer, BufferDef, Expr, ExprDef, For, Outside, Program, Role, Stmt, Touched, is_at_own_place,
-    is_whole,
+    is_whole, visit, visit_host,
 };
 
 /// How a buffer is touched.
@@ -39,9 +39,9 @@ struct Uses {
 type Found = IndexMap<Buffer, Uses>;
 
 /// Moves temporaries that as arrays take more than `options.most_dense` bytes into trees.
-pub(super) fn run(program: &mut Program, options: Options) {
+pub(super) fn run(program: &mut Program, options: Options) -> bool {
     let mut found = Found::new();
-    look(program, &program.body, &mut found);
+    visit_host(&program.body, &mut |stmt| look(program, stmt, &mut found));
     found.retain(|buffer, uses| {
         let def = &program.buffers[*buffer];
         let own = def.role == Role::Temporary && !program.results.contains(buffer);
@@ -66,6 +66,7 @@ pub(super) fn run(program: &mut Program, options: Options) {
         let body = std::mem::take(&mut program.body);
         program.body = cleared(program, body, &found, &IndexSet::new());
     }
+    !found.is_empty()
 }
 
 /// What a buffer takes as an array.
@@ -74,35 +75,25 @@ fn dense_bytes(program: &Program, def: &BufferDef) -> u64 {
     extents.fold(u64::from(def.ty.bytes()), u64::saturating_mul)
 }
 
-fn look(program: &Program, body: &[Stmt], found: &mut Found) {
-    for stmt in body {
-        let mut touched = Touched::default();
-        match stmt {
-            Stmt::For(all) => stores(program, all, &all.body, &zeroed(program, all), found),
-            Stmt::Call(_) | Stmt::Run(_) => {
-                touched = Touched::by(program, std::slice::from_ref(stmt))
-            }
-            host => {
-                let mut roots = Vec::new();
-                host.exprs(|e| roots.push(e));
-                touched.exprs(&program.exprs, roots);
-                host.inside()
-                    .iter()
-                    .for_each(|body| look(program, body, found));
-            }
-        }
+fn look(program: &Program, stmt: &Stmt, found: &mut Found) {
+    match stmt {
+        Stmt::For(all) => stores(program, all, found),
         // Libraries, kernels of the user's and the host read arrays.
-        for buffer in touched.reads.into_iter().chain(touched.writes) {
-            found.entry(buffer).or_default().is_array = true;
+        other => {
+            let touched = Touched::of_itself(program, other);
+            for buffer in touched.reads.into_iter().chain(touched.writes) {
+                found.entry(buffer).or_default().is_array = true;
+            }
         }
     }
 }
 
-fn stores(program: &Program, all: &For, body: &[Stmt], zeroed: &[Buffer], found: &mut Found) {
-    for stmt in body {
+fn stores(program: &Program, all: &For, found: &mut Found) {
+    let zeroed = zeroed(program, all);
+    visit(&all.body, &mut |stmt| {
         if let Stmt::Store(store) = stmt {
             let own = is_at_own_place(program, all, store) && store.outside == Outside::Never;
-            let field = all.cells.filter(|_| own && !store.init);
+            let field = all.cells.filter(|_| own);
             let field = field.filter(|&f| !program.sparse_nodes(f).is_empty());
             let uses = found.entry(store.target).or_default();
             uses.n_stores += 1;
@@ -112,10 +103,7 @@ fn stores(program: &Program, all: &For, body: &[Stmt], zeroed: &[Buffer], found:
                 uses.cells = cells;
             }
         }
-        for inside in stmt.inside() {
-            stores(program, all, inside, zeroed, found);
-        }
-    }
+    });
 }
 
 /// What a `for` makes zero everywhere, and does not touch besides.
@@ -178,17 +166,15 @@ fn cleared(program: &Program, body: Vec<Stmt>, found: &Found, moving: &Moving) -
                     all.cells = masks.find(|b| is_mask(program, all, **b)).copied();
                 }
             }
-            Stmt::Loop { body, .. } => {
+            other => {
                 let mut moving = moving.clone();
-                moving.extend(Touched::by(program, body).activates);
-                *body = cleared(program, std::mem::take(body), found, &moving);
-            }
-            Stmt::If(_, then, otherwise) => {
-                for body in [then, otherwise] {
-                    *body = cleared(program, std::mem::take(body), found, moving);
+                if let Stmt::Loop { body, .. } = other {
+                    moving.extend(Touched::by(program, body).activates);
+                }
+                for inside in other.blocks_mut() {
+                    *inside = cleared(program, std::mem::take(inside), found, &moving);
                 }
             }
-            _ => {}
         }
         out.push(stmt);
     }

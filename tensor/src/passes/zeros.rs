@@ -10,17 +10,18 @@
 use aerogel_base::{Scalar, Span};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Expr, For, Outside, Program, Role, Stmt, Store, Touched, is_at_own_place};
+use super::Options;
+use crate::ir::{Buffer, For, Outside, Program, Role, Stmt, Store, Touched, is_at_own_place};
 
 /// Makes zeros before the statements of the host in which such temporaries are stored to first.
-pub(super) fn run(program: &mut Program) {
+pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let mut homes = IndexMap::new();
     for (k, stmt) in program.body.iter().enumerate() {
         look(program, stmt, k, false, &mut homes);
     }
     homes.retain(|&b, home| home.in_block && program.buffers[b].role == Role::Temporary);
     if homes.is_empty() {
-        return;
+        return false;
     }
     let mut reads = Reads {
         program,
@@ -44,6 +45,7 @@ pub(super) fn run(program: &mut Program) {
         }
         program.body.push(stmt);
     }
+    !first.is_empty()
 }
 
 /// Where a buffer is stored to.
@@ -154,11 +156,7 @@ impl Reads<'_> {
     }
 
     fn exprs(&mut self, stmt: &Stmt) {
-        let mut roots: Vec<Expr> = Vec::new();
-        stmt.exprs(|e| roots.push(e));
-        let mut touched = Touched::default();
-        touched.exprs(&self.program.exprs, roots);
-        self.read(touched.reads);
+        self.read(Touched::of_itself(self.program, stmt).reads);
     }
 
     fn read(&mut self, buffers: impl IntoIterator<Item = Buffer>) {

@@ -20,7 +20,7 @@ use crate::passes::{self, Options};
 /// ```
 pub fn explain(before: &Program, options: Options) -> String {
     let mut after = before.clone();
-    passes::run(&mut after, options, &mut |_, _| {});
+    passes::run(&mut after, options, &mut |_, _, _| {});
     explained(before, &after)
 }
 

@@ -206,7 +206,7 @@ impl Plan {
     /// # Errors
     /// As `Compiler::compile`.
     pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
-        passes::run(&mut program, settings.options, &mut |_, _| {});
+        passes::run(&mut program, settings.options, &mut |_, _, _| {});
         verify(&program).map_err(CompileError::Internal)?;
         let mut maker = Maker {
             program: &program,

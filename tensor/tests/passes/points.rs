@@ -97,7 +97,7 @@ fn short_axes_become_components() {
     "#);
     // The whole of it is one loop over pairs, and nothing is kept but the planes of what it reads.
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    passes::run(&mut program, Options::default(), &mut |_, _, _| {});
     assert_eq!(n_materialised(&program), 3, "{program}");
     insta::assert_snapshot!(body(&program), @"
     for [b0:0] {
@@ -164,7 +164,7 @@ fn loops_that_no_neighbour_sees_are_each_points_own() {
     result b2
     "#);
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    passes::run(&mut program, Options::default(), &mut |_, _, _| {});
     insta::assert_snapshot!(body(&program), @r#"
     for [b0:0] {
       x2 = f32(0.0)
@@ -197,7 +197,7 @@ fn what_a_point_stores_before_it_reads_it_is_not_kept() {
     "#,
     )
     .unwrap();
-    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    passes::run(&mut program, Options::default(), &mut |_, _, _| {});
     assert_eq!(n_materialised(&program), 1);
     insta::assert_snapshot!(body(&program), @r#"
     for [b0:0] {

@@ -8,8 +8,14 @@ pub(crate) fn after(pass: &str, text: &str) -> Program {
     let mut program = parse(text).unwrap();
     verify(&program).unwrap();
     let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
-    (pass.run)(&mut program, Options::default());
+    let before = program.to_string();
+    let changed = (pass.run)(&mut program, Options::default());
     verify(&program).unwrap();
+    assert_eq!(
+        changed,
+        program.to_string() != before,
+        "{before}\n{program}"
+    );
     program
 }
 
