@@ -18,8 +18,10 @@ pub(crate) struct Free {
     bytes: usize,
 }
 
-/// Extents change from run to run: beyond so many bytes, or buffers, what has not been taken for long goes.
+/// Sizes differ from run to run: beyond this many bytes, or buffers, the oldest buffers are given back. It bounds memory that no
+/// tensor holds.
 const MAX_FREE_BYTES: usize = 256 << 20;
+/// `take` searches all of them.
 const MAX_FREE: usize = 256;
 
 impl Free {

@@ -12,15 +12,10 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, eval};
 use indexmap::{IndexMap, IndexSet};
 
-use super::parts::MAX_READ;
+use super::policy::{LONGEST_SHORT, MANY, MAX_READ};
 use crate::ir::{
     Buffer, Dim, DimDef, Expr, ExprDef, Exprs, Outside, Program, Role, Stmt, Var, map_exprs,
 };
-
-/// Along shorter axes, numbers name components, which are taken apart.
-const LONGEST_SHORT: u64 = 4;
-/// With so many products of elements, extents had better be known.
-const MANY: u64 = 1 << 18;
 
 /// The program without the numbers, and them; nothing if there are none.
 pub(super) fn generalised(program: &Program) -> Option<(Program, Vec<Scalar>)> {
@@ -226,7 +221,7 @@ impl General<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Structure;
+    use super::super::plans::Structure;
     use super::*;
     use crate::ir::{parse, verify};
 

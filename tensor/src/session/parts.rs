@@ -7,20 +7,13 @@
 use aerogel_base::Scalar;
 use aerogel_runtime::buffer::MemoryError;
 
-use super::{Session, Slot, bytes_of};
+use super::policy::{LARGE, MAX_READ, MAX_STORES, MAX_WRITTEN};
+use super::slots::bytes_of;
+use super::{Session, Slot};
 use crate::ir::{Buffer, Operand, Role};
 
 /// From where, by how much, how many elements of an axis, and whether the axis goes. The axes behind are whole.
 pub type Range = (i64, i64, u64, bool);
-
-/// So many stores are pending before they run, and memory that is stored to more often is filled by a loop.
-const MAX_STORES: u32 = 8;
-/// A part of no more elements is read at once.
-pub(super) const MAX_READ: usize = 64;
-/// A part of no more elements is written at once.
-const MAX_WRITTEN: usize = 1 << 20;
-/// Copying so many bytes takes longer than dropping the statements that nobody needs.
-const LARGE: usize = 1 << 16;
 
 /// The elements of a part: the first one's number in the whole, and for each axis how many there are, how far apart, and
 /// whether the axis goes.

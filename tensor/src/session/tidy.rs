@@ -1,0 +1,75 @@
+//! Dropping what no tensor holds, so that a session does not grow with the program's run time.
+//!
+//! What the held tensors that have no values are made by is copied into a new recording, in which their buffers have other
+//! numbers. Slots stay.
+
+use aerogel_base::hash::LookupMap;
+
+use super::policy::SLACK;
+use super::{Session, Slot};
+use crate::ir::Buffer;
+use crate::record::Place;
+
+impl Session {
+    /// Drops what nobody holds.
+    pub(super) fn tidy(&mut self) {
+        let held: Vec<(Slot, Buffer)> = self.held().collect();
+        let pending: Vec<Buffer> = held
+            .iter()
+            .map(|h| h.1)
+            .filter(|&b| self.values[b].is_none())
+            .collect();
+        let sliced = self.slice(&pending);
+        let mut next = Self {
+            plans: std::mem::take(&mut self.plans),
+            alike: std::mem::take(&mut self.alike),
+            n_made: self.n_made,
+            n_planned: self.n_planned,
+            stamp: self.stamp,
+            waiting: std::mem::take(&mut self.waiting),
+            n_ones: self.n_ones,
+            free: std::mem::take(&mut self.free),
+            slots: vec![None; self.slots.len()],
+            ..Self::default()
+        };
+        let mut moved: LookupMap<Buffer, Buffer> = LookupMap::default();
+        let mut inputs = sliced.inputs.iter();
+        next.recording.program = sliced.program;
+        next.recording.program.results.clear();
+        for new in next.recording.program.inputs().collect::<Vec<_>>() {
+            let &old = inputs.next().expect("an input for each");
+            next.values[new] = self.values[old].take();
+            next.recording.lines.set(new, self.place(old));
+            moved.insert(old, new);
+        }
+        for &(old, new) in &sliced.made {
+            next.recording.lines.set(new, self.place(old));
+            next.ones[new] = self.ones[old];
+            moved.insert(old, new);
+        }
+        // Before what is held and nothing reads comes in: that may be changed in place.
+        next.recording
+            .take_known(&mut self.recording, &sliced.exprs, &moved);
+        for (slot, old) in held {
+            let new = match moved.get(&old) {
+                Some(&new) => new,
+                None => {
+                    let value = self.values[old].take().expect("it is there or it is made");
+                    let new = next.input(&value);
+                    next.values[new] = Some(value);
+                    next.recording.lines.set(new, self.place(old));
+                    moved.insert(old, new);
+                    new
+                }
+            };
+            next.stores[new] = self.stores[old];
+            next.exposed[new] = self.exposed[old];
+            next.handed_out[new] = self.handed_out[old];
+            next.slots[slot as usize] = Some(new);
+            next.holds[new] += 1;
+        }
+        next.note(Place::NONE);
+        next.limit = 2 * next.recording.program.buffers.len() + SLACK;
+        *self = next;
+    }
+}
