@@ -1,4 +1,6 @@
 //! Seeing inside: `AEROGEL_PRINT=after:<pass>|changed|all`, `AEROGEL_STOP=after:<pass>`.
+//!
+//! Names that begin with `tensor.` are those of passes over tensor programs, which the tensor crate has.
 
 use std::time::Duration;
 
@@ -9,12 +11,80 @@ use crate::worker::given_up;
 
 /// Which states of the IR are printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Print {
+pub enum Print {
+    /// None.
     #[default]
     Nothing,
+    /// That after the pass of this name.
     After(String),
+    /// Those after passes that changed something.
     Changed,
+    /// Those after all passes.
     All,
+}
+
+/// The beginning of what asks for a pass over tensor programs.
+const TENSOR: &str = "after:tensor.";
+
+impl Print {
+    /// What `AEROGEL_PRINT` asks for of the passes over tensor programs. Their names begin with `tensor.`.
+    ///
+    /// # Errors
+    /// If it names none of them.
+    pub fn of_tensors(names: &[String]) -> Result<Self, String> {
+        match read("AEROGEL_PRINT") {
+            Some(value) if !value.starts_with("after:") || value.starts_with(TENSOR) => {
+                Self::parse(&value, names)
+            }
+            // A pass over kernels, which is looked up when one is compiled.
+            _ => Ok(Self::Nothing),
+        }
+    }
+
+    fn parse(value: &str, names: &[String]) -> Result<Self, String> {
+        match value {
+            "changed" => Ok(Self::Changed),
+            "all" => Ok(Self::All),
+            _ => pass("AEROGEL_PRINT", value, names).map(Self::After),
+        }
+    }
+
+    /// Whether the state after a pass is printed.
+    fn wants(&self, pass: &str, changed: bool) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::After(name) => name == pass,
+            Self::Changed => changed,
+            Self::All => true,
+        }
+    }
+
+    /// Writes the state after a pass to the standard error stream, if that is asked for; `text` makes it.
+    pub fn state(&self, pass: &str, changed: bool, text: impl FnOnce() -> String) {
+        if self.wants(pass, changed) {
+            let unchanged = if changed { "" } else { " (unchanged)" };
+            eprintln!("; after {pass}{unchanged}\n{}", text());
+        }
+    }
+}
+
+fn read(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+/// The pass that `after:<pass>` names.
+fn pass(variable: &str, value: &str, names: &[String]) -> Result<String, String> {
+    match value.strip_prefix("after:") {
+        Some(pass) if names.iter().any(|name| name == pass) => Ok(pass.to_owned()),
+        Some(pass) => Err(format!(
+            "{variable}={value}: there is no pass `{pass}`; the passes are {}",
+            names.join(", ")
+        )),
+        None if variable == "AEROGEL_PRINT" => Err(format!(
+            "{variable}={value}: expected `changed`, `all` or `after:<pass>`"
+        )),
+        None => Err(format!("{variable}={value}: expected `after:<pass>`")),
+    }
 }
 
 /// What the environment asks for.
@@ -27,7 +97,6 @@ pub(crate) struct Request {
 impl Request {
     /// Reads `AEROGEL_PRINT` and `AEROGEL_STOP`; a value that names no pass is an error that says so.
     pub(crate) fn from_env() -> Result<Self, String> {
-        let read = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         Self::parse(
             read("AEROGEL_PRINT").as_deref(),
             read("AEROGEL_STOP").as_deref(),
@@ -35,26 +104,14 @@ impl Request {
     }
 
     fn parse(print: Option<&str>, stop: Option<&str>) -> Result<Self, String> {
-        let pass = |name: &str, value: &str| match value.strip_prefix("after:") {
-            Some(pass) if aerogel_passes::find(pass).is_some() => Ok(pass.to_owned()),
-            Some(pass) => Err(format!(
-                "{name}={value}: there is no pass `{pass}`; the passes are {}",
-                aerogel_passes::names().join(", ")
-            )),
-            None if name == "AEROGEL_PRINT" => Err(format!(
-                "{name}={value}: expected `changed`, `all` or `after:<pass>`"
-            )),
-            None => Err(format!("{name}={value}: expected `after:<pass>`")),
-        };
-        let print = match print {
-            None => Print::Nothing,
-            Some("changed") => Print::Changed,
-            Some("all") => Print::All,
-            Some(value) => Print::After(pass("AEROGEL_PRINT", value)?),
-        };
+        let names = aerogel_passes::names().into_iter();
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let print = print.filter(|value| !value.starts_with(TENSOR));
+        let print = print.map(|value| Print::parse(value, &names));
+        let stop = stop.map(|value| pass("AEROGEL_STOP", value, &names));
         Ok(Self {
-            print,
-            stop: stop.map(|value| pass("AEROGEL_STOP", value)).transpose()?,
+            print: print.transpose()?.unwrap_or_default(),
+            stop: stop.transpose()?,
         })
     }
 }
@@ -83,21 +140,13 @@ impl<'a> Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn after(&mut self, record: PassRecord, func: &Function, env: &Env) -> bool {
         self.times.push((record.name.to_owned(), record.time));
-        let print = match &self.request.print {
-            Print::Nothing => false,
-            Print::After(pass) => pass == record.name,
-            Print::Changed => record.changed,
-            Print::All => true,
-        };
+        let print = self.request.print.wants(record.name, record.changed);
         let stop = self.request.stop.as_deref() == Some(record.name);
         if print || stop || self.texts.is_some() && record.changed {
             let text = print_function(func, env);
             if print {
-                eprintln!(
-                    "; after {}{}\n{text}",
-                    record.name,
-                    if record.changed { "" } else { " (unchanged)" }
-                );
+                let print = &self.request.print;
+                print.state(record.name, record.changed, || text.clone());
             }
             if stop {
                 self.stopped = Some((record.name.to_owned(), text.clone()));
@@ -145,6 +194,10 @@ mod tests {
         let unknown = Request::parse(Some("after:nothing"), None).unwrap_err();
         assert!(unknown.starts_with("AEROGEL_PRINT=after:nothing: there is no pass `nothing`; "));
         assert!(unknown.contains(" cse, ") && unknown.contains(" offload, "));
+        // Those are looked up by who has them.
+        let tensors = Request::parse(Some("after:tensor.fuse"), None).unwrap();
+        assert_eq!(tensors, Request::default());
+        assert!(Request::parse(None, Some("after:tensor.fuse")).is_err());
         assert_eq!(
             Request::parse(None, Some("cse")).unwrap_err(),
             "AEROGEL_STOP=cse: expected `after:<pass>`"

@@ -18,5 +18,6 @@ pub use cache::{CacheSettings, Cleaning};
 pub use caught::caught;
 pub use config::{Arch, Config};
 pub use driver::{CompileError, CompiledKernel, Compiler, Inspection, cuda, open_cuda};
+pub use dump::Print;
 pub use room::{Room, prepare as set_room_aside};
 pub use worker::finish;

@@ -1,5 +1,6 @@
 //! Statements over the active cells of fields: what the verifier asks of them, and each pass that knows of them.
 
+use aerogel_tensor::ir::{Stage, verify_at};
 use aerogel_tensor::passes::{Options, PASSES};
 use aerogel_tensor::run::explain;
 use aerogel_tensor::{Program, parse, verify};
@@ -46,6 +47,20 @@ fn after(pass: &str, body: &str) -> String {
 
 fn wrong(body: &str) -> String {
     verify(&program(body)).unwrap_err()
+}
+
+#[test]
+fn stages_forbid_what_passes_have_removed_or_not_made() {
+    let at = |body: &str, stage| verify_at(&program(body), stage).unwrap_err();
+    insta::assert_snapshot!(at("for [32] { b5[] add init = b3[i0] }", Stage::Reduced), @"`init` of b5 at Reduced");
+    let in_branch = "for [32] { if gt(b3[i0], f32(0)) { b5[] add init = b3[i0] } }";
+    insta::assert_snapshot!(at(in_branch, Stage::Placed), @"`init` of b5 at Placed");
+    let tree = "tree1 { pointer i:4 { dense i:8 { place t: f32 } } }\nfield b0";
+    let text = FIELDS.replacen("field b0", tree, 1);
+    let text = text.replace("f32[32]\ntmp b4", "f32[32] = tree1.S3\ntmp b4");
+    let placed = parse(&format!("{text}clear b3\n")).unwrap();
+    verify_at(&placed, Stage::Placed).unwrap();
+    insta::assert_snapshot!(verify_at(&placed, Stage::Reduced).unwrap_err(), @"b3 lies in a tree of its own at Reduced");
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod scratch;
 mod tiles;
 mod zeros;
 
-pub use pipeline::{PASSES, Pass, run};
+pub use pipeline::{PASSES, Pass, full_names, run};
 
 use indexmap::IndexSet;
 

@@ -22,6 +22,13 @@ pub struct Pass {
     pub to: Stage,
 }
 
+impl Pass {
+    /// Its name in `AEROGEL_PRINT`, where kernels have passes too.
+    pub fn full_name(&self) -> String {
+        format!("tensor.{}", self.name)
+    }
+}
+
 const fn pass(name: &'static str, run: Run, from: Stage, to: Stage) -> Pass {
     Pass {
         name,
@@ -55,6 +62,11 @@ pub const PASSES: &[Pass] = &[
     pass("dead_stores", dead::run, Reduced, Reduced),
     pass("scratch", scratch::run, Reduced, Placed),
 ];
+
+/// The names of all passes in `AEROGEL_PRINT`.
+pub fn full_names() -> Vec<String> {
+    PASSES.iter().map(Pass::full_name).collect()
+}
 
 /// Runs all passes. `after` gets each with whether it changed the program, and the program.
 ///

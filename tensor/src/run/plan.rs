@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{AssertKind, Scalar};
-use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
+use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Print};
 use aerogel_ir::{FastMath, TreeId, print_module};
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
@@ -15,7 +15,8 @@ use indexmap::{IndexMap, IndexSet};
 use super::free::Free;
 use crate::ir::{
     Buffer, Call, Dim, DimDef, Expr, Failure, For, LibraryError, Operand, Program, Role, Run,
-    RunError, Scope, Stmt, Touched, Var, agreements, check_inputs, eval_in, extent, number, verify,
+    RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs, eval_in, extent, number,
+    verify_at,
 };
 use crate::library;
 use crate::lower::{Parameter, lower};
@@ -206,8 +207,15 @@ impl Plan {
     /// # Errors
     /// As `Compiler::compile`.
     pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
-        passes::run(&mut program, settings.options, &mut |_, _, _| {});
-        verify(&program).map_err(CompileError::Internal)?;
+        let print = Print::of_tensors(&passes::full_names()).map_err(CompileError::BadRequest)?;
+        passes::run(
+            &mut program,
+            settings.options,
+            &mut |pass, changed, program| {
+                print.state(&pass.full_name(), changed, || program.to_string());
+            },
+        );
+        verify_at(&program, Stage::Placed).map_err(CompileError::Internal)?;
         let mut maker = Maker {
             program: &program,
             settings,

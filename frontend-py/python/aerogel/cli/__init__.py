@@ -26,7 +26,7 @@ environment:
   AEROGEL_LOG_LEVEL  debug, info, warn or error
   AEROGEL_OFFLINE_CACHE            0: keep no compiled kernels on disk
   AEROGEL_OFFLINE_CACHE_FILE_PATH  the folder for them
-  AEROGEL_PRINT      print the IR while compiling: all, changed or after:PASS
+  AEROGEL_PRINT      print the IR while compiling: all, changed, after:PASS or after:tensor.PASS
   AEROGEL_STOP       stop compiling: after:PASS"""
 
 
