@@ -153,7 +153,8 @@ fn check_arithmetic(cursor: &mut Builder<'_>, op: BinaryOp, lhs: Value, rhs: Val
     let elem = cursor.func.elem(rhs);
     use BinaryOp::*;
     let (kind, compare) = match op {
-        Div | Rem | FloorDiv | Mod if elem.is_int() => (AssertKind::DivisionByZero, CompareOp::Ne),
+        Div | FloorDiv if elem.is_int() => (AssertKind::DivisionByZero, CompareOp::Ne),
+        Rem | Mod if elem.is_int() => (AssertKind::ModuloByZero, CompareOp::Ne),
         Pow if elem.is_signed() => (AssertKind::NegativePower, CompareOp::Ge),
         _ => return,
     };

@@ -274,6 +274,13 @@ pub enum SiteKind {
     Warning,
     /// A check that does not hold.
     Check(AssertKind),
+    /// There is no memory for a cell.
+    NoCell {
+        /// The number of the tree among the kernel's.
+        tree: u32,
+        /// The number of the node in it.
+        node: u32,
+    },
 }
 
 /// A piece of a site's message.

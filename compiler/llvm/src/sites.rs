@@ -2,7 +2,7 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{AssertKind, FuncId, Inst, Module, NodeOp, Op, Value, walk};
+use aerogel_ir::{FuncId, Inst, Module, NodeOp, Op, Value, walk};
 use aerogel_runtime::abi::{MAX_ERROR_ARGS, offset};
 use aerogel_runtime::{Site, SiteKind};
 
@@ -34,7 +34,10 @@ impl Sites {
                         ..
                     } => (SiteKind::Check(*kind), template, args),
                     Op::Node(NodeOp::Obtain { node, .. } | NodeOp::Extend { node, .. }) => (
-                        SiteKind::Check(AssertKind::Memory),
+                        SiteKind::NoCell {
+                            tree: node.tree.as_u32(),
+                            node: node.node.as_u32(),
+                        },
                         &module.env.out_of_memory(*node),
                         &[],
                     ),

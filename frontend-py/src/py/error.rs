@@ -86,6 +86,21 @@ pub(crate) fn noted(error: PyErr, kernel: &Bound<'_, PyAny>, signature: &str) ->
     error
 }
 
+/// The class of the exception for a check that does not hold.
+pub(crate) fn of_check(kind: AssertKind) -> &'static str {
+    use AssertKind::{
+        Assertion, Bounds, DivisionByZero, Memory, ModuloByZero, NegativePower, Recursion,
+        TensorBounds,
+    };
+    match kind {
+        DivisionByZero | ModuloByZero => "AerogelZeroDivisionError",
+        NegativePower => "AerogelArithmeticError",
+        Memory => "AerogelMemoryError",
+        Recursion => "AerogelRecursionError",
+        Assertion | Bounds | TensorBounds => "AerogelAssertionError",
+    }
+}
+
 /// A launch that failed.
 pub(crate) fn failure(
     py: Python<'_>,
@@ -100,15 +115,10 @@ pub(crate) fn failure(
             let Some(site) = sites.get(site) else {
                 return runtime(py, format!("a check in kernel `{kernel}` failed"));
             };
-            use AssertKind::{Assertion, Bounds, DivisionByZero, NegativePower};
             let class = match site.kind {
-                SiteKind::Check(DivisionByZero) => "AerogelZeroDivisionError",
-                SiteKind::Check(NegativePower) => "AerogelArithmeticError",
-                SiteKind::Check(AssertKind::Memory) => "AerogelMemoryError",
-                SiteKind::Check(AssertKind::Recursion) => "AerogelRecursionError",
-                SiteKind::Print | SiteKind::Warning | SiteKind::Check(Assertion | Bounds) => {
-                    "AerogelAssertionError"
-                }
+                SiteKind::Check(kind) => of_check(kind),
+                SiteKind::NoCell { .. } => of_check(AssertKind::Memory),
+                SiteKind::Print | SiteKind::Warning => "AerogelAssertionError",
             };
             let mut text = site.render(&args);
             if text.is_empty() {

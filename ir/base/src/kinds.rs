@@ -41,8 +41,13 @@ kinds! {
         Assertion = "assertion",
         /// An index outside its extent.
         Bounds = "bounds",
-        /// Integer division or modulo by zero.
+        /// An index outside an axis of a tensor. The values are the number of the access, the axis, the index, and the size
+        /// of the axis.
+        TensorBounds = "tensor_bounds",
+        /// Integer division by zero.
         DivisionByZero = "division_by_zero",
+        /// Integer modulo by zero.
+        ModuloByZero = "modulo_by_zero",
         /// A negative exponent of an integer power.
         NegativePower = "negative_power",
         /// No memory for a cell.

@@ -3,8 +3,8 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    Arg, AssertKind, CellOp, Env, FuncId, Function, Inst, Module, NodeOp, NodeRef, Op, ParamType,
-    TreeId, Type, walk,
+    Arg, CellOp, Env, FuncId, Function, Inst, Module, NodeOp, NodeRef, Op, ParamType, TreeId, Type,
+    walk,
 };
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::code::{Site, SiteKind};
@@ -47,7 +47,10 @@ impl Sites {
                         let site = |&node: &NodeRef| {
                             let message = module.env.out_of_memory(node);
                             Site::from_template(
-                                SiteKind::Check(AssertKind::Memory),
+                                SiteKind::NoCell {
+                                    tree: node.tree.as_u32(),
+                                    node: node.node.as_u32(),
+                                },
                                 &message,
                                 &[],
                                 span,

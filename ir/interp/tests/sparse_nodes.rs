@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use aerogel_base::{AssertKind, ScalarType};
+use aerogel_base::ScalarType;
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, NodeRef, Stage, parse_module, verify};
 use aerogel_runtime::code::SiteKind;
@@ -57,7 +57,7 @@ impl Program {
             Ok(()) => Ok(printed.into_inner().unwrap()),
             Err(KernelFailure::Check { site, args }) => {
                 let site = &kernel.sites()[site];
-                assert_eq!(site.kind, SiteKind::Check(AssertKind::Memory));
+                assert!(matches!(site.kind, SiteKind::NoCell { tree: 0, .. }));
                 Err(site.render(&args))
             }
             Err(other) => panic!("{other:?}"),
