@@ -20,8 +20,8 @@ pub use aerogel_ir::ParseError;
 pub use interp::Fields;
 pub use ir::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, Expr, ExprDef, Exprs, For, Library, Operand,
-    Outside, Program, Raised, Region, RegionDef, Role, Run, RunError, Runner, Stmt, Store, Var,
-    parse, verify,
+    OutOfBounds, Outside, Program, Raised, Region, RegionDef, Role, Run, RunError, Runner, Stmt,
+    Store, Var, parse, verify,
 };
-pub use lower::{Kernel, Parameter, bounds::OutOfBounds, lower};
+pub use lower::{Kernel, Parameter, lower};
 pub use run::{Codes, Plan, Settings};

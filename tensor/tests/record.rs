@@ -3,8 +3,8 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::interp::run;
 use aerogel_tensor::ir::Array;
-use aerogel_tensor::record::{Mapped, Margin, RecordError, Recording};
-use aerogel_tensor::{Accum, Buffer, Outside, verify};
+use aerogel_tensor::record::{Mapped, Margin, Mode, RecordError, Recording};
+use aerogel_tensor::{Accum, Buffer, verify};
 
 fn floats(shape: &[usize], data: &[f64]) -> Array {
     let data = data.iter().map(|&x| Scalar::float(ScalarType::F64, x));
@@ -123,7 +123,7 @@ fn gathers_and_scatters() {
     let (x, at) = (ints(&[3], &[10, 20, 30]), ints(&[4], &[2, -1, 0, 5]));
     let (mut r, b) = with(&[&x, &at]);
     let near = r
-        .gather(b[0], 0, &[b[1]], Outside::Clamp, false, None)
+        .gather(b[0], 0, &[b[1]], Mode::Clamp, false, None)
         .unwrap();
     assert_eq!(
         result(r.clone(), near, &[&x, &at]),
@@ -131,7 +131,7 @@ fn gathers_and_scatters() {
     );
     let one = r.full(&[], Scalar::i32(1));
     let sums = r
-        .scatter(b[0], &[b[1]], one, Some(Accum::Add), Outside::Zero)
+        .scatter(b[0], &[b[1]], one, Some(Accum::Add), Mode::Zero)
         .unwrap();
     assert_eq!(result(r, sums, &[&x, &at]), ints(&[3], &[11, 20, 31]));
 }

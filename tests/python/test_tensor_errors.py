@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+from aerogel import _native
 from aerogel.tensor import programs as p
 
 pytestmark = pytest.mark.usefixtures("arch")
@@ -79,6 +80,61 @@ def test_of_several_accesses_the_one_that_is_outside_is_shown():
     # The second that is outside is one of two.
     assert text_of(IndexError, program, 2)[:2] == ["index 3 is outside axis 0 with 3 elements", "  --> FILE:2:47"]
     assert program(0) == [2 + 0 + 4, 0 + 2 + 4]
+
+
+def test_of_many_accesses_of_one_tensor_the_one_that_is_outside_is_shown():
+    def program(k):
+        x = T.arange(3) * 5
+        y = [x[T.asarray([0, 3 if j == k else 1])] for j in range(20)]
+        z = x[T.asarray([0, 3 if k == 20 else 1])]
+        return (sum(y) + z).tolist()
+
+    for k, line in (0, 2), (7, 2), (20, 3):
+        text = text_of(IndexError, program, k)
+        assert text[0] == "index 3 is outside axis 0 with 3 elements"
+        assert text[1].startswith(f"  --> FILE:{line}:")
+        assert text[2:] == ["   = note: the tensor is made in FILE:1"]
+    assert program(21) == [0, 105]
+
+
+def test_of_several_accesses_of_a_program_the_one_that_is_outside_is_shown():
+    def program():
+        x = p.input([-1], ti.f32)
+        at = p.input([-1], ti.i32)
+        y = x[at]
+        z = x[at + 1]
+        w = x[at * 2]
+        return y + z + w
+
+    made = p.program(program)
+    first = inspect.getsourcelines(program)[1]
+    x = np.ones(9, np.float32)
+    for at, index, line in ([0, 9], 9, 3), ([0, 8], 9, 4), ([0, 5], 10, 5):
+        with pytest.raises(IndexError) as caught:
+            made(x, np.array(at, np.int32))
+        text = str(caught.value)
+        assert text.startswith(f"index {index} is outside axis 0 with 9 elements\n  --> {__file__}:{first + line}:")
+        assert " or in " not in text
+    assert made(x, np.array([0, 4], np.int32)).tolist() == [3, 3]
+
+
+def test_equal_programs_on_other_lines_share_a_plan_and_name_their_own_lines():
+    def program(at):
+        x = T.arange(6) * 2
+        return (x[T.asarray(at)] + 1).tolist()
+
+    def other(at):
+        # Another line.
+        x = T.arange(6) * 2
+
+        return (x[T.asarray(at)] + 1).tolist()
+
+    assert program([1, 2]) == [3, 5]
+    plans = _native.tensor_counts()[3]
+    assert other([1, 2]) == [3, 5]
+    assert text_of(IndexError, program, [1, 6])[1] == "  --> FILE:2:17"
+    assert text_of(IndexError, other, [1, 6])[1] == "  --> FILE:4:17"
+    assert _native.tensor_counts()[3] == plans
 
 
 def test_a_store_outside_is_shown_where_it_is_written():
@@ -460,6 +516,7 @@ def test_differences_taken_more_often_than_there_are_elements():
 INTERRUPTED = """
 import os, signal, threading, time
 import aerogel as ti
+from aerogel import _native
 from aerogel.tensor import programs as p
 
 ti.init(arch=ti.cpu, log_level="error")

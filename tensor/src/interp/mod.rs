@@ -40,7 +40,7 @@ struct Interp<'p> {
 ///
 /// # Errors
 /// Why it ended early; inputs are then as far as it got.
-pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failure> {
+pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, RunError> {
     run_over(program, inputs, &mut Fields::of(program))
 }
 
@@ -52,7 +52,7 @@ pub fn run_over(
     program: &Program,
     inputs: &mut [Array],
     fields: &mut Fields,
-) -> Result<Vec<Array>, Failure> {
+) -> Result<Vec<Array>, RunError> {
     let mut memory: SecondaryMap<Buffer, Option<Array>> = SecondaryMap::new();
     let given: Vec<Buffer> = program.inputs().collect();
     let shapes: Vec<_> = inputs.iter().map(|a| (a.ty, &a.shape[..])).collect();
@@ -82,7 +82,7 @@ pub fn run_over(
 }
 
 impl Scope for Interp<'_> {
-    type Error = Failure;
+    type Error = RunError;
 
     fn axis(&self, k: u32) -> Scalar {
         Scalar::i32(self.point[k as usize])
@@ -92,11 +92,11 @@ impl Scope for Interp<'_> {
         self.vars[var]
     }
 
-    fn shape(&mut self, buffer: Buffer) -> Result<&[usize], Failure> {
+    fn shape(&mut self, buffer: Buffer) -> Result<&[usize], RunError> {
         Ok(&self.array(buffer)?.shape)
     }
 
-    fn element(&mut self, buffer: Buffer, at: usize) -> Result<Scalar, Failure> {
+    fn element(&mut self, buffer: Buffer, at: usize) -> Result<Scalar, RunError> {
         Ok(self.array(buffer)?.data[at])
     }
 }
@@ -112,7 +112,7 @@ impl Interp<'_> {
     }
 
     /// A buffer's array, made if it is not there yet.
-    fn array(&mut self, buffer: Buffer) -> Result<&mut Array, Failure> {
+    fn array(&mut self, buffer: Buffer) -> Result<&mut Array, RunError> {
         if self.program.holder(buffer).is_some() {
             let all = self.among(buffer).expect("it lies in a tree");
             return Ok(all.array(buffer));
@@ -129,7 +129,7 @@ impl Interp<'_> {
         Ok(self.memory[buffer].as_mut().expect("made above"))
     }
 
-    fn block(&mut self, body: &[Stmt]) -> Result<Flow, Failure> {
+    fn block(&mut self, body: &[Stmt]) -> Result<Flow, RunError> {
         for stmt in body {
             let flow = self.stmt(stmt)?;
             if flow != Flow::On {
@@ -139,7 +139,7 @@ impl Interp<'_> {
         Ok(Flow::On)
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, Failure> {
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, RunError> {
         match stmt {
             Stmt::For(all) => self.all(all)?,
             Stmt::Store(store) => self.store(store)?,
@@ -179,7 +179,7 @@ impl Interp<'_> {
         Ok(Flow::On)
     }
 
-    fn all(&mut self, all: &For) -> Result<(), Failure> {
+    fn all(&mut self, all: &For) -> Result<(), RunError> {
         for stmt in &all.body {
             if let Stmt::Store(Store {
                 target,
@@ -214,15 +214,15 @@ impl Interp<'_> {
         buffer: Buffer,
         index: &[Expr],
         outside: Outside,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, RunError> {
         let mut at = Vec::new();
         for &e in index {
             at.push(self.eval(e)?.as_i128() as i64);
         }
-        place(buffer, &at, &self.array(buffer)?.shape, outside)
+        Ok(place(buffer, &at, &self.array(buffer)?.shape, outside)?)
     }
 
-    fn store(&mut self, store: &Store) -> Result<(), Failure> {
+    fn store(&mut self, store: &Store) -> Result<(), RunError> {
         let value = self.eval(store.value)?;
         if let Some(at) = self.place(store.target, &store.index, store.outside)? {
             let array = self.array(store.target)?;
@@ -238,25 +238,21 @@ impl Interp<'_> {
         Ok(())
     }
 
-    fn eval(&mut self, e: Expr) -> Result<Scalar, Failure> {
+    fn eval(&mut self, e: Expr) -> Result<Scalar, RunError> {
         eval_in(self.program, self, e)
     }
 
-    fn run(&mut self, run: &Run) -> Result<(), Failure> {
-        let ended = |e: RunError| match e {
-            RunError::Failure(failure) => failure,
-            other => Failure::Region(other.to_string()),
-        };
+    fn run(&mut self, run: &Run) -> Result<(), RunError> {
         let mut operands = Vec::new();
         for &buffer in &run.arrays {
             let array = self.array(buffer)?;
-            operands.push(Operand::of(array).map_err(|e| ended(e.into()))?);
+            operands.push(Operand::of(array)?);
         }
         let region = &self.program.regions[run.region];
-        let (operands, results) = region.run(operands).map_err(ended)?;
+        let (operands, results) = region.run(operands)?;
         let all = run.arrays.iter().zip(&region.writes).zip(operands);
         for ((&buffer, _), operand) in all.filter(|((_, written), _)| **written) {
-            let array = operand.to_array().map_err(|e| ended(e.into()))?;
+            let array = operand.to_array()?;
             self.memory[buffer] = Some(array);
         }
         for (&buffer, value) in run.results.iter().zip(results) {
@@ -265,7 +261,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    fn call(&mut self, call: &Call) -> Result<(), Failure> {
+    fn call(&mut self, call: &Call) -> Result<(), RunError> {
         let inputs = call
             .inputs
             .iter()

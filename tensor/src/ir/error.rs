@@ -2,19 +2,26 @@
 
 use std::fmt;
 
+use aerogel_base::AssertKind;
+use aerogel_ir::TreeId;
 use aerogel_runtime::buffer::MemoryError;
+use aerogel_snode::NodeId;
 
 use super::ids::{Buffer, Dim};
 use super::library::LibraryError;
 use super::region::Raised;
+use super::site::OutOfBounds;
 
 /// Why a program ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Extents do not agree: which agreement, and what they are.
     Disagreement(usize, [u64; 2]),
-    /// An index outside its extent: of which buffer, along which axis, the index and the extent.
-    Index(Buffer, usize, i64, u64),
+    /// An index outside its axis, of an access that checks it.
+    Index(OutOfBounds),
+    /// An index outside its axis where the writer has promised that none is: a bug of the writer. The buffer, the axis, the
+    /// index and the size of the axis.
+    Unproved(Buffer, usize, i64, u64),
     /// An extent below zero, or one that no index reaches the end of: which, if it is the program's, and what it is.
     Extent(Option<Dim>, i128),
     /// A number that follows from extents is none of its type.
@@ -23,15 +30,19 @@ pub enum Failure {
     Input(usize, String),
     /// A library has no result: the first buffer that it was to make, and why.
     Library(Buffer, LibraryError),
-    /// A kernel of the user's ended early.
-    Region(String),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disagreement(_, [a, b]) => write!(f, "extents {a} and {b} have to be equal"),
-            Self::Index(_, axis, index, extent) => {
+            Self::Index(OutOfBounds {
+                axis,
+                index,
+                extent,
+                ..
+            })
+            | Self::Unproved(_, axis, index, extent) => {
                 write!(
                     f,
                     "index {index} is outside axis {axis} with {extent} elements"
@@ -42,7 +53,6 @@ impl fmt::Display for Failure {
             Self::Number(_, n) => write!(f, "a number that follows from extents is {n}, no `i32`"),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
             Self::Library(_, e) => e.fmt(f),
-            Self::Region(what) => f.write_str(what),
         }
     }
 }
@@ -54,14 +64,26 @@ impl std::error::Error for Failure {}
 pub enum RunError {
     /// What the statements say.
     Failure(Failure),
-    /// A check in a kernel, which says this.
-    Check(String),
+    /// Another check of a kernel does not hold.
+    Check {
+        /// What it is of.
+        kind: AssertKind,
+        /// Its message.
+        text: String,
+    },
     /// A kernel of the user's ended early, for this reason.
     Region(Raised),
     /// There is no memory.
     Memory(MemoryError),
-    /// A sparse node has no memory for a cell, as this says.
-    NoCell(String),
+    /// There is no memory for a cell of a field.
+    NoCell {
+        /// The field's tree.
+        tree: TreeId,
+        /// The node.
+        node: NodeId,
+        /// The message, which names the node.
+        text: String,
+    },
     /// There is no memory for a buffer of this shape, or for its cells.
     NoRoom {
         /// Which.
@@ -73,6 +95,12 @@ pub enum RunError {
     },
     /// Ctrl-C.
     Interrupted,
+    /// Arrays that a kernel takes share memory.
+    Overlap,
+    /// A kernel was given other arguments than it takes.
+    Mismatch(&'static str),
+    /// A device cannot run a kernel, or is gone.
+    Device(String),
 }
 
 impl From<Failure> for RunError {
@@ -93,9 +121,12 @@ impl fmt::Display for RunError {
             Self::Failure(e) => e.fmt(f),
             Self::Memory(e) => e.fmt(f),
             Self::NoRoom { error, .. } => error.fmt(f),
-            Self::Check(what) | Self::NoCell(what) => f.write_str(what),
+            Self::Check { text, .. } | Self::NoCell { text, .. } => f.write_str(text),
             Self::Region(raised) => raised.0.fmt(f),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Overlap => f.write_str("arrays share memory"),
+            Self::Mismatch(what) => f.write_str(what),
+            Self::Device(what) => f.write_str(what),
         }
     }
 }

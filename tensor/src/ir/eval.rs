@@ -10,6 +10,7 @@ use super::expr::{Expr, ExprDef, Outside};
 use super::extents::{extent, number};
 use super::ids::{Buffer, Dim};
 use super::program::Program;
+use super::site::OutOfBounds;
 
 /// The value of an expression.
 pub(crate) fn eval_in<S: Scope>(
@@ -100,9 +101,15 @@ pub(crate) fn place(
             Outside::Clamp if extent > 0 => i.clamp(0, extent as i64 - 1),
             Outside::Wrap if extent > 0 => i.rem_euclid(extent as i64),
             Outside::Clamp | Outside::Wrap => return Ok(None),
-            Outside::Never | Outside::Error => {
-                return Err(Failure::Index(buffer, axis, i, extent as u64));
+            Outside::Error(site) => {
+                return Err(Failure::Index(OutOfBounds {
+                    site,
+                    axis,
+                    index: i,
+                    extent: extent as u64,
+                }));
             }
+            Outside::Never => return Err(Failure::Unproved(buffer, axis, i, extent as u64)),
         };
         linear = linear * extent + i as usize;
     }

@@ -5,26 +5,32 @@ use aerogel_base::{Scalar, ScalarType, entity};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use indexmap::IndexSet;
 
-use super::ids::{Buffer, Dim, Var};
+use super::ids::{Buffer, Dim, Site, Var};
 
 entity! {
     /// An expression of a program.
     pub struct Expr, "e"
 }
 
-aerogel_base::kinds! {
-    /// What an index outside its extent means.
-    Outside {
-        /// Indices are inside, which the writer has proved.
-        Never = "never",
-        /// The nearest one inside.
-        Clamp = "clamp",
-        /// The remainder by the extent.
-        Wrap = "wrap",
-        /// A read gives zero, a write does nothing.
-        Zero = "zero",
-        /// An error.
-        Error = "error",
+/// What an index outside its extent means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outside {
+    /// Indices are inside, which the writer has proved.
+    Never,
+    /// The nearest one inside.
+    Clamp,
+    /// The remainder by the extent.
+    Wrap,
+    /// A read gives zero, a write does nothing.
+    Zero,
+    /// An error, which names the access.
+    Error(Site),
+}
+
+impl Outside {
+    /// Whether an index outside is an error.
+    pub fn is_checked(self) -> bool {
+        matches!(self, Self::Error(_))
     }
 }
 

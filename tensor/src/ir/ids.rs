@@ -15,6 +15,10 @@ entity! {
     pub struct Var, "x"
 }
 entity! {
+    /// An access whose indices are checked.
+    pub struct Site, "s"
+}
+entity! {
     /// A kernel of the user's.
     pub struct Region, "r"
 }

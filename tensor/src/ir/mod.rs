@@ -14,6 +14,7 @@ mod program;
 mod region;
 mod rewrite;
 mod scope;
+mod site;
 mod slice;
 mod stage;
 mod touched;
@@ -25,7 +26,7 @@ pub(crate) use eval::{agreements, check_inputs, eval_in, place, point};
 pub(crate) use expr::deep;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub(crate) use extents::{extent, follows, number};
-pub use ids::{Buffer, Dim, Region, Var};
+pub use ids::{Buffer, Dim, Region, Site, Var};
 pub use kept::{Kept, Product};
 pub use library::{Algebra, Call, Library, LibraryError, Transform};
 pub use parse::parse;
@@ -35,6 +36,7 @@ pub(crate) use rewrite::{
     exprs_of, map_exprs, rewrite, rewrite_blocks, rewrite_fors, visit, visit_host, visit_mut,
 };
 pub(crate) use scope::Scope;
+pub use site::{OutOfBounds, Place, SiteDef};
 pub(crate) use slice::{Makers, Slice, order, slice, targets};
 pub use stage::Stage;
 pub(crate) use touched::{Touched, is_at_own_place, is_whole, only_store};

@@ -8,10 +8,11 @@ use aerogel_snode::NodeId;
 use indexmap::IndexMap;
 
 use super::expr::{Expr, ExprDef, Outside};
-use super::ids::{Buffer, Dim, Region, Var};
+use super::ids::{Buffer, Dim, Region, Site, Var};
 use super::library::{Algebra, Call, Library, Transform};
 use super::program::{Accum, Agreement, BufferDef, DimDef, For, Program, Role, Stmt, Store};
 use super::region::{RegionDef, Run};
+use super::site::{Place, SiteDef};
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -96,6 +97,8 @@ impl Parser<'_> {
                 }
             } else if self.lexer.accept("%") {
                 self.named()?;
+            } else if self.accept_word("site") {
+                self.site()?;
             } else if self.accept_word("agree") {
                 let left = self.dim()?;
                 self.lexer.expect("=")?;
@@ -226,6 +229,35 @@ impl Parser<'_> {
         }
         self.program.buffers[buffer].shape = shape;
         Ok(buffer)
+    }
+
+    /// A checked access, by its number in the table.
+    fn site(&mut self) -> Parsed<()> {
+        let id = self.lexer.word()?;
+        self.lexer.expect("=")?;
+        let is_store = match self.lexer.word()?.as_str() {
+            "load" => false,
+            "store" => true,
+            other => return self.error(format!("an access is `load` or `store`, not `{other}`")),
+        };
+        let buffer = self.buffer()?;
+        let from_end = match self.accept_word("from_end") {
+            true => self.list("(", ")", |p| {
+                let axis = p.lexer.word()?;
+                p.number(&axis)
+            })?,
+            false => Vec::new(),
+        };
+        let site = self.program.sites.push(SiteDef {
+            buffer,
+            is_store,
+            from_end,
+            place: Place::NONE,
+        });
+        match site.to_string() == id {
+            true => Ok(()),
+            false => self.error(format!("sites are in order: `{site}` comes next")),
+        }
     }
 
     fn number<T: std::str::FromStr>(&mut self, word: &str) -> Parsed<T> {
@@ -406,7 +438,7 @@ impl Parser<'_> {
     fn store(&mut self, word: &str) -> Parsed<Store> {
         let target = self.buffer_named(word)?;
         let index = self.list("[", "]", Self::expr)?;
-        let outside = self.outside();
+        let outside = self.outside(target, &index, true)?;
         let accum = Accum::ALL
             .iter()
             .copied()
@@ -423,12 +455,30 @@ impl Parser<'_> {
         })
     }
 
-    fn outside(&mut self) -> Outside {
-        let named = Outside::ALL
-            .iter()
-            .copied()
-            .find(|o| self.accept_word(o.name()));
-        named.unwrap_or(Outside::Never)
+    /// What an index outside means; an error that names no site has one of its own.
+    fn outside(&mut self, buffer: Buffer, index: &[Expr], is_store: bool) -> Parsed<Outside> {
+        let named = [
+            ("clamp", Outside::Clamp),
+            ("wrap", Outside::Wrap),
+            ("zero", Outside::Zero),
+        ];
+        for (word, outside) in named {
+            if self.accept_word(word) {
+                return Ok(outside);
+            }
+        }
+        if !self.accept_word("error") {
+            return Ok(Outside::Never);
+        }
+        let site = match self.lexer.peek_id("s") {
+            true => {
+                let word = self.lexer.word()?;
+                let n = self.program.sites.len();
+                Site::from_u32(self.id(&word, "s", n)?)
+            }
+            false => self.program.site(buffer, index, is_store),
+        };
+        Ok(Outside::Error(site))
     }
 
     fn expr(&mut self) -> Parsed<Expr> {
@@ -443,7 +493,7 @@ impl Parser<'_> {
         if self.lexer.peek("[") {
             let buffer = self.buffer_named(&word)?;
             let index = self.list("[", "]", Self::expr)?;
-            let outside = self.outside();
+            let outside = self.outside(buffer, &index, false)?;
             let ty = self.program.buffers[buffer].ty;
             return Ok(self.program.exprs.add_as_is(ExprDef::Load {
                 buffer,

@@ -162,6 +162,15 @@ impl Printer<'_> {
             let line = format!("{role} {buffer} {:?}: {}[{shape}]{place}", def.name, def.ty);
             self.line(&line);
         }
+        for (site, def) in self.program.sites.iter() {
+            let access = if def.is_store { "store" } else { "load" };
+            let axes = def.from_end.iter().map(u32::to_string);
+            let from_end = match &axes.collect::<Vec<_>>()[..] {
+                [] => String::new(),
+                axes => format!(" from_end({})", axes.join(", ")),
+            };
+            self.line(&format!("site {site} = {access} {}{from_end}", def.buffer));
+        }
         for agreement in &self.program.agreements {
             self.name_extents([agreement.left, agreement.right]);
             let [left, right] = [agreement.left, agreement.right].map(|d| self.dim(d));
@@ -339,7 +348,10 @@ impl Printer<'_> {
         let index = index.iter().map(|&e| self.expr(e)).collect::<Vec<_>>();
         let outside = match outside {
             Outside::Never => String::new(),
-            other => format!(" {other}"),
+            Outside::Clamp => " clamp".to_owned(),
+            Outside::Wrap => " wrap".to_owned(),
+            Outside::Zero => " zero".to_owned(),
+            Outside::Error(site) => format!(" error {site}"),
         };
         format!("{buffer}[{}]{outside}", index.join(", "))
     }

@@ -9,10 +9,11 @@ use aerogel_snode::{NodeId, Tree};
 use indexmap::{IndexMap, IndexSet};
 
 use super::expr::{Expr, ExprDef, Exprs, Outside};
-use super::ids::{Buffer, Dim, Region, Var};
+use super::ids::{Buffer, Dim, Region, Site, Var};
 use super::kept::{Kept, Product};
 use super::library::Call;
 use super::region::{RegionDef, Run};
+use super::site::SiteDef;
 
 /// What an extent is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -225,6 +226,8 @@ pub struct Program {
     pub buffers: PrimaryMap<Buffer, BufferDef>,
     /// The types of variables.
     pub vars: PrimaryMap<Var, ScalarType>,
+    /// Accesses whose indices are checked. What runs knows their numbers only: equal programs may have other sites.
+    pub sites: PrimaryMap<Site, SiteDef>,
     /// Variables that the caller sets before the program runs.
     pub given: Vec<Var>,
     /// Expressions.

@@ -3,10 +3,11 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
 
-use super::expr::{Expr, ExprDef};
-use super::ids::{Buffer, Dim, Var};
+use super::expr::{Expr, ExprDef, Outside};
+use super::ids::{Buffer, Dim, Site, Var};
 use super::program::{BufferDef, DimDef, Program, Role, Stmt};
 use super::rewrite::{exprs_of, visit_mut};
+use super::site::SiteDef;
 
 /// Which statements change each buffer, found as the program grows.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,8 @@ pub(crate) struct Slice {
     pub(crate) made: Vec<(Buffer, Buffer)>,
     /// What expressions of the one that it is from are here.
     pub(crate) exprs: LookupMap<Expr, Expr>,
+    /// The same of sites.
+    pub(crate) sites: LookupMap<Site, Site>,
 }
 
 /// What makes `roots`, up to buffers that are there already. All extents are numbers.
@@ -96,6 +99,7 @@ pub(crate) fn slice(
         inputs: copier.inputs,
         made: copier.made,
         exprs: copier.exprs,
+        sites: copier.sites,
     }
 }
 
@@ -144,6 +148,7 @@ pub(crate) struct Copier<'p, F> {
     pub(crate) buffers: LookupMap<Buffer, Buffer>,
     vars: LookupMap<Var, Var>,
     exprs: LookupMap<Expr, Expr>,
+    sites: LookupMap<Site, Site>,
     inputs: Vec<Buffer>,
     /// The buffers that it makes, there and here.
     pub(crate) made: Vec<(Buffer, Buffer)>,
@@ -159,6 +164,7 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
             buffers: LookupMap::default(),
             vars: LookupMap::default(),
             exprs: LookupMap::default(),
+            sites: LookupMap::default(),
             inputs: Vec::new(),
             made: Vec::new(),
         }
@@ -215,6 +221,22 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
         new
     }
 
+    /// Sites are numbered in the order of their first use, so that the same statements have the same numbers.
+    fn outside(&mut self, outside: Outside, buffer: Buffer) -> Outside {
+        let Outside::Error(old) = outside else {
+            return outside;
+        };
+        if let Some(&new) = self.sites.get(&old) {
+            return Outside::Error(new);
+        }
+        let new = self.to.sites.push(SiteDef {
+            buffer,
+            ..self.from.sites[old].clone()
+        });
+        self.sites.insert(old, new);
+        Outside::Error(new)
+    }
+
     fn expr(&mut self, old: Expr) -> Expr {
         if let Some(&new) = self.exprs.get(&old) {
             return new;
@@ -229,12 +251,15 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
                 ty,
                 index,
                 outside,
-            } => ExprDef::Load {
-                buffer: self.buffer(buffer),
-                ty,
-                index,
-                outside,
-            },
+            } => {
+                let buffer = self.buffer(buffer);
+                ExprDef::Load {
+                    buffer,
+                    ty,
+                    index,
+                    outside: self.outside(outside, buffer),
+                }
+            }
             other => other,
         };
         let new = self.to.exprs.add_as_is(def);
@@ -253,6 +278,7 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
                 store.index.iter_mut().for_each(|e| *e = self.expr(*e));
                 store.value = self.expr(store.value);
                 store.target = self.buffer(store.target);
+                store.outside = self.outside(store.outside, store.target);
             }
             Stmt::Set(var, e) => {
                 *e = self.expr(*e);

@@ -3,7 +3,7 @@
 use aerogel_base::ScalarType;
 use indexmap::{IndexMap, IndexSet};
 
-use super::expr::{Expr, ExprDef};
+use super::expr::{Expr, ExprDef, Outside};
 use super::ids::{Buffer, Dim, Var};
 use super::library::{Call, Library};
 use super::program::{DimDef, For, Program, Role, Stmt, Store};
@@ -294,8 +294,18 @@ impl<'p> Check<'p> {
         let ty = self.program.buffers[store.target].ty;
         let takes = store.accum.is_none_or(|a| a.binary().takes(ty));
         ensure(takes, || format!("{:?} of {ty}", store.accum))?;
+        ensure(self.is_known(store.outside), || {
+            format!("a store to {} has no site", store.target)
+        })?;
         self.element(store.target, &store.index, at)?;
         self.typed(store.value, self.program.buffers[store.target].ty, at)
+    }
+
+    fn is_known(&self, outside: Outside) -> bool {
+        match outside {
+            Outside::Error(site) => (site.as_u32() as usize) < self.program.sites.len(),
+            _ => true,
+        }
     }
 
     fn element(&self, buffer: Buffer, index: &[Expr], at: At<'_>) -> Result<(), String> {
@@ -424,13 +434,17 @@ impl<'p> Check<'p> {
                 buffer,
                 ty: is,
                 index,
-                ..
+                outside,
             } => {
                 let def = &self.program.buffers[*buffer];
                 let i32s = index.iter().all(|&x| ty(x) == ScalarType::I32);
                 // The host has no way into trees.
                 let is_near = domain.is_some() || self.program.holder(*buffer).is_none();
-                def.ty == *is && def.shape.len() == index.len() && i32s && is_near
+                def.ty == *is
+                    && def.shape.len() == index.len()
+                    && i32s
+                    && is_near
+                    && self.is_known(*outside)
             }
             ExprDef::Unary(op, x) => op.takes(ty(*x)),
             ExprDef::Binary(op, a, b) => ty(*a) == ty(*b) && op.takes(ty(*a)),

@@ -4,7 +4,6 @@
 //! met, and what lies in trees fields of the module; variables that the host set and extents become scalar arguments. A buffer without axes
 //! is an array of one element.
 
-pub(crate) mod bounds;
 mod places;
 
 use aerogel_base::ScalarType;
@@ -15,7 +14,7 @@ use aerogel_ir::{
 };
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Stmt, Store, Var};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Site, Stmt, Store, Var};
 
 /// A kernel, and what to hand to it: first the buffers, then the scalars.
 #[derive(Clone, Debug)]
@@ -28,6 +27,9 @@ pub struct Kernel {
     pub scalars: Vec<Parameter>,
     /// The trees of the program that the module's are.
     pub trees: Vec<TreeId>,
+    /// The accesses whose indices it checks. A failed check (`AssertKind::TensorBounds`) names one by its number here: kernels
+    /// of different programs are the same code.
+    pub sites: Vec<Site>,
 }
 
 /// A scalar that a kernel takes.
@@ -199,15 +201,18 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: FastMath) -> K
         axes: Vec::new(),
         domain: &all.domain,
         guarded: LookupMap::default(),
+        sites: IndexSet::new(),
         scopes: vec![LookupMap::default()],
     };
     lower.all(all);
+    let sites = lower.sites.into_iter().collect();
     module.funcs.push(func);
     Kernel {
         module,
         buffers: names.buffers.keys().copied().collect(),
         scalars: names.scalars.iter().copied().collect(),
         trees: names.trees.iter().copied().collect(),
+        sites,
     }
 }
 
@@ -228,6 +233,8 @@ struct Lower<'p, 'f> {
     domain: &'p [Dim],
     /// Whether expressions have loads that choices protect.
     guarded: LookupMap<Expr, bool>,
+    /// The accesses whose indices are checked.
+    sites: IndexSet<Site>,
     /// Expressions that have a value: of the statement at hand, and of the branches around.
     scopes: Vec<LookupMap<Expr, Value>>,
 }
@@ -372,7 +379,7 @@ impl Lower<'_, '_> {
 
     fn store(&mut self, store: &Store) {
         let value = self.expr(store.value);
-        let (at, inside) = self.place(store.target, &store.index, store.outside, true);
+        let (at, inside) = self.place(store.target, &store.index, store.outside);
         let accum = store.accum;
         let write = |b: &mut Builder<'_>| {
             let ty = b.func.ty(value);
@@ -420,7 +427,7 @@ impl Lower<'_, '_> {
                 outside,
                 ..
             } => {
-                let (at, inside) = self.place(buffer, &index, outside, false);
+                let (at, inside) = self.place(buffer, &index, outside);
                 let place = self.b.value(at, ty.to_ref().expect("a scalar"));
                 let value = self.b.load(place);
                 match inside {
@@ -506,7 +513,7 @@ impl Lower<'_, '_> {
             ExprDef::Load {
                 buffer,
                 index,
-                outside: Outside::Never | Outside::Error,
+                outside: Outside::Never | Outside::Error(_),
                 ..
             } => {
                 let mut all = index.iter().enumerate();

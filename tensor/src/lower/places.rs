@@ -5,7 +5,6 @@ use aerogel_ir::{Arg, BinaryOp, Builder, CompareOp, FieldId, Op, Type, Value};
 
 use super::{Lower, Parameter};
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Outside};
-use crate::lower::bounds;
 
 impl Lower<'_, '_> {
     /// An element's storage, at indices inside the extents, and whether it is meant at all.
@@ -14,9 +13,8 @@ impl Lower<'_, '_> {
         buffer: Buffer,
         index: &[Expr],
         outside: Outside,
-        stored: bool,
     ) -> (Op, Option<Value>) {
-        let (mut indices, inside) = self.indices(buffer, index, outside, stored);
+        let (mut indices, inside) = self.indices(buffer, index, outside);
         if let Some(number) = self.names.fields.get_index_of(&buffer) {
             let field = FieldId::from_u32(number as u32);
             return (Op::FieldAt { field, indices }, inside);
@@ -50,7 +48,6 @@ impl Lower<'_, '_> {
         buffer: Buffer,
         index: &[Expr],
         outside: Outside,
-        stored: bool,
     ) -> (Vec<Value>, Option<Value>) {
         let mut inside: Option<Value> = None;
         let mut indices = Vec::new();
@@ -84,17 +81,18 @@ impl Lower<'_, '_> {
                         },
                     }
                 }
-                Outside::Zero | Outside::Error => {
+                Outside::Zero | Outside::Error(_) => {
                     let low = self.b.compare(CompareOp::Ge, i, zero);
                     let high = self.b.compare(CompareOp::Lt, i, extent);
                     let both = self.b.binary(BinaryOp::And, low, high);
-                    if outside == Outside::Error {
-                        let name = &self.program.buffers[buffer].name;
+                    if let Outside::Error(site) = outside {
+                        let site = self.sites.insert_full(site).0;
+                        let [site, axis] = [site, axis].map(|n| self.b.i32(n as i32));
                         self.b.effect(Op::Assert {
                             cond: both,
-                            kind: AssertKind::Bounds,
-                            template: bounds::template(name, axis, stored),
-                            args: vec![i, extent],
+                            kind: AssertKind::TensorBounds,
+                            template: "access {}: axis {}, index {}, size {}".to_owned(),
+                            args: vec![site, axis, i, extent],
                         });
                         i
                     } else {

@@ -2,7 +2,7 @@
 
 use indexmap::IndexSet;
 
-use crate::ir::{Buffer, Dim, Expr, ExprDef, Exprs, Outside, Program, Stmt};
+use crate::ir::{Buffer, Dim, Expr, ExprDef, Exprs, Program, Stmt};
 
 /// Whether statements read every element of a buffer for certain: at points that are all there, and by no choice.
 pub(super) fn is_all_read(
@@ -52,7 +52,7 @@ pub(super) fn is_all_read(
 pub(super) fn may_fail(exprs: &Exprs, e: Expr) -> bool {
     let mut found = false;
     exprs.visit([e], &mut |x| {
-        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside == Outside::Error);
+        found |= matches!(exprs[x], ExprDef::Load { outside, .. } if outside.is_checked());
     });
     found
 }

@@ -159,7 +159,7 @@ fn refuse_in(program: &Program, all: &For, split: &mut Split) {
                 _ => false,
             }
         });
-        if !named || *outside == Outside::Error {
+        if !named || outside.is_checked() {
             split.shift_remove(buffer);
         }
     }

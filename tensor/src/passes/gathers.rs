@@ -216,7 +216,7 @@ fn is_asked_for(program: &Program, domain: &[Dim], e: Expr) -> bool {
         let at_points = axes.all(
             |(&i, n)| matches!(exprs[i], ExprDef::Axis(k) if domain.get(k as usize) == Some(n)),
         );
-        found |= outside == Outside::Error || outside == Outside::Never && !at_points;
+        found |= outside.is_checked() || outside == Outside::Never && !at_points;
     });
     found
 }

@@ -183,7 +183,7 @@ impl Inline {
             else {
                 return;
             };
-            if *outside == Outside::Error {
+            if outside.is_checked() {
                 self.kept.insert(*buffer, Kept::Checked);
             }
             let mut axes = IndexSet::new();
@@ -481,7 +481,7 @@ impl Here<'_> {
                 _ => false,
             };
             at.push(match *outside {
-                Outside::Never | Outside::Error => i,
+                Outside::Never | Outside::Error(_) => i,
                 _ if is_inside => i,
                 other => {
                     if let Some(cond) = is_meant(exprs, i, extent, other) {

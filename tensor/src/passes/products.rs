@@ -140,7 +140,7 @@ fn axes_of(program: &Program, e: Expr) -> Option<IndexSet<u32>> {
             axes.insert(*k);
         }
         ExprDef::Load { outside, .. } => {
-            plain &= *outside != Outside::Error;
+            plain &= !outside.is_checked();
             loads = true;
         }
         _ => {}

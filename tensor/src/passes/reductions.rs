@@ -93,7 +93,7 @@ pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
         .all(|s| self::kept(program, s).as_ref() == Some(&kept));
     // An index outside is an error where there is a value for it, which each point knows.
     let is_told = |s: &Store| {
-        s.outside != Outside::Error
+        !s.outside.is_checked()
             || is_inside(program, &all.domain, s)
             || has_values(program, &all.domain, &kept)
     };
@@ -137,7 +137,7 @@ fn differ(program: &Program, a: &Store, b: &Store) -> bool {
 fn kept(program: &Program, store: &Store) -> Option<Vec<u32>> {
     if !matches!(
         store.outside,
-        Outside::Never | Outside::Error | Outside::Zero
+        Outside::Never | Outside::Error(_) | Outside::Zero
     ) {
         return None;
     }
@@ -369,7 +369,7 @@ fn loops(
             First::Target => {
                 // It is the store that tells.
                 let read = match outside {
-                    Outside::Error => Outside::Zero,
+                    Outside::Error(_) => Outside::Zero,
                     other => other,
                 };
                 program.load(target.target, index.clone(), read)

@@ -5,9 +5,9 @@
 //! 2 * o + k; k => o      for [o, k] { r[i0] add init = mul(x[2 * i0 + i1], w[i1]) }
 //! ```
 
-use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Outside};
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef};
 
-use super::{RecordError, Recorded, Recording};
+use super::{Mode, RecordError, Recorded, Recording};
 
 /// An index that is a sum: how often each label counts, and what is added.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Recording {
         result: (&[Affine], &[Dim]),
         op: &str,
         accum: Accum,
-        outside: Outside,
+        mode: Mode,
     ) -> Recorded {
         let (map, shape) = result;
         // The result's own labels first, in its order.
@@ -68,7 +68,7 @@ impl Recording {
                 )));
             }
             let at: Vec<Expr> = index.iter().map(|a| self.affine(a, &axes)).collect();
-            let element = self.stretched_element(*x, at, outside);
+            let element = self.stretched_element(*x, at, mode);
             value = Some(match value {
                 None => element,
                 Some(so_far) => self.binary_expr(op, so_far, element)?,
@@ -117,7 +117,7 @@ impl Recording {
     }
 
     /// An element where axes of extent 1 are stretched. Indices that are labels are inside.
-    fn stretched_element(&mut self, x: Buffer, mut at: Vec<Expr>, outside: Outside) -> Expr {
+    fn stretched_element(&mut self, x: Buffer, mut at: Vec<Expr>, mode: Mode) -> Expr {
         let shape = self.shape(x);
         let mut inside = true;
         for (e, dim) in at.iter_mut().zip(shape) {
@@ -127,7 +127,12 @@ impl Recording {
                 *e = self.program.exprs.i32(0);
             }
         }
-        let outside = if inside { Outside::Never } else { outside };
-        self.program.load(x, at, outside)
+        if inside {
+            return self.element(x, at);
+        }
+        match mode.unchecked() {
+            Some(outside) => self.program.load(x, at, outside),
+            None => self.program.checked_load(x, at),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use aerogel_base::ScalarType;
 
-use super::Place;
+use crate::ir::Place;
 
 const BLOCK: &str = "the condition of the block";
 

@@ -3,9 +3,38 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use crate::ir::{Accum, Buffer, Dim, Expr, Outside, Stmt, Store};
+use crate::ir::{Accum, Buffer, Dim, Expr, Outside, Site, Stmt, Store};
 
-use super::{RecordError, Recorded, Recording};
+use super::{CheckedLoad, RecordError, Recorded, Recording};
+
+aerogel_base::kinds! {
+    /// What an index outside its axis means to the user who wrote it.
+    Mode {
+        /// None is: the caller has looked.
+        Never = "never",
+        /// The nearest element.
+        Clamp = "clamp",
+        /// The remainder by the size of the axis.
+        Wrap = "wrap",
+        /// A read gives zero, a write does nothing.
+        Zero = "zero",
+        /// An error.
+        Error = "error",
+    }
+}
+
+impl Mode {
+    /// The same of an access, if that is not checked.
+    pub(super) fn unchecked(self) -> Option<Outside> {
+        match self {
+            Self::Never => Some(Outside::Never),
+            Self::Clamp => Some(Outside::Clamp),
+            Self::Wrap => Some(Outside::Wrap),
+            Self::Zero => Some(Outside::Zero),
+            Self::Error => None,
+        }
+    }
+}
 
 impl Recording {
     pub(super) fn index_types(&self, op: &str, index: &[Buffer]) -> Recorded<()> {
@@ -23,22 +52,22 @@ impl Recording {
         op: &str,
         index: &[Buffer],
         extents: &[Dim],
-        outside: Outside,
+        mode: Mode,
     ) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
         self.index_types(op, index)?;
         let (domain, elements) = self.stretched(op, index)?;
         let elements = elements.into_iter().zip(extents);
         let elements = elements
-            .map(|(e, &dim)| self.as_index_along(e, dim, outside))
+            .map(|(e, &dim)| self.as_index_along(e, dim, mode))
             .collect();
         Ok((domain, elements))
     }
 
     /// A number as an index along an axis: one that wraps around does so before it is cut to the type of indices.
-    pub(crate) fn as_index_along(&mut self, e: Expr, dim: Dim, outside: Outside) -> Expr {
+    pub(crate) fn as_index_along(&mut self, e: Expr, dim: Dim, mode: Mode) -> Expr {
         let ty = self.program.exprs.ty(e);
         let is_wide = matches!(ty, ScalarType::I64 | ScalarType::U32 | ScalarType::U64);
-        if outside != Outside::Wrap || !is_wide {
+        if mode != Mode::Wrap || !is_wide {
             return self.as_index(e);
         }
         let extent = self.program.extent(dim);
@@ -76,7 +105,7 @@ impl Recording {
         x: Buffer,
         first: usize,
         index: &[Buffer],
-        outside: Outside,
+        mode: Mode,
         from_end: bool,
         mask: Option<Buffer>,
     ) -> Recorded {
@@ -88,8 +117,8 @@ impl Recording {
                 shape.len()
             )));
         }
-        let (points, mut at) = self.indices("gather", index, &shape[first..], outside)?;
-        if let Some(mask) = mask.filter(|_| outside == Outside::Error) {
+        let (points, mut at) = self.indices("gather", index, &shape[first..], mode)?;
+        if let Some(mask) = mask.filter(|_| mode == Mode::Error) {
             at.push(self.asked_at(mask, &points, index)?);
         }
         let mut domain = shape[..first].to_vec();
@@ -104,7 +133,7 @@ impl Recording {
         let mut at = self.moved(&at, first as u32);
         let asked = at.split_off(index.len());
         let at = at.into_iter().enumerate().map(|(k, e)| match from_end {
-            true => self.counted_from_end(e, shape[first + k], outside),
+            true => self.counted_from_end(e, shape[first + k], mode),
             false => e,
         });
         let at: Vec<Expr> = at.collect();
@@ -112,7 +141,7 @@ impl Recording {
         let mut all = axes[..first].to_vec();
         all.extend(at);
         all.extend(&axes[first + points.len()..]);
-        let value = self.load_where(x, all, outside, asked.first().copied());
+        let value = self.load_where(&domain, x, all, mode, asked.first().copied());
         Ok(self.map(&domain, value))
     }
 
@@ -146,11 +175,21 @@ impl Recording {
     /// An element at an index that has to be inside where that is asked; elsewhere zero, if it is not.
     fn load_where(
         &mut self,
+        domain: &[Dim],
         x: Buffer,
         index: Vec<Expr>,
-        outside: Outside,
+        mode: Mode,
         asked: Option<Expr>,
     ) -> Expr {
+        let outside = mode.unchecked().unwrap_or_else(|| {
+            let load = CheckedLoad {
+                domain: domain.to_vec(),
+                buffer: x,
+                index: index.clone(),
+                asked,
+            };
+            Outside::Error(self.site_of(load))
+        });
         let value = self.program.load(x, index.clone(), outside);
         let Some(asked) = asked else {
             return value;
@@ -177,6 +216,16 @@ impl Recording {
         self.program.exprs.select(there, value, zero)
     }
 
+    /// The site of a checked load. Equal loads share the site of the first.
+    fn site_of(&mut self, load: CheckedLoad) -> Site {
+        if let Some(&site) = self.checked.get(&load) {
+            return site;
+        }
+        let site = self.program.site(load.buffer, &load.index, false);
+        self.checked.insert(load, site);
+        site
+    }
+
     /// Expressions over a domain that stands behind `by` more axes.
     fn moved(&mut self, all: &[Expr], by: u32) -> Vec<Expr> {
         if by == 0 {
@@ -193,8 +242,8 @@ impl Recording {
     }
 
     /// An index below zero counts from the end, unless it is said what one outside means.
-    fn counted_from_end(&mut self, index: Expr, dim: Dim, outside: Outside) -> Expr {
-        if outside != Outside::Error {
+    fn counted_from_end(&mut self, index: Expr, dim: Dim, mode: Mode) -> Expr {
+        if mode != Mode::Error {
             return index;
         }
         let zero = self.program.exprs.i32(0);
@@ -213,7 +262,7 @@ impl Recording {
         x: Buffer,
         index: Buffer,
         axis: i64,
-        outside: Outside,
+        mode: Mode,
         mask: Option<Buffer>,
     ) -> Recorded {
         let shape = self.shape(x);
@@ -235,18 +284,18 @@ impl Recording {
         domain[axis] = taken;
         let mut at = self.program.axes(domain.len());
         let value = self.at_point(index, domain.len());
-        let value = self.as_index_along(value, shape[axis], outside);
-        at[axis] = self.counted_from_end(value, shape[axis], outside);
+        let value = self.as_index_along(value, shape[axis], mode);
+        at[axis] = self.counted_from_end(value, shape[axis], mode);
         for (k, &dim) in shape.iter().enumerate() {
             if k != axis && self.program.const_dim(dim) == Some(1) {
                 at[k] = self.program.exprs.i32(0);
             }
         }
-        let asked = match mask.filter(|_| outside == Outside::Error) {
+        let asked = match mask.filter(|_| mode == Mode::Error) {
             Some(mask) => Some(self.asked_at(mask, &domain, &[index])?),
             None => None,
         };
-        let value = self.load_where(x, at, outside, asked);
+        let value = self.load_where(&domain, x, at, mode, asked);
         Ok(self.map(&domain, value))
     }
 
@@ -262,7 +311,7 @@ impl Recording {
         index: &[Buffer],
         values: Buffer,
         accum: Option<Accum>,
-        outside: Outside,
+        mode: Mode,
     ) -> Recorded {
         let shape = self.shape(x);
         if index.len() > shape.len() {
@@ -275,7 +324,7 @@ impl Recording {
         if self.ty(values) != self.ty(x) {
             return self.types_error("scatter", &[x, values], "values of the tensor's type");
         }
-        let (points, at) = self.indices("scatter", index, &shape, outside)?;
+        let (points, at) = self.indices("scatter", index, &shape, mode)?;
         let rest = &shape[index.len()..];
         let mut domain = points.clone();
         domain.extend(rest);
@@ -294,10 +343,11 @@ impl Recording {
         let axes = self.program.axes(domain.len());
         let mut all: Vec<Expr> = Vec::new();
         for (k, e) in at.into_iter().enumerate() {
-            all.push(self.counted_from_end(e, shape[k], outside));
+            all.push(self.counted_from_end(e, shape[k], mode));
         }
         all.extend(&axes[points.len()..]);
         let target = self.copy(x);
+        let outside = self.outside_of_store(target, &all, mode);
         let store = Store {
             target,
             index: all,

@@ -4,7 +4,7 @@ use aerogel_base::Scalar;
 
 use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Outside, Stmt, Store};
 
-use super::{RecordError, Recorded, Recording};
+use super::{Mode, RecordError, Recorded, Recording};
 
 /// What a store is written as.
 fn stored_by(accum: Option<Accum>) -> String {
@@ -80,7 +80,7 @@ impl Recording {
         index: &[Buffer],
         value: Buffer,
         accum: Option<Accum>,
-        outside: Outside,
+        mode: Mode,
         mask: Option<Buffer>,
     ) -> Recorded<()> {
         let rank = self.rank(target);
@@ -102,8 +102,7 @@ impl Recording {
         operands.push(value);
         operands.extend(mask);
         let cells = self.cells_of(&op, &operands)?;
-        let (domain, store, wanted) = self.store_of(target, &operands, accum, outside)?;
-        self.note_store(target, store.outside);
+        let (domain, store, wanted) = self.store_of(target, &operands, accum, mode)?;
         match wanted {
             None => self.store_over(&domain, cells, store),
             Some(wanted) => {
@@ -126,7 +125,7 @@ impl Recording {
         index: &[Buffer],
         value: Buffer,
         accum: Accum,
-        outside: Outside,
+        mode: Mode,
         mask: Option<Buffer>,
     ) -> Recorded {
         let mut operands = index.to_vec();
@@ -135,11 +134,10 @@ impl Recording {
         self.expect_everywhere(&operands)?;
         if index.len() != self.rank(target) || self.ty(value) != self.ty(target) {
             // Said as for any store.
-            self.store_at(target, index, value, Some(accum), outside, mask)?;
+            self.store_at(target, index, value, Some(accum), mode, mask)?;
         }
         let accum = accum.of(self.ty(target));
-        let (domain, store, wanted) = self.store_of(target, &operands, Some(accum), outside)?;
-        self.note_store(target, store.outside);
+        let (domain, store, wanted) = self.store_of(target, &operands, Some(accum), mode)?;
         let before = self.program.temporary(self.ty(target), &domain);
         if wanted.is_some() {
             // Where nothing is put.
@@ -179,7 +177,7 @@ impl Recording {
         target: Buffer,
         operands: &[Buffer],
         accum: Option<Accum>,
-        outside: Outside,
+        mode: Mode,
     ) -> Recorded<(Vec<Dim>, Store, Option<Expr>)> {
         let rank = self.rank(target);
         let stretched = self.stretched(&stored_by(accum), operands);
@@ -187,22 +185,25 @@ impl Recording {
         let mut at: Vec<Expr> = Vec::new();
         let extents = self.shape(target);
         for (&e, dim) in elements[..rank].iter().zip(extents) {
-            let i = self.as_index_along(e, dim, outside);
+            let i = self.as_index_along(e, dim, mode);
             at.push(i);
         }
-        let mut outside = outside;
         let mut only_at = None;
-        if outside == Outside::Error && !self.is_inside(&domain, target, &at) {
+        let outside;
+        if mode == Mode::Error && !self.is_inside(&domain, target, &at) {
             // An index that is outside where nothing is stored is none, and an error elsewhere.
             only_at = elements.get(rank + 1).copied();
+            outside = self.outside_of_store(target, &at, mode);
         } else if let Some(&wanted) = elements.get(rank + 1) {
             // What is masked out goes outside, where a store does nothing; the other indices are brought inside first.
             let nowhere = self.program.exprs.i32(-1);
             for (axis, e) in at.iter_mut().enumerate() {
-                let inside = self.brought_inside(*e, target, axis, outside);
+                let inside = self.brought_inside(*e, target, axis, mode);
                 *e = self.program.exprs.select(wanted, inside, nowhere);
             }
             outside = Outside::Zero;
+        } else {
+            outside = self.outside_of_store(target, &at, mode);
         }
         let store = Store {
             target,
@@ -215,6 +216,17 @@ impl Recording {
         Ok((domain, store, only_at))
     }
 
+    /// What an index outside means for a store.
+    pub(super) fn outside_of_store(
+        &mut self,
+        target: Buffer,
+        index: &[Expr],
+        mode: Mode,
+    ) -> Outside {
+        let unchecked = mode.unchecked();
+        unchecked.unwrap_or_else(|| Outside::Error(self.program.site(target, index, true)))
+    }
+
     /// Whether indices are axes of a domain as long as the buffer's.
     fn is_inside(&self, domain: &[Dim], target: Buffer, index: &[Expr]) -> bool {
         let mut all = index.iter().zip(self.shape(target));
@@ -223,24 +235,18 @@ impl Recording {
         })
     }
 
-    fn brought_inside(
-        &mut self,
-        index: Expr,
-        target: Buffer,
-        axis: usize,
-        outside: Outside,
-    ) -> Expr {
+    fn brought_inside(&mut self, index: Expr, target: Buffer, axis: usize, mode: Mode) -> Expr {
         use aerogel_ir::BinaryOp::{Max, Min, Mod};
         let dim = self.shape(target)[axis];
         let binary = |r: &mut Self, op, a, b| r.program.exprs.binary(op, a, b);
-        match outside {
-            Outside::Clamp => {
+        match mode {
+            Mode::Clamp => {
                 let last = self.last(dim);
                 let zero = self.program.exprs.i32(0);
                 let above = binary(self, Max, index, zero);
                 binary(self, Min, above, last)
             }
-            Outside::Wrap => {
+            Mode::Wrap => {
                 let extent = self.program.extent(dim);
                 binary(self, Mod, index, extent)
             }

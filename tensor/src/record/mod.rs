@@ -39,14 +39,17 @@ use aerogel_ir::{BinaryOp, CompareOp};
 pub use accumulate::Affine;
 pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
+pub use index::Mode;
 pub use join::Margin;
-pub use lines::{Access, Lines, Place};
+pub use lines::Lines;
 pub use parts::Bound;
 pub(crate) use varying::varying;
 pub use views::Part;
 pub use vmap::Mapped;
 
-use crate::ir::{Accum, Agreement, Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store};
+use crate::ir::{
+    Accum, Agreement, Buffer, Dim, DimDef, Expr, For, Outside, Program, Site, Stmt, Store,
+};
 
 /// What an operation gives.
 pub type Recorded<T = Buffer> = Result<T, RecordError>;
@@ -76,6 +79,15 @@ impl Made {
     }
 }
 
+/// A value that is loaded at checked indices, at all points of a domain or where that is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CheckedLoad {
+    domain: Vec<Dim>,
+    buffer: Buffer,
+    index: Vec<Expr>,
+    asked: Option<Expr>,
+}
+
 /// A program to which operations are appended.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -92,6 +104,8 @@ pub struct Recording {
     /// What statements that come may store to.
     memory: SecondaryMap<Buffer, bool>,
     made: LookupMap<Made, Buffer>,
+    /// The sites of loads: the same load of the same memory has one site, and so makes the same value.
+    checked: LookupMap<CheckedLoad, Site>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
     /// Of these those that extents are in.
@@ -137,6 +151,7 @@ impl Recording {
     /// Forgets which values there are: memory that they were read from changes, or they may not be there afterwards.
     pub fn forget(&mut self) {
         self.made.clear();
+        self.checked.clear();
     }
 
     /// Takes over which values there are from a recording of which this one has a part: those that are made of what is in
@@ -149,6 +164,7 @@ impl Recording {
         old: &mut Self,
         exprs: &LookupMap<Expr, Expr>,
         buffers: &LookupMap<Buffer, Buffer>,
+        sites: &LookupMap<Site, Site>,
     ) {
         std::mem::take(&mut old.made).consume(|made, buffer| {
             let index = made.index.iter().map(|e| exprs.get(e).copied()).collect();
@@ -173,6 +189,24 @@ impl Recording {
                 ..made
             };
             self.made.insert(made, buffer);
+        });
+        std::mem::take(&mut old.checked).consume(|at, site| {
+            let index = at.index.iter().map(|e| exprs.get(e).copied()).collect();
+            let asked = at.asked.map(|e| exprs.get(&e).copied());
+            let own = (buffers.get(&at.buffer), index, sites.get(&site));
+            if let (Some(&buffer), Some(index), Some(&site)) = own
+                && asked != Some(None)
+            {
+                let extents = at.domain.iter().map(|&d| old.program.const_dim(d));
+                let known = extents.map(|n| self.program.size(n.expect("a number")));
+                let at = CheckedLoad {
+                    domain: known.collect(),
+                    buffer,
+                    index,
+                    asked: asked.flatten(),
+                };
+                self.checked.insert(at, site);
+            }
         });
         std::mem::take(&mut old.numbers).consume(|buffer, value| {
             if let (Some(&buffer), Some(&value)) = (buffers.get(&buffer), exprs.get(&value)) {

@@ -2,7 +2,7 @@
 
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Expr, ExprDef, Outside, Program, Stmt, Touched};
+use crate::ir::{Buffer, Expr, ExprDef, Program, Stmt, Touched};
 
 /// What of a function's memory is other for each of many.
 pub(super) struct Varying {
@@ -146,10 +146,10 @@ impl Units<'_> {
             return false;
         };
         let exprs = &self.program.exprs;
-        let mut fails = store.outside == Outside::Error;
+        let mut fails = store.outside.is_checked();
         let roots = store.index.iter().copied().chain([store.value]);
         exprs.visit(roots, &mut |e| {
-            fails |= matches!(&exprs[e], ExprDef::Load { outside, .. } if *outside == Outside::Error);
+            fails |= matches!(&exprs[e], ExprDef::Load { outside, .. } if outside.is_checked());
         });
         !fails
     }

@@ -7,14 +7,15 @@
 //! Branches and loops of the host whose conditions are other for each become conditions at points: a branch is a mask, a
 //! loop ends when none is left in it.
 
+use aerogel_base::entity::PrimaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{
-    Accum, Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Role, Stmt, Store,
-    Touched,
+    Accum, Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Role, Site, SiteDef,
+    Stmt, Store, Touched,
 };
 
 use super::varying::{Varying, leaving, loads};
@@ -162,6 +163,26 @@ impl Recording {
     }
 }
 
+/// What an index outside means for an access to all: a checked one has a site of its own, with one axis more.
+fn outside_of_all(
+    sites: &mut PrimaryMap<Site, SiteDef>,
+    outside: Outside,
+    buffer: Buffer,
+    axis: usize,
+) -> Outside {
+    let Outside::Error(one) = outside else {
+        return outside;
+    };
+    let axis = axis as u32;
+    let from_end = sites[one].from_end.iter();
+    let from_end = from_end.map(|&own| own + u32::from(own >= axis)).collect();
+    Outside::Error(sites.push(SiteDef {
+        buffer,
+        from_end,
+        ..sites[one].clone()
+    }))
+}
+
 impl Mapping<'_> {
     fn program(&mut self) -> &mut Program {
         &mut self.r.program
@@ -175,7 +196,7 @@ impl Mapping<'_> {
     /// An expression at a point with one axis more.
     fn expr(&mut self, e: Expr) -> Expr {
         let places = &self.places;
-        let exprs = &mut self.r.program.exprs;
+        let Program { exprs, sites, .. } = &mut self.r.program;
         exprs.replace(e, &mut self.done, &mut |exprs, def| match def {
             ExprDef::Axis(k) => Some(exprs.axis(k + 1)),
             ExprDef::Load {
@@ -191,7 +212,7 @@ impl Mapping<'_> {
                     buffer,
                     ty: *ty,
                     index,
-                    outside: *outside,
+                    outside: outside_of_all(sites, *outside, buffer, axis),
                 }))
             }
             _ => None,
@@ -349,6 +370,7 @@ impl Mapping<'_> {
                     target,
                     index,
                     value: self.expr(store.value),
+                    outside: outside_of_all(&mut self.program().sites, store.outside, target, axis),
                     ..*store
                 })
             }

@@ -4,19 +4,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{AssertKind, Scalar};
+use aerogel_base::{AssertKind, Scalar, ScalarType};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Print};
 use aerogel_ir::{FastMath, TreeId, print_module};
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use aerogel_runtime::{SiteKind, TreeMemory, interrupt};
+use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
 use super::free::Free;
 use crate::ir::{
-    Buffer, Call, Dim, DimDef, Expr, Failure, For, LibraryError, Operand, Program, Role, Run,
-    RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs, eval_in, extent, number,
-    verify_at,
+    Buffer, Call, Dim, DimDef, Expr, Failure, For, LibraryError, Operand, OutOfBounds, Program,
+    Role, Run, RunError, Scope, Site, Stage, Stmt, Touched, Var, agreements, check_inputs, eval_in,
+    extent, number, verify_at,
 };
 use crate::library;
 use crate::lower::{Parameter, lower};
@@ -47,6 +48,7 @@ struct Compiled {
     buffers: Vec<Buffer>,
     scalars: Vec<Parameter>,
     trees: Vec<TreeId>,
+    sites: Vec<Site>,
 }
 
 /// What the host does.
@@ -196,6 +198,7 @@ impl Maker<'_> {
             buffers: lowered.buffers,
             scalars: lowered.scalars,
             trees: lowered.trees,
+            sites: lowered.sites,
         });
         Ok(self.kernels.len() - 1)
     }
@@ -537,30 +540,48 @@ impl Running<'_> {
             later: None,
         });
         outcome.map_err(|failure| match failure {
-            KernelFailure::Check { site, args } => {
-                let site = compiled.kernel.sites().get(site);
-                let text = site.map_or_else(String::new, |site| site.render(&args));
-                match site.map(|site| site.kind) {
-                    Some(SiteKind::Check(AssertKind::Memory)) => self.no_cell(compiled, text),
-                    _ => RunError::Check(text),
-                }
-            }
+            KernelFailure::Check { site, args } => self.failed(compiled, site, &args),
             KernelFailure::Memory(e) | KernelFailure::Tree { error: e, .. } => RunError::Memory(e),
             KernelFailure::Interrupted => RunError::Interrupted,
-            KernelFailure::Device(e) => RunError::Check(e),
-            KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
-            KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
+            KernelFailure::Device(e) => RunError::Device(e),
+            KernelFailure::Overlap => RunError::Overlap,
+            KernelFailure::Mismatch(what) => RunError::Mismatch(what),
         })
     }
 
-    /// A kernel had no memory for a cell, of a tree that the message names its buffers of.
-    fn no_cell(&self, compiled: &Compiled, text: String) -> RunError {
-        let program = &self.plan.program;
-        let mut own = compiled.trees.iter().filter_map(|&t| program.scratch(t));
-        let named = |b: &Buffer| text.ends_with(&format!("`{}`", program.buffers[*b].name));
-        match own.find(named) {
-            Some(buffer) => self.no_room(buffer),
-            None => RunError::NoCell(text),
+    /// A check of a kernel does not hold.
+    fn failed(&self, compiled: &Compiled, site: usize, args: &[u64]) -> RunError {
+        let Some(site) = compiled.kernel.sites().get(site) else {
+            return RunError::Mismatch("a check that the kernel does not have");
+        };
+        let text = || site.render(args);
+        match (site.kind, args) {
+            (SiteKind::Check(AssertKind::TensorBounds), &[number, axis, index, extent]) => {
+                let [number, axis, index, extent] = [number, axis, index, extent]
+                    .map(|slot| Scalar::from_slot(ScalarType::I32, slot).as_i128());
+                Failure::Index(OutOfBounds {
+                    site: compiled.sites[number as usize],
+                    axis: axis as usize,
+                    index: index as i64,
+                    extent: extent as u64,
+                })
+                .into()
+            }
+            (SiteKind::NoCell { tree, node }, _) => {
+                let tree = compiled.trees[tree as usize];
+                match self.plan.program.scratch(tree) {
+                    Some(buffer) => self.no_room(buffer),
+                    None => RunError::NoCell {
+                        tree,
+                        node: NodeId::from_u32(node),
+                        text: text(),
+                    },
+                }
+            }
+            (SiteKind::Check(kind), _) => RunError::Check { kind, text: text() },
+            (SiteKind::Print | SiteKind::Warning, _) => {
+                RunError::Mismatch("a check that only prints")
+            }
         }
     }
 

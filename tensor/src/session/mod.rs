@@ -24,9 +24,9 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_compiler::CompileError;
 
-use crate::ir::{Buffer, Makers, Operand, Slice, slice};
+use crate::ir::{Buffer, Makers, Operand, Place, Slice, slice};
 use crate::passes::Options;
-use crate::record::{Place, Recorded, Recording};
+use crate::record::{Recorded, Recording};
 use crate::run::Plan;
 use plans::Structure;
 use policy::Waiting;

@@ -8,6 +8,7 @@ use aerogel_compiler::CompileError;
 use super::policy::{MAX_ALIKE, MAX_PLANNED, MAX_PLANS};
 use super::{Ended, LazyError, Session, Slot, general, lock};
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Operand, Program, Role, Stmt};
+use crate::record::Lines;
 use crate::run::{Plan, Settings};
 
 /// All that a program's plan depends on.
@@ -60,6 +61,7 @@ impl Session {
 /// A program to run, what it takes, and whose its results are.
 struct Job {
     program: Program,
+    lines: Lines,
     n_statements: usize,
     structure: Structure,
     inputs: Vec<Operand>,
@@ -96,6 +98,7 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
         .map(|&b| session.values[b].clone().expect("it is there"));
     Ok(Some(Job {
         inputs: inputs.collect(),
+        lines: session.lines_of(&sliced),
         structure: Structure::of(&sliced.program),
         n_statements: sliced.program.body.len(),
         program: sliced.program,
@@ -107,12 +110,12 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
 /// A plan that is not there yet, and the numbers that it takes.
 fn made(
     session: &Mutex<Session>,
-    program: Program,
+    program: &Program,
     structure: Structure,
     settings: Settings<'_>,
 ) -> Result<(Arc<Plan>, Vec<Scalar>), CompileError> {
-    let mut made = (program, structure, Vec::new());
-    if let Some((program, given)) = general::generalised(&made.0) {
+    let mut made = (None, structure, Vec::new());
+    if let Some((program, given)) = general::generalised(program) {
         let mut structure = Structure::of(&program);
         structure.stamp = settings.stamp;
         let mut session = lock(session);
@@ -123,14 +126,15 @@ fn made(
             session.alike.clear();
         }
         match session.alike.get_mut(&structure) {
-            Some(n) if *n >= MAX_ALIKE => made = (program, structure, given),
+            Some(n) if *n >= MAX_ALIKE => made = (Some(program), structure, given),
             Some(n) => *n += 1,
             None => {
                 session.alike.insert(structure, 1);
             }
         }
     }
-    let (program, structure, given) = made;
+    let (general, structure, given) = made;
+    let program = general.unwrap_or_else(|| program.clone());
     let plan = Arc::new(Plan::new(program, settings)?);
     let mut session = lock(session);
     let n = structure.body.len();
@@ -163,7 +167,7 @@ pub fn realise(
     let plan = lock(session).plans.get(&job.structure).cloned();
     let made = match plan {
         Some(plan) => Ok((plan, Vec::new())),
-        None => made(session, job.program, job.structure, settings),
+        None => made(session, &job.program, job.structure, settings),
     };
     let (plan, given) = match made {
         Ok(made) => made,
@@ -174,8 +178,14 @@ pub fn realise(
         }
     };
     let results = plan.run_with(&job.inputs, &given);
-    let ended = |error| Ended::new(session, error, &job.results, settings);
-    let results = results.map_err(|error| LazyError::Run(Box::new(ended(error))));
+    let (program, lines) = (job.program, job.lines);
+    let results = results.map_err(|error| {
+        LazyError::Run(Box::new(Ended {
+            error,
+            program,
+            lines,
+        }))
+    });
     let mut session = lock(session);
     if let Ok(results) = &results {
         session.waiting.done(job.n_statements);

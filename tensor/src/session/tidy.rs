@@ -7,8 +7,7 @@ use aerogel_base::hash::LookupMap;
 
 use super::policy::SLACK;
 use super::{Session, Slot};
-use crate::ir::Buffer;
-use crate::record::Place;
+use crate::ir::{Buffer, Place};
 
 impl Session {
     /// Drops what nobody holds.
@@ -49,7 +48,7 @@ impl Session {
         }
         // Before what is held and nothing reads comes in: that may be changed in place.
         next.recording
-            .take_known(&mut self.recording, &sliced.exprs, &moved);
+            .take_known(&mut self.recording, &sliced.exprs, &moved, &sliced.sites);
         for (slot, old) in held {
             let new = match moved.get(&old) {
                 Some(&new) => new,

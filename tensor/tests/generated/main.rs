@@ -16,7 +16,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_ir::eval;
 use aerogel_tensor::interp::run;
-use aerogel_tensor::ir::{Array, Failure};
+use aerogel_tensor::ir::{Array, RunError};
 use aerogel_tensor::passes::{Options, PASSES, Products};
 use aerogel_tensor::{Codes, Operand, Plan, Program, Settings, parse, verify};
 use each::Follower;
@@ -49,7 +49,7 @@ fn inputs(seed: u64) -> Vec<Array> {
 }
 
 /// What a program gives, or where it ends.
-fn meaning(program: &Program, seed: u64) -> Result<Vec<Array>, Failure> {
+fn meaning(program: &Program, seed: u64) -> Result<Vec<Array>, RunError> {
     let mut inputs = inputs(seed);
     let mut all = run(program, &mut inputs)?;
     all.extend(inputs);

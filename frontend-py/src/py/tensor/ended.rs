@@ -1,18 +1,16 @@
 //! Why a program ended early, in the words of whoever wrote it: with the lines where things were written.
 
+use aerogel_base::AssertKind;
 use aerogel_ir::BinaryOp;
 use aerogel_runtime::buffer::MemoryError;
-use aerogel_tensor::ir::Failure;
-use aerogel_tensor::record::{Access, Lines, Place};
+use aerogel_tensor::ir::{Failure, Place};
+use aerogel_tensor::record::Lines;
 use aerogel_tensor::{Buffer, OutOfBounds, Program, RunError};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 use super::places;
 use super::values::stopped;
-
-/// How the check of a division begins.
-const DIVISION: &str = "integer division by zero";
 
 /// Other lines that it may have been.
 fn name_others(py: Python<'_>, text: &mut String, others: impl Iterator<Item = Place>) {
@@ -31,8 +29,8 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// The exception for what ended a run; `target` is what the statement makes that it was, if several may be meant.
-    pub(super) fn ended(&self, py: Python<'_>, e: &RunError, target: Option<Buffer>) -> PyErr {
+    /// The exception for what ended a run.
+    pub(super) fn ended(&self, py: Python<'_>, e: &RunError) -> PyErr {
         let shown = |mut text: String, place: Option<Place>| {
             if let Some(place) = place {
                 places::show(py, &mut text, place);
@@ -79,16 +77,7 @@ impl Traced {
             RunError::Failure(Failure::Library(buffer, why)) => {
                 PyValueError::new_err(shown(why.to_string(), self.made(*buffer)))
             }
-            RunError::Failure(Failure::Index(buffer, axis, index, extent)) => {
-                let found = OutOfBounds {
-                    buffer: String::new(),
-                    stored: false,
-                    axis: *axis,
-                    index: *index,
-                    extent: *extent,
-                };
-                self.outside(py, &found, Some(*buffer), target)
-            }
+            RunError::Failure(Failure::Index(found)) => self.outside(py, found),
             RunError::NoRoom {
                 buffer,
                 shape,
@@ -104,14 +93,14 @@ impl Traced {
                 let text = format!("out of memory for {ty}[{}]{cells}", shape.join(", "));
                 PyMemoryError::new_err(shown(text, self.made(*buffer)))
             }
-            RunError::Check(text) => match OutOfBounds::from_text(text) {
-                Some(found) => {
-                    let buffer = self.program.named(&found.buffer);
-                    self.outside(py, &found, buffer, target)
-                }
-                None if text.starts_with(DIVISION) => self.divided(py, text.clone()),
-                None => super::super::error::runtime(py, text.clone()),
-            },
+            RunError::Check {
+                kind: AssertKind::DivisionByZero,
+                text,
+            } => self.divided(py, text.clone(), [BinaryOp::FloorDiv, BinaryOp::Div]),
+            RunError::Check {
+                kind: AssertKind::ModuloByZero,
+                text,
+            } => self.divided(py, text.clone(), [BinaryOp::Mod, BinaryOp::Rem]),
             _ => stopped(e),
         }
     }
@@ -122,12 +111,8 @@ impl Traced {
         self.lines.of_buffer(buffer)
     }
 
-    /// A division by zero, with the lines in which whole numbers are divided.
-    fn divided(&self, py: Python<'_>, mut text: String) -> PyErr {
-        let by = match text.contains(" % ") {
-            true => [BinaryOp::Mod, BinaryOp::Rem],
-            false => [BinaryOp::FloorDiv, BinaryOp::Div],
-        };
+    /// A division by zero, with the lines that have one of these operations on whole numbers.
+    fn divided(&self, py: Python<'_>, mut text: String, by: [BinaryOp; 2]) -> PyErr {
         let places = self.lines.of_divisions(&self.program, by);
         if let Some((&first, others)) = places.split_first() {
             places::show(py, &mut text, first);
@@ -137,38 +122,17 @@ impl Traced {
     }
 
     /// An index outside, with the line where it was used, and where the tensor was made that has no such element.
-    fn outside(
-        &self,
-        py: Python<'_>,
-        found: &OutOfBounds,
-        buffer: Option<Buffer>,
-        target: Option<Buffer>,
-    ) -> PyErr {
-        let (axis, n) = (found.axis, found.extent);
-        let accesses = buffer.map_or(Vec::new(), |buffer| {
-            let (program, stored) = (&self.program, found.stored);
-            self.lines.of_accesses(program, buffer, axis, stored)
-        });
-        let one = accesses.iter().find(|a| Some(a.target) == target);
-        let accesses: Vec<Access> = one.map_or(accesses.clone(), |one| vec![*one]);
-        // As it was written: what counts from the end has been counted from the start.
-        let from_end = found.index < 0 && accesses.iter().all(|a| a.from_end);
-        let index = match from_end && !accesses.is_empty() {
-            true => found.index - n as i64,
-            false => found.index,
-        };
+    fn outside(&self, py: Python<'_>, found: &OutOfBounds) -> PyErr {
+        let site = &self.program.sites[found.site];
+        let (index, axis, n) = (site.written(found), found.axis, found.extent);
         let elements = if n == 1 { "element" } else { "elements" };
         let mut text = format!("index {index} is outside axis {axis} with {n} {elements}");
-        let (first, others) = match accesses.split_first() {
-            Some((first, others)) => (Some(first.place), others),
-            None => (None, &[][..]),
-        };
-        let made = buffer.and_then(|buffer| self.made(buffer));
-        if let Some(place) = first.or(made) {
+        let (used, made) = (self.lines.of_site(site), self.made(site.buffer));
+        if let Some(place) = used.or(made) {
             places::show(py, &mut text, place);
         }
-        name_others(py, &mut text, others.iter().map(|a| a.place));
-        if let Some(made) = made.filter(|made| first.is_some_and(|first| first != *made))
+        if let (Some(used), Some(made)) = (used, made)
+            && used != made
             && let Some(made) = places::named(py, made)
         {
             text += &format!("\n   = note: the tensor is made in {made}");

@@ -17,10 +17,11 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::Compiler;
+use aerogel_tensor::ir::Place;
 use aerogel_tensor::record::trace::{StepError, Trace, Value};
-use aerogel_tensor::record::{Place, RecordError, Recording, Size};
+use aerogel_tensor::record::{Mode, RecordError, Recording, Size};
 use aerogel_tensor::session::{Session, Slot};
-use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings};
+use aerogel_tensor::{Buffer, Codes, Dim, Plan, Settings};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -243,8 +244,8 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
         .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
 }
 
-fn outside(name: &str) -> PyResult<Outside> {
-    Outside::from_name(name).ok_or_else(|| {
+fn outside(name: &str) -> PyResult<Mode> {
+    Mode::from_name(name).ok_or_else(|| {
         PyValueError::new_err(format!(
             "outside is clamp, wrap, zero or error, not {name:?}"
         ))

@@ -15,7 +15,7 @@ use std::sync::{LazyLock, Mutex};
 use aerogel_base::hash::{LookupMap, LookupSet};
 use aerogel_base::render::{Sources, render_place};
 use aerogel_base::{SourceFile, SpanData, SpanTable};
-use aerogel_tensor::record::Place;
+use aerogel_tensor::ir::Place;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use aerogel_tensor::Buffer;
+use aerogel_tensor::ir::Place;
 use aerogel_tensor::record::trace::{State, Trace, Value};
-use aerogel_tensor::record::{Place, Recorded, Recording};
+use aerogel_tensor::record::{Recorded, Recording};
 use aerogel_tensor::session::Session;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use aerogel_tensor::record::Mode;
 use aerogel_tensor::record::trace::{FieldDef, Trace, Value};
-use aerogel_tensor::{Accum, Outside, Plan, RegionDef};
+use aerogel_tensor::{Accum, Plan, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -258,7 +259,7 @@ impl NativeTrace {
             self.values(&index)?,
             self.value(value)?,
         );
-        let (accum, mode): (Accum, Outside) = (accumulation(how)?, outside(mode)?);
+        let (accum, mode): (Accum, Mode) = (accumulation(how)?, outside(mode)?);
         let of = [&[target, value], &index[..]].concat();
         self.made_from(of, move |s| {
             s.store_with_previous(target, &index, value, accum, mode)
@@ -638,7 +639,7 @@ impl NativeProgram {
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
         signals::heed(py)?;
         let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
-        let results = results.map_err(|e| self.traced.ended(py, &e, None))?;
+        let results = results.map_err(|e| self.traced.ended(py, &e))?;
         Ok(results.into_iter().map(leaf).collect())
     }
 

@@ -1,5 +1,6 @@
 //! Numbers: where they come from, and where they go.
 
+use aerogel_base::AssertKind;
 use aerogel_compiler::CompileError;
 use aerogel_tensor::session::{Ended, LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError};
@@ -20,9 +21,8 @@ fn failed(py: Python<'_>, e: LazyError) -> PyErr {
                 error,
                 program,
                 lines,
-                target,
             } = *ended;
-            Traced { program, lines }.ended(py, &error, target)
+            Traced { program, lines }.ended(py, &error)
         }
         LazyError::Mapped => PyValueError::new_err(e.to_string()),
     }
@@ -41,12 +41,20 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
             Python::attach(|py| error::interrupted(py, "a program of tensors"))
         }
         RunError::NoRoom { error, .. } => error::memory(*error),
-        RunError::NoCell(what) => {
-            Python::attach(|py| error::exception(py, "AerogelMemoryError", what.clone()))
-        }
+        RunError::NoCell { text, .. } => Python::attach(|py| {
+            let class = error::of_check(AssertKind::Memory);
+            error::exception(py, class, text.clone())
+        }),
         RunError::Region(raised) => PyValueError::new_err(raised.0.to_string()),
-        RunError::Check(what) => PyIndexError::new_err(what.clone()),
-        RunError::Failure(Failure::Index(..)) => PyIndexError::new_err(e.to_string()),
+        RunError::Check { kind, text } => {
+            Python::attach(|py| error::exception(py, error::of_check(*kind), text.clone()))
+        }
+        RunError::Overlap | RunError::Mismatch(_) | RunError::Device(_) => {
+            Python::attach(|py| error::runtime(py, e.to_string()))
+        }
+        RunError::Failure(Failure::Index(_) | Failure::Unproved(..)) => {
+            PyIndexError::new_err(e.to_string())
+        }
         RunError::Failure(_) => PyValueError::new_err(e.to_string()),
     }
 }

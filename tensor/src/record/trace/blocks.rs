@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
 
-use crate::ir::{Buffer, Dim, Expr, Stmt, Var};
-use crate::record::{Mapped, Place};
+use crate::ir::{Buffer, Dim, Expr, Place, Stmt, Var};
+use crate::record::Mapped;
 
 use super::super::{RecordError, Recorded};
 use super::constraints::{Placement, Subject};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use aerogel_snode::{NodeId, Tree};
 
-use crate::ir::{Accum, Buffer, Dim, Outside};
+use crate::ir::{Accum, Buffer, Dim};
 
-use super::super::Recorded;
+use super::super::{Mode, Recorded};
 use super::{State, Value};
 
 /// A scalar field, or one component of a vector or matrix field.
@@ -137,10 +137,9 @@ impl State {
         let fields = self.fields(fields)?;
         let mask = self.mask()?;
         if let ([field], [value]) = (&fields[..], &values[..]) {
-            let outside = Outside::Zero;
             return self
                 .r
-                .store_at(*field, &index, *value, accum, outside, mask);
+                .store_at(*field, &index, *value, accum, Mode::Zero, mask);
         }
         self.r.store_fields(&fields, &index, &values, accum, mask)
     }

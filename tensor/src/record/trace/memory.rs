@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::ir::{Accum, Buffer, Dim, Outside};
+use crate::ir::{Accum, Buffer, Dim};
 
-use super::super::{RecordError, Recorded};
+use super::super::{Mode, RecordError, Recorded};
 use super::constraints::{Placement, Subject};
 use super::{FieldDef, State, Value};
 
@@ -247,7 +247,7 @@ impl State {
         index: &[Value],
         value: Value,
         accum: Option<Accum>,
-        outside: Outside,
+        mode: Mode,
         behind: usize,
     ) -> Recorded<()> {
         let (index, value) = (self.buffers(index)?, self.buffer(value)?);
@@ -264,7 +264,7 @@ impl State {
             mask = Some(self.r.unsqueeze(own, &axes)?);
         }
         let target = self.seen(target);
-        self.r.store_at(target, &index, value, accum, outside, mask)
+        self.r.store_at(target, &index, value, accum, mode, mask)
     }
 
     /// Accumulates values into elements in the order of the points; returns the element before each update.
@@ -277,14 +277,14 @@ impl State {
         index: &[Value],
         value: Value,
         accum: Accum,
-        outside: Outside,
+        mode: Mode,
     ) -> Recorded {
         let (index, value) = (self.buffers(index)?, self.buffer(value)?);
         self.let_change(target)?;
         let mask = self.mask()?;
         let target = self.seen(target);
         let r = &mut self.r;
-        r.store_with_previous(target, &index, value, accum, outside, mask)
+        r.store_with_previous(target, &index, value, accum, mode, mask)
     }
 
     /// Prepares a value for a kernel that writes to it.
@@ -299,20 +299,20 @@ impl State {
     ///
     /// # Errors
     /// As `Recording::gather`.
-    pub fn gather(&mut self, x: Value, index: &[Value], outside: Outside) -> Recorded {
+    pub fn gather(&mut self, x: Value, index: &[Value], mode: Mode) -> Recorded {
         let (x, index) = (self.buffer(x)?, self.buffers(index)?);
         let mask = self.mask()?;
         let parts = self.r.parts_of(x);
         let cells = parts.first().map(|&part| self.r.rank(part));
         if cells != Some(index.len()) {
             let all = self.r.dense(x)?;
-            return self.gathered(all, &index, outside, mask);
+            return self.gathered(all, &index, mode, mask);
         }
         // Each component has memory of its own, for active cells only.
         let mut taken = Vec::new();
         for part in parts {
             let part = self.r.dense(part)?;
-            taken.push(self.gathered(part, &index, outside, mask)?);
+            taken.push(self.gathered(part, &index, mode, mask)?);
         }
         let shape = self.r.shape(x);
         let last = shape[index.len()..].iter();
@@ -324,13 +324,13 @@ impl State {
         &mut self,
         x: Buffer,
         index: &[Buffer],
-        outside: Outside,
+        mode: Mode,
         mask: Option<Buffer>,
     ) -> Recorded {
         self.r.expect_everywhere(&[x])?;
         self.r.cells_of("x[key]", index)?;
         self.r.called = Some("x[key]");
-        let out = self.r.gather(x, 0, index, outside, false, mask);
+        let out = self.r.gather(x, 0, index, mode, false, mask);
         self.r.called = None;
         out
     }

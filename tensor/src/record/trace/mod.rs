@@ -20,11 +20,11 @@ mod memory;
 
 use std::sync::Arc;
 
-use crate::ir::{Buffer, Stmt};
+use crate::ir::{Buffer, Place, Stmt};
 
 pub use fields::FieldDef;
 
-use super::{Place, RecordError, Recorded, Recording, Size};
+use super::{RecordError, Recorded, Recording, Size};
 use blocks::{Block, BlockId};
 use constraints::Constraints;
 
