@@ -326,6 +326,35 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
+    /// Whether elements differ by no more than `atol` and the part `rtol` of the second; a NaN from a NaN only if asked for.
+    ///
+    /// # Errors
+    /// If types differ, or shapes do not agree.
+    pub fn is_close(
+        &mut self,
+        [a, b]: [Buffer; 2],
+        rtol: Buffer,
+        atol: Buffer,
+        equal_nan: bool,
+    ) -> Recorded {
+        let equal = self.binary("eq", a, b)?;
+        let finite = self.unary("isfinite", b)?;
+        let difference = self.binary("sub", a, b)?;
+        let difference = self.unary("abs", difference)?;
+        let size = self.unary("abs", b)?;
+        let part = self.binary("mul", size, rtol)?;
+        let most = self.binary("add", part, atol)?;
+        let within = self.binary("le", difference, most)?;
+        let near = self.binary("and", finite, within)?;
+        let close = self.binary("or", equal, near)?;
+        if !equal_nan {
+            return Ok(close);
+        }
+        let [a, b] = [self.unary("isnan", a)?, self.unary("isnan", b)?];
+        let both = self.binary("and", a, b)?;
+        self.binary("or", close, both)
+    }
+
     /// A tensor with one value everywhere.
     pub fn full(&mut self, shape: &[Dim], value: Scalar) -> Buffer {
         let value = self.program.exprs.constant(value);

@@ -20,6 +20,7 @@ mod join;
 mod linear;
 mod lines;
 mod memory;
+pub mod notation;
 mod numbers;
 mod parts;
 mod random;

@@ -277,6 +277,16 @@ impl Recording {
         }
     }
 
+    /// The whole of an axis.
+    pub(super) fn whole_axis(&mut self, dim: Dim) -> Part {
+        Part {
+            start: self.program.exprs.i32(0),
+            step: 1,
+            len: dim,
+            drops: false,
+        }
+    }
+
     /// The element that is `shift` before, around the end, along each of some axes.
     ///
     /// # Errors

@@ -77,7 +77,9 @@ def of_part(part: DataType) -> ComplexType:
 
 def is_complex(value: Any) -> bool:
     """Whether this is a complex number, or tensor, or array of such."""
-    return isinstance(value, (ComplexTensor, complex)) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
+    if getattr(type(value), "_aerogel_tensor", False):
+        return isinstance(value, ComplexTensor)
+    return isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
 
 
 def _planes(value: Any) -> tuple[Any, Any]:

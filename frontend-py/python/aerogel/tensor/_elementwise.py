@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex
-from aerogel.tensor._tensor import Tensor, asarray, binary, operands, unary
+from aerogel.tensor._tensor import Tensor, asarray, binary, is_number, operands, unary
 
 
 def _documented(function: Any, name: str, text: str) -> Any:
@@ -131,10 +131,12 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_n
     """Whether elements differ by no more than ``atol`` and the part ``rtol`` of the second."""
     if _complex.is_complex(x1) or _complex.is_complex(x2):
         a, b = asarray(x1), asarray(x2)
-    else:
-        a, b = operands(x1, x2, to_float=True)
-    close = (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))
-    return close | (isnan(a) & isnan(b)) if equal_nan else close
+        close = (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))
+        return close | (isnan(a) & isnan(b)) if equal_nan else close
+    given = [n for n in (rtol, atol) if not is_number(n)]
+    a, b, *given = operands(x1, x2, *given, to_float=True)
+    bounds = [n if is_number(n) else given.pop(0)._native for n in (rtol, atol)]
+    return Tensor(a._native.is_close(b._native, *bounds, bool(equal_nan)))
 
 
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

@@ -63,3 +63,8 @@ def at_least(n: Any, count: int, message: str) -> None:
             raise ValueError(message.format(extent.item()))
 
     tracing.program.watch(look, "at_least", n)
+
+
+def extent_at_least(dim: Any, count: int, message: str) -> None:
+    """The same of the handle of an extent."""
+    at_least(tracing.program.numbers((dim,))[0], count, message)

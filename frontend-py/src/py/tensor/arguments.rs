@@ -1,7 +1,7 @@
 //! Arguments of operations, as Python passes them.
 
 use aerogel_tensor::Accum;
-use aerogel_tensor::record::{Affine, Part, Recorded, Recording};
+use aerogel_tensor::record::{Part, Recorded, Recording};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -50,15 +50,23 @@ pub(super) fn parts(r: &mut Recording, given: &[PartArgs]) -> Vec<Part> {
     .collect()
 }
 
-/// The factor of each label, and a constant.
-pub(super) type AffineArgs = (Vec<(u32, i32)>, i32);
-
-pub(super) fn affine(given: &[AffineArgs]) -> Vec<Affine> {
-    let all = given.iter().cloned();
-    all.map(|(terms, offset)| Affine { terms, offset })
-        .collect()
-}
-
 pub(super) fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {
     tensors.iter().map(|t| t.get()).collect()
+}
+
+/// A number of Python's, or a tensor.
+#[derive(FromPyObject)]
+pub(super) enum NumberOr<'py> {
+    Number(f64),
+    Tensor(Bound<'py, NativeTensor>),
+}
+
+impl NumberOr<'_> {
+    /// As an operand beside a tensor: a number comes to it from outside, so that another number is not another program.
+    pub(super) fn like(self, x: &NativeTensor) -> PyResult<NativeTensor> {
+        match self {
+            Self::Number(n) => x.number_like(n),
+            Self::Tensor(t) => Ok(t.get().again()),
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod arguments;
 mod ended;
 mod kernels;
 mod mapped;
+mod notation;
 mod operations;
 mod parts;
 mod places;
@@ -143,7 +144,7 @@ pub(crate) struct NativeProgram {
 }
 
 /// An extent: a number, or one of a program.
-#[derive(Clone, Copy, FromPyObject)]
+#[derive(Clone, Copy, FromPyObject, IntoPyObject)]
 enum Extent {
     Number(u64),
     Of(NativeDim),

@@ -3,7 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_tensor::Operand;
 use aerogel_tensor::ir::{Algebra, Transform};
-use aerogel_tensor::record::{Margin, RecordError};
+use aerogel_tensor::record::Margin;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -16,7 +16,8 @@ use crate::py::foreign;
 use crate::py::ndarray::NativeNdarray;
 use crate::py::program;
 
-use super::arguments::{AffineArgs, PartArgs, STORED, accum, affine, called, handles, parts};
+use super::arguments::{NumberOr, PartArgs, STORED, accum, called, handles, parts};
+use super::notation::CallArgs;
 use super::recorded::of_nothing;
 use super::{Extent, NativeTensor, NativeTrace, dims, number, outside, scalar_type};
 
@@ -142,7 +143,7 @@ impl NativeTensor {
     }
 
     #[getter]
-    fn dtype(&self) -> &'static str {
+    pub(super) fn dtype(&self) -> &'static str {
         match &self.home {
             Home::Lazy(slot) => lock(&SESSION).description(*slot).0.name(),
             Home::Program(trace, value) => {
@@ -159,7 +160,7 @@ impl NativeTensor {
                 let shape = lock(&SESSION).description(*slot).1;
                 PyTuple::new(py, shape)
             }
-            Home::Program(trace, value) => super::trace::shape(py, trace, *value),
+            Home::Program(trace, value) => PyTuple::new(py, super::trace::sizes(trace, *value)?),
         }
     }
 
@@ -368,7 +369,7 @@ impl NativeTensor {
     }
 
     /// Another handle of the same tensor.
-    fn again(&self) -> Self {
+    pub(super) fn again(&self) -> Self {
         match &self.home {
             Home::Lazy(slot) => {
                 let mut session = lock(&SESSION);
@@ -539,45 +540,29 @@ impl NativeTensor {
         })
     }
 
-    /// What accumulates of this and others over named axes: the index maps of each and of the result, and the extents of
-    /// the labels and of the result. Pairs of extents have to agree; the message says so if they do not.
-    #[expect(clippy::too_many_arguments, reason = "what a statement has")]
-    fn accumulate(
+    /// What accumulates of this and others over named axes, as a text says.
+    fn accum(
         &self,
+        py: Python<'_>,
+        spec: &str,
         others: Vec<Bound<'_, Self>>,
-        maps: Vec<Vec<AffineArgs>>,
-        extents: Vec<Extent>,
-        result: Vec<AffineArgs>,
-        shape: Vec<Extent>,
-        op: &str,
-        how: &str,
-        mode: &str,
-        agreements: Vec<(Extent, Extent, String)>,
+        call: CallArgs,
     ) -> PyResult<Self> {
-        let (how, mode) = (accum(how)?, outside(mode)?);
-        let how = how.ok_or_else(|| PyValueError::new_err("`accum` accumulates"))?;
-        if maps.len() != others.len() + 1 {
-            return Err(PyValueError::new_err("a map for each tensor"));
-        }
-        let op = op.to_owned();
-        self.op(&handles(&others), move |r, x, o| {
-            for (left, right, message) in &agreements {
-                let pair = [left, right].map(|e| dims(r, std::slice::from_ref(e))[0]);
-                if !r.ask_equal(pair[0], pair[1], message) {
-                    return Err(RecordError::Value(message.clone()));
-                }
-            }
-            let all = std::iter::once(x).chain(o.iter().copied());
-            let operands: Vec<_> = all.zip(maps.iter().map(|m| affine(m))).collect();
-            let (extents, shape) = (dims(r, &extents), dims(r, &shape));
-            r.accumulate(
-                &operands,
-                &extents,
-                (&affine(&result), &shape),
-                &op,
-                how,
-                mode,
-            )
+        self.of_notation(py, spec, &others, call)
+    }
+
+    /// Whether elements differ by no more than `atol` and the part `rtol` of the other's.
+    fn is_close(
+        &self,
+        other: &Self,
+        rtol: NumberOr<'_>,
+        atol: NumberOr<'_>,
+        equal_nan: bool,
+    ) -> PyResult<Self> {
+        let [rtol, atol] = [rtol, atol].map(|n| n.like(self));
+        let (rtol, atol) = (rtol?, atol?);
+        self.element_op("isclose", &[other, &rtol, &atol], move |r, x, o| {
+            r.is_close([x, o[0]], o[1], o[2], equal_nan)
         })
     }
 

@@ -2,16 +2,21 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use aerogel_tensor::Buffer;
+use aerogel_base::Scalar;
 use aerogel_tensor::ir::Place;
 use aerogel_tensor::record::trace::{State, Trace, Value};
 use aerogel_tensor::record::{Recorded, Recording};
 use aerogel_tensor::session::Session;
+use aerogel_tensor::{Buffer, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::py::error;
+
+use super::values::leaf;
 use super::{
-    Home, NativeTensor, NativeTrace, SESSION, expect_there, lock, note, places, raised, raised_at,
+    Extent, Home, NativeTensor, NativeTrace, SESSION, expect_there, lock, note, places, raised,
+    raised_at,
 };
 
 /// An operation on a recording. A trace may run it several times.
@@ -191,6 +196,43 @@ impl NativeTensor {
                         Err(raised_at(e, &places))
                     }
                 }
+            }
+        }
+    }
+
+    /// The extents.
+    pub(super) fn sizes(&self) -> PyResult<Vec<Extent>> {
+        match &self.home {
+            Home::Lazy(slot) => {
+                let shape = lock(&SESSION).description(*slot).1.into_iter();
+                Ok(shape.map(|n| Extent::Number(n as u64)).collect())
+            }
+            Home::Program(trace, value) => super::trace::sizes(trace, *value),
+        }
+    }
+
+    /// One number of the same type.
+    pub(super) fn number_like(&self, value: f64) -> PyResult<Self> {
+        match &self.home {
+            Home::Lazy(slot) => {
+                let ty = lock(&SESSION).description(*slot).0;
+                let operand = Operand::zeros(ty, &[]).map_err(error::memory)?;
+                let value = Scalar::float(ty, value);
+                operand
+                    .buffer
+                    .write_scalar(0, value)
+                    .map_err(error::memory)?;
+                Ok(leaf(operand))
+            }
+            Home::Program(trace, x) => {
+                let x = *x;
+                let value = step_of(trace, move |s| {
+                    let ty = s.r.ty(s.seen(x));
+                    let number = s.r.full(&[], Scalar::float(ty, value));
+                    Ok(s.value(number))
+                });
+                let home = Home::Program(trace.clone(), value.map_err(raised)?);
+                Ok(Self { home })
             }
         }
     }

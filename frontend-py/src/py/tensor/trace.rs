@@ -22,39 +22,35 @@ use crate::py::field::NativeField;
 use crate::py::snode::TreeStore;
 use crate::py::{later, program, recorder, signals};
 
-/// The extents of a value in Python: numbers, and what is known when the program runs.
-pub(super) fn shape<'py>(
-    py: Python<'py>,
-    trace: &Mutex<Trace>,
-    value: Value,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let known: Option<Vec<u64>> = {
+/// The extents of a value: numbers, and handles of what is known when the program runs.
+pub(super) fn sizes(trace: &Mutex<Trace>, value: Value) -> PyResult<Vec<Extent>> {
+    let known: Option<Vec<Extent>> = {
         let trace = lock(trace);
         let r = &trace.state.r;
         let shape = r.shape(trace.state.seen(value)).into_iter();
-        shape.map(|dim| r.program.const_dim(dim)).collect()
+        let known = shape.map(|dim| r.program.const_dim(dim).map(Extent::Number));
+        known.collect()
     };
     if let Some(known) = known {
-        return PyTuple::new(py, known);
+        return Ok(known);
     }
     let shape = step_of(trace, move |s| Ok(s.shape(value))).map_err(raised)?;
-    extents(py, trace, shape)
+    Ok(extents(trace, shape))
 }
 
-/// Numbers and handles of extents in Python.
-fn extents<'py>(
-    py: Python<'py>,
+/// Numbers and handles of extents.
+fn extents(
     trace: &Mutex<Trace>,
     shape: Vec<Result<u64, aerogel_tensor::record::Size>>,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> Vec<Extent> {
     let all = shape.into_iter().map(|extent| match extent {
-        Ok(n) => Ok(n.into_pyobject(py)?.into_any()),
+        Ok(n) => Extent::Number(n),
         Err(size) => {
             let dim = lock(trace).state.r.dim(size);
-            Ok(NativeDim { size, dim }.into_pyobject(py)?.into_any())
+            Extent::Of(NativeDim { size, dim })
         }
     });
-    PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    all.collect()
 }
 
 impl NativeTrace {
@@ -217,7 +213,7 @@ impl NativeTrace {
             });
             Ok(shape.collect::<Vec<_>>())
         })?;
-        extents(py, &self.trace, shape)
+        PyTuple::new(py, extents(&self.trace, shape))
     }
 
     /// Sets a tensor at the points of the current mask.

@@ -1,0 +1,287 @@
+//! The extents of a statement's labels: what they are, and whether all tensors agree.
+
+use indexmap::IndexMap;
+
+use crate::ir::Dim;
+
+use super::super::{RecordError, Recorded, Size};
+use super::parse::{Index, Padding, quoted, refused};
+use super::{Agreement, AtLeast, Shape};
+
+/// An extent of a statement.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    /// A number.
+    Number(i64),
+    /// One that is known when the program runs: a handle, and what it is as the program is traced.
+    Of(Size, Dim),
+    /// So many windows, that reach so far and begin so far apart, are along an axis of such an extent.
+    Windows(Size, Dim, i64, i64),
+}
+
+impl Extent {
+    pub(super) fn number(self) -> Option<i64> {
+        match self {
+            Self::Number(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// Whether it is known to be the same: handles of one extent differ.
+    fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Number(n), Self::Number(m)) => n == m,
+            (Self::Of(_, n), Self::Of(_, m)) => n == m,
+            (Self::Windows(_, n, a, b), Self::Windows(_, m, c, d)) => (n, a, b) == (m, c, d),
+            _ => false,
+        }
+    }
+}
+
+/// What is known of the labels' extents.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) spec: String,
+    pub(super) of: IndexMap<String, Extent>,
+    places: IndexMap<String, String>,
+    pub(super) agreements: Vec<Agreement>,
+    /// What is asked of extents before anything is read.
+    pub(super) asked: Vec<AtLeast>,
+}
+
+/// Where windows begin before their axis: of a tensor along an axis, by how much.
+pub(super) type Begins = IndexMap<(usize, usize), i64>;
+
+impl Known {
+    pub(super) fn new(spec: &str, given: &[(String, Extent)]) -> Recorded<Self> {
+        let mut out = Self {
+            spec: spec.to_owned(),
+            of: IndexMap::new(),
+            places: IndexMap::new(),
+            agreements: Vec::new(),
+            asked: Vec::new(),
+        };
+        for (label, n) in given {
+            if !spec.contains(&label[..]) {
+                let (label, spec) = (quoted(label), quoted(spec));
+                return refused(format!("`extents` names {label}, which {spec} has not"));
+            }
+            out.put(label, *n, "`extents`")?;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn number(&self, label: &str) -> Option<i64> {
+        self.of.get(label).and_then(|n| n.number())
+    }
+
+    /// An extent, which has to be that which is known, or 1.
+    pub(super) fn put(&mut self, label: &str, n: Extent, place: &str) -> Recorded<()> {
+        let known = self.of.get(label).copied();
+        let known = known.filter(|known| known.number() != Some(1));
+        let Some(known) = known else {
+            self.of.insert(label.to_owned(), n);
+            self.places.insert(label.to_owned(), place.to_owned());
+            return Ok(());
+        };
+        if known.is(n) || n.number() == Some(1) {
+            return Ok(());
+        }
+        let (name, spec, first) = (quoted(label), quoted(&self.spec), &self.places[label]);
+        let text = |n: &str, m: &str| {
+            format!("`accum`: {name} of {spec} has {n} elements in {first}, {m} in {place}")
+        };
+        if let (Some(n), Some(m)) = (known.number(), n.number()) {
+            return Err(RecordError::Value(text(&n.to_string(), &m.to_string())));
+        }
+        let message = text("{}", "{}");
+        let (left, right) = (known, n);
+        self.agreements.push(Agreement {
+            left,
+            right,
+            message,
+        });
+        Ok(())
+    }
+
+    /// What is known of the labels in some axes.
+    pub(super) fn of_labels<'i>(&self, axes: impl Iterator<Item = &'i Index>) -> Self {
+        let labels: Vec<&str> = axes
+            .flat_map(|a| a.terms.iter().map(|(label, _)| &label[..]))
+            .collect();
+        let mut out = self.clone();
+        out.of.retain(|label, _| labels.contains(&&label[..]));
+        out
+    }
+
+    /// The extents of an axis that is one index.
+    pub(super) fn put_label(
+        &mut self,
+        a: &Index,
+        n: Extent,
+        number: usize,
+        axis: usize,
+    ) -> Recorded<()> {
+        if let Some(label) = a.label() {
+            return self.put(label, n, &format!("tensor {number}"));
+        }
+        match n.number() {
+            Some(n) if a.terms.is_empty() && a.offset >= n => Err(RecordError::Index(format!(
+                "`accum`: index {} is outside axis {axis} with {n} elements",
+                a.offset
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn sums_unknown<T>(&self) -> Recorded<T> {
+        let spec = quoted(&self.spec);
+        refused(format!(
+            "the extents of an index that is a sum are not known, in {spec}"
+        ))
+    }
+
+    /// The extents of labels that stand in sums alone, and how far each sum begins before its axis.
+    pub(super) fn windows(
+        &mut self,
+        rows: &[Vec<Index>],
+        shapes: &[Shape],
+        around: bool,
+    ) -> Recorded<Begins> {
+        let mut begins = Begins::new();
+        for (number, (row, shape)) in rows.iter().zip(shapes).enumerate() {
+            for (axis, (a, &n)) in row.iter().zip(shape).enumerate() {
+                if a.label().is_none() && !a.terms.is_empty() {
+                    let begin = self.window(a, n, (number, axis), is_around(a, around))?;
+                    if let Some(begin) = begin {
+                        begins.insert((number, axis), begin);
+                    }
+                }
+            }
+        }
+        Ok(begins)
+    }
+
+    /// The same of one index along one axis.
+    fn window(
+        &mut self,
+        a: &Index,
+        n: Extent,
+        (number, axis): (usize, usize),
+        same: bool,
+    ) -> Recorded<Option<i64>> {
+        let place = format!("tensor {number}");
+        let is_there = |(label, _): &&(String, i64)| self.of.contains_key(label);
+        let (there, unknown): (Vec<_>, Vec<_>) = a.terms.iter().partition(is_there);
+        let reach = there.iter().try_fold(a.offset, |sum, (label, factor)| {
+            Some(sum + factor * (self.number(label)? - 1))
+        });
+        let Some(mut reach) = reach else {
+            return self.sums_unknown();
+        };
+        let is_one = unknown.len() == 1 && !(same && unknown[0].1 != 1);
+        if n.number().is_none() && !is_one {
+            return self.sums_unknown();
+        }
+        if unknown.len() > 1 {
+            return underdetermined(unknown.iter().map(|(label, _)| &label[..]));
+        }
+        let few = |n: &str, reach: i64| {
+            let window = reach + 1;
+            format!(
+                "`accum`: {n} elements along axis {axis} of {place} are fewer than the window of {window}"
+            )
+        };
+        let Some(size) = n.number() else {
+            let (label, factor) = unknown[0];
+            if a.padding == Padding::Exact {
+                return self.sums_unknown();
+            }
+            if same {
+                self.put(label, n, &place)?;
+                return Ok(Some(reach.div_euclid(2)));
+            }
+            let Extent::Of(handle, dim) = n else {
+                return self.sums_unknown();
+            };
+            self.asked.push(AtLeast {
+                size: handle,
+                dim,
+                count: reach + 1,
+                message: few("{}", reach),
+            });
+            self.put(label, Extent::Windows(handle, dim, reach, *factor), &place)?;
+            return Ok(None);
+        };
+        let spec = quoted(&self.spec);
+        if let [(label, factor)] = unknown[..] {
+            let count = match same {
+                true => -(-size).div_euclid(*factor),
+                false => (size - 1 - reach).div_euclid(*factor) + 1,
+            };
+            if count < 1 {
+                return Err(RecordError::Value(few(&size.to_string(), reach)));
+            }
+            if a.padding == Padding::Exact && (size - 1 - reach).rem_euclid(*factor) != 0 {
+                return refused(format!(
+                    "the windows of {} with a stride of {factor} do not end where axis {axis} of {place} does, with \
+                     {size} elements: {spec}",
+                    reach + 1
+                ));
+            }
+            self.put(label, Extent::Number(count), &place)?;
+            reach += factor * (count - 1);
+        }
+        if same {
+            return Ok(Some((reach + 1 - size).max(0).div_euclid(2)));
+        }
+        if reach >= size {
+            return refused(format!(
+                "indices along axis {axis} of {place} reach {reach}, it has {size} elements: {spec}"
+            ));
+        }
+        Ok(None)
+    }
+
+    /// Refuses a label of the result that no tensor has.
+    pub(super) fn expect<'l>(&self, mut labels: impl Iterator<Item = &'l str>) -> Recorded<()> {
+        match labels.find(|&label| !self.of.contains_key(label)) {
+            None => Ok(()),
+            Some(label) => refused(format!(
+                "no tensor of {} has {}: name its extent in `extents`",
+                quoted(&self.spec),
+                quoted(label)
+            )),
+        }
+    }
+
+    /// The extent of an axis of the result.
+    pub(super) fn extent(&self, a: &Index) -> Recorded<Extent> {
+        if let Some(label) = a.label() {
+            return Ok(self.of[label]);
+        }
+        let last = a.terms.iter().try_fold(a.offset, |sum, (label, factor)| {
+            Some(sum + factor * (self.number(label)? - 1))
+        });
+        match last {
+            Some(last) => Ok(Extent::Number(last + 1)),
+            None => refused(format!(
+                "a sum in the result is of labels of known extent, in {}",
+                quoted(&self.spec)
+            )),
+        }
+    }
+}
+
+/// Whether windows along an axis reach over its ends.
+pub(super) fn is_around(a: &Index, around: bool) -> bool {
+    a.padding == Padding::Same || around && a.padding == Padding::AsCalled
+}
+
+pub(super) fn underdetermined<'l, T>(labels: impl Iterator<Item = &'l str>) -> Recorded<T> {
+    let names: Vec<String> = labels.map(quoted).collect();
+    let names = names.join(" and ");
+    refused(format!(
+        "the extents of {names} follow from nothing: name them in `extents`"
+    ))
+}
