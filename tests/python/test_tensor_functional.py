@@ -86,6 +86,19 @@ def test_cond_runs_one_branch(capfd):
     assert "first: 6" in capfd.readouterr().out
 
 
+def test_scan_of_no_parts_gives_results_of_no_parts():
+    def program(x):
+        return p.scan(lambda total, row: (total + row, {"total": total + row, "row": row.sum()}), x[0] * 0, x[1:])
+
+    none = np.ones((1, 3), np.float32)
+    for last, rows in (program(T.asarray(none)), p.program(program)(none)):
+        assert last.tolist() == [0, 0, 0]
+        assert rows["total"].shape == (0, 3) and rows["row"].shape == (0,)
+    last, rows = p.scan(lambda c, _: (c * 2, c), T.asarray(1), None, length=0)
+    assert last.item() == 1 and rows.shape == (0,) and rows.dtype == T.asarray(1).dtype
+    assert p.scan(lambda c, _: (c * 2, None), T.asarray(1), None, length=0)[1] is None
+
+
 def test_scan():
     @ti.program
     def sums(x):

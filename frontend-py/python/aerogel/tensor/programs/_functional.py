@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel.tensor import _shapes
 from aerogel.tensor._complex import ComplexTensor, is_complex
+from aerogel.tensor._creation import zeros
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 from aerogel.tensor._unknown import demand
 from aerogel.tensor.programs import _trees
@@ -198,11 +199,20 @@ def _scanned(body: Callable[[Any, Any], Any], init: Any, xs: Any, n: Any) -> tup
         x = None if xs is None else _trees.mapped(xs, lambda all_, k=k: all_[k])
         carried, y = _pair(body(carried, x))
         rows.append(y)
-    if not rows or rows[0] is None:
+    if not rows:
+        return carried, _no_rows(body, carried, xs)
+    if rows[0] is None:
         return carried, None
     columns = zip(*map(_trees.leaves, rows))
     stacked = iter([_shapes.stack([asarray(value) for value in column]) for column in columns])
     return carried, _trees.mapped(rows[0], lambda _: next(stacked))
+
+
+def _no_rows(body: Callable[[Any, Any], Any], carried: Any, xs: Any) -> Any:
+    """The results of no part: the body says their shapes and dtypes, given zeros for a part."""
+    part = None if xs is None else _trees.mapped(xs, lambda all_: zeros(all_.shape[1:], all_.dtype))
+    _, y = _pair(body(_trees.mapped(carried, lambda value: value.copy()), part))
+    return None if y is None else _trees.mapped(y, lambda value: _shapes.stack([asarray(value)])[:0])
 
 
 def _block_output(value: Any, many: Any = None) -> Any:
