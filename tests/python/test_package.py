@@ -190,7 +190,9 @@ def test_printing_and_stopping():
     )
     done = run(code, AEROGEL_PRINT="after:offload")
     assert done.returncode == 0 and done.stdout == "3\n" and "; after offload" in done.stderr
-    tensors = "import aerogel as ti; ti.init(log_level='error'); print((ti.tensor.asarray([1.0, 2.0]) * 2.0 + 1.0).sum())"
+    tensors = (
+        "import aerogel as ti; ti.init(log_level='error'); print((ti.tensor.asarray([1.0, 2.0]) * 2.0 + 1.0).sum())"
+    )
     done = run(tensors, AEROGEL_PRINT="after:tensor.reductions")
     assert done.returncode == 0 and done.stderr.count("; after ") == 1
     assert done.stderr.startswith("; after tensor.reductions\n")
