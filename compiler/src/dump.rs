@@ -59,7 +59,7 @@ impl Print {
         }
     }
 
-    /// Writes the state after a pass to the standard error stream, if that is asked for; `text` makes it.
+    /// Writes the IR after a pass to standard error, if this selects the pass. `text` is called only then.
     pub fn state(&self, pass: &str, changed: bool, text: impl FnOnce() -> String) {
         if self.wants(pass, changed) {
             let unchanged = if changed { "" } else { " (unchanged)" };

@@ -63,7 +63,7 @@ fn plans_name_the_access_that_the_interpreter_names() {
     let named = |x: &[i32], at: &[i32]| {
         let found = refused(CHAIN, &[ints(&[4], x), ints(&[3], at), n.clone()]);
         let site = found.site.to_string();
-        (site, found.axis, found.index, found.extent)
+        (site, found.axis, found.index, found.size)
     };
     let says = |site: &str, axis, index, extent| (site.to_owned(), axis, index, extent);
     assert_eq!(named(&[0; 4], &[1, -2, 2]), says("s0", 0, -2, 4));

@@ -271,3 +271,23 @@ def test_other_mistakes():
         T.accum("i => ", T.asarray([True]))
     with pytest.raises(IndexError, match="index 7 is outside axis 0"):
         T.accum("7, i => i", A)
+
+
+def test_sums_of_indices_beyond_all_axes():
+    """Factors and sizes whose product no integer of 64 bits holds."""
+    n = 2**31 - 1
+    for spec, extents in {
+        f"{n}*i+{n}*j+{n}*k => i": {"i": n, "j": n, "k": n},
+        f"{n}*i+{n}*j+{n}*k+{n}*l => ": {"i": n, "j": n, "k": n, "l": n},
+        f"{n}*i*{n}+{n}*i*{n}+{n}*i*{n} => i": {"i": n},
+        "i+j => i": {"i": 2**62, "j": 2**62},
+    }.items():
+        with pytest.raises(ValueError, match="`accum`: indices along axis 0 of tensor 0 reach"):
+            T.accum(spec, T.ones(4), extents=extents)
+    with pytest.raises(ValueError, match="fewer than the window"):
+        T.accum(f"{n}*i+{n}*j+{n}*k+o => o", T.ones(4), extents={"i": n, "j": n, "k": n})
+
+
+def test_sizes_below_zero():
+    with pytest.raises(ValueError, match="`accum`: a size in `extents` is -1; sizes are not negative"):
+        T.accum("i => j", T.ones(4), extents={"j": -1})

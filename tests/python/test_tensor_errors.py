@@ -516,7 +516,6 @@ def test_differences_taken_more_often_than_there_are_elements():
 INTERRUPTED = """
 import os, signal, threading, time
 import aerogel as ti
-from aerogel import _native
 from aerogel.tensor import programs as p
 
 ti.init(arch=ti.cpu, log_level="error")
@@ -609,3 +608,16 @@ def test_values_of_arrays_that_may_be_set():
 
     x, y = made()
     assert x.to_numpy().tolist() == [4, 5, 6] and y.tolist() == [2, 2, 2]
+
+
+def test_checks_of_arithmetic_raise_what_kernels_raise():
+    ti.init(arch=ti.cpu, debug=True, log_level="error")
+    n, zero = T.arange(1, 4), T.zeros(3, ti.i32)
+    for of, message in {
+        (lambda: n // zero): "division by zero",
+        (lambda: n % zero): "% ",
+        (lambda: n ** (zero - 2)): "negative",
+    }.items():
+        with pytest.raises(ti.AerogelArithmeticError) as caught:
+            of().tolist()
+        assert message in str(caught.value)

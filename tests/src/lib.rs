@@ -7,3 +7,4 @@ pub mod generate;
 pub mod gradients;
 pub mod reduce;
 pub mod run;
+pub mod sources;

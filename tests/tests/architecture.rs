@@ -1,7 +1,6 @@
 //! The direction of dependencies, and the fences around unsafe code, LLVM, Python and its parser.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use aerogel_tests::sources::{files, root};
 
 /// Which workspace crates each may name. A new edge is an architectural change: say so here.
 const EDGES: &[(&str, &[&str])] = &[
@@ -126,24 +125,12 @@ const UNSAFE: &[&str] = &[
     "frontend-py/src/py/foreign/numpy.rs",
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the workspace")
-        .to_owned()
-}
-
 fn sources() -> Vec<(String, String)> {
-    let out = Command::new("git")
-        .args(["ls-files", "*.rs"])
-        .current_dir(root())
-        .output()
-        .expect("git lists the sources");
-    let files = String::from_utf8(out.stdout).expect("paths are text");
-    files
-        .lines()
-        .filter_map(|f| Some((f.to_owned(), std::fs::read_to_string(root().join(f)).ok()?)))
-        .collect()
+    let read = |f: String| {
+        let text = std::fs::read_to_string(root().join(&f)).ok()?;
+        Some((f, text))
+    };
+    files("*.rs").into_iter().filter_map(read).collect()
 }
 
 /// The code of a file, its tests and comments left out.

@@ -4,9 +4,8 @@
 //! declares a module and re-exports from it does not depend on it for that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
 
+use aerogel_tests::sources::{files, root};
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 
@@ -23,21 +22,6 @@ const LARGER: &[(&str, usize)] = &[
 /// The most files of one circle in Python: most of it hangs on the classes of fields, matrices and tensors, whose methods
 /// are in files by topic.
 const MOST_PYTHON: usize = 36;
-
-fn root() -> &'static Path {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().expect("the workspace")
-}
-
-fn files(pattern: &str) -> Vec<String> {
-    let out = Command::new("git")
-        .args(["ls-files", pattern])
-        .current_dir(root())
-        .output()
-        .expect("git lists the sources");
-    let text = String::from_utf8(out.stdout).expect("paths are text");
-    text.lines().map(str::to_owned).collect()
-}
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
 

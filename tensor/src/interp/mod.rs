@@ -12,7 +12,7 @@ pub use cells::Fields;
 
 use crate::ir::{
     Array, Buffer, Call, Expr, Failure, For, Operand, Outside, Program, Role, Run, RunError, Scope,
-    Stmt, Store, Var, agreements, check_inputs, eval_in, extent, place, point,
+    Stmt, Store, Var, agreements, check_inputs, counted, eval_in, extent, place, point,
 };
 use crate::library::reference::library;
 
@@ -152,14 +152,11 @@ impl Interp<'_> {
                 body,
             } => {
                 let [lo, hi] = [self.eval(*lo)?, self.eval(*hi)?].map(|e| e.as_i128());
-                let step = i128::from(*step);
-                let mut at = lo;
-                while if step > 0 { at < hi } else { at > hi } {
-                    self.vars[*var] = Some(Scalar::i32(at as i32));
+                for at in counted(lo, hi, *step) {
+                    self.vars[*var] = Some(at);
                     if self.block(body)? == Flow::Break {
                         break;
                     }
-                    at += step;
                 }
             }
             Stmt::If(cond, then, otherwise) => {

@@ -37,15 +37,12 @@ impl fmt::Display for Failure {
         match self {
             Self::Disagreement(_, [a, b]) => write!(f, "extents {a} and {b} have to be equal"),
             Self::Index(OutOfBounds {
-                axis,
-                index,
-                extent,
-                ..
+                axis, index, size, ..
             })
-            | Self::Unproved(_, axis, index, extent) => {
+            | Self::Unproved(_, axis, index, size) => {
                 write!(
                     f,
-                    "index {index} is outside axis {axis} with {extent} elements"
+                    "index {index} is outside axis {axis} with {size} elements"
                 )
             }
             Self::Extent(_, n) if *n < 0 => write!(f, "an extent is {n}, below zero"),

@@ -106,7 +106,7 @@ pub(crate) fn place(
                     site,
                     axis,
                     index: i,
-                    extent: extent as u64,
+                    size: extent as u64,
                 }));
             }
             Outside::Never => return Err(Failure::Unproved(buffer, axis, i, extent as u64)),
@@ -150,4 +150,13 @@ pub(crate) fn point(linear: u64, extents: &[u64]) -> Vec<i32> {
         rest /= extent;
     }
     point
+}
+
+/// The values of a loop's counter.
+pub(crate) fn counted(lo: i128, hi: i128, step: i32) -> impl Iterator<Item = Scalar> {
+    let step = i128::from(step);
+    let values = std::iter::successors(Some(lo), move |at| Some(at + step));
+    let is_before_end = move |at: &i128| if step > 0 { *at < hi } else { *at > hi };
+    let values = values.take_while(is_before_end);
+    values.map(|at| Scalar::i32(at as i32))
 }

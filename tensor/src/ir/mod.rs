@@ -22,7 +22,7 @@ mod verify;
 
 pub use array::{Array, Operand};
 pub use error::{Failure, RunError};
-pub(crate) use eval::{agreements, check_inputs, eval_in, place, point};
+pub(crate) use eval::{agreements, check_inputs, counted, eval_in, place, point};
 pub(crate) use expr::deep;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub(crate) use extents::{extent, follows, number};

@@ -59,14 +59,14 @@ pub struct OutOfBounds {
     /// The index.
     pub index: i64,
     /// The size of the axis.
-    pub extent: u64,
+    pub size: u64,
 }
 
 impl SiteDef {
     /// The index as the user wrote it, of one that a check has refused.
     pub fn written(&self, found: &OutOfBounds) -> i64 {
         match found.index < 0 && self.from_end.contains(&(found.axis as u32)) {
-            true => found.index - found.extent as i64,
+            true => found.index - found.size as i64,
             false => found.index,
         }
     }

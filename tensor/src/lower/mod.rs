@@ -14,7 +14,10 @@ use aerogel_ir::{
 };
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Site, Stmt, Store, Var};
+use crate::ir::{
+    Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Site, Stmt, Store, Var, exprs_of,
+    visit,
+};
 
 /// A kernel, and what to hand to it: first the buffers, then the scalars.
 #[derive(Clone, Debug)]
@@ -66,44 +69,32 @@ struct Names {
 
 impl Names {
     fn block(&mut self, body: &[Stmt]) {
-        for stmt in body {
-            match stmt {
-                Stmt::Store(store) => {
-                    self.buffers.insert(store.target, true);
-                }
-                Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
-                    self.own.insert(*var);
-                }
-                _ => {}
+        visit(body, &mut |stmt| match stmt {
+            Stmt::Store(store) => {
+                self.buffers.insert(store.target, true);
             }
-            for inside in stmt.inside() {
-                self.block(inside);
+            Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
+                self.own.insert(*var);
             }
-        }
+            _ => {}
+        });
     }
 
     fn exprs(&mut self, program: &Program, body: &[Stmt]) {
-        for stmt in body {
-            let mut roots = Vec::new();
-            stmt.exprs(|e| roots.push(e));
-            program
-                .exprs
-                .visit(roots, &mut |e| match &program.exprs[e] {
-                    ExprDef::Load { buffer, .. } => {
-                        self.buffers.entry(*buffer).or_insert(false);
-                    }
-                    ExprDef::Extent(dim) => {
-                        self.scalars.insert(Parameter::Extent(*dim));
-                    }
-                    ExprDef::Var(var, _) if !self.own.contains(var) => {
-                        self.scalars.insert(Parameter::Var(*var));
-                    }
-                    _ => {}
-                });
-            for inside in stmt.inside() {
-                self.exprs(program, inside);
-            }
-        }
+        program
+            .exprs
+            .visit(exprs_of(body), &mut |e| match &program.exprs[e] {
+                ExprDef::Load { buffer, .. } => {
+                    self.buffers.entry(*buffer).or_insert(false);
+                }
+                ExprDef::Extent(dim) => {
+                    self.scalars.insert(Parameter::Extent(*dim));
+                }
+                ExprDef::Var(var, _) if !self.own.contains(var) => {
+                    self.scalars.insert(Parameter::Var(*var));
+                }
+                _ => {}
+            });
     }
 }
 

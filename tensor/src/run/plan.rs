@@ -16,8 +16,8 @@ use indexmap::{IndexMap, IndexSet};
 use super::free::Free;
 use crate::ir::{
     Buffer, Call, Dim, DimDef, Expr, Failure, For, LibraryError, Operand, OutOfBounds, Program,
-    Role, Run, RunError, Scope, Site, Stage, Stmt, Touched, Var, agreements, check_inputs, eval_in,
-    extent, number, verify_at,
+    Role, Run, RunError, Scope, Site, Stage, Stmt, Touched, Var, agreements, check_inputs, counted,
+    eval_in, extent, number, verify_at,
 };
 use crate::library;
 use crate::lower::{Parameter, lower};
@@ -457,17 +457,14 @@ impl Running<'_> {
                 body,
             } => {
                 let [lo, hi] = [self.eval(*lo)?, self.eval(*hi)?].map(Scalar::as_i128);
-                let step = i128::from(*step);
-                let mut at = lo;
-                while if step > 0 { at < hi } else { at > hi } {
+                for at in counted(lo, hi, *step) {
                     if interrupt::requested() {
                         return Err(RunError::Interrupted);
                     }
-                    self.vars[*var] = Some(Scalar::i32(at as i32));
+                    self.vars[*var] = Some(at);
                     if self.block(body)? == Flow::Break {
                         break;
                     }
-                    at += step;
                 }
             }
             Step::If(cond, then, otherwise) => {
@@ -563,7 +560,7 @@ impl Running<'_> {
                     site: compiled.sites[number as usize],
                     axis: axis as usize,
                     index: index as i64,
-                    extent: extent as u64,
+                    size: extent as u64,
                 })
                 .into()
             }

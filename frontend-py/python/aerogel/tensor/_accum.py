@@ -60,7 +60,7 @@ def accum(
         "op": op,
         "how": how,
         "padding": padding,
-        "extents": [(label, _extent(n)) for label, n in (extents or {}).items()],
+        "extents": [(label, _size(n)) for label, n in (extents or {}).items()],
         "into": None if target is None else target._native.shape,
     }
     out = Tensor(first._native.accum(spec, [t._native for t in others], call))
@@ -71,10 +71,10 @@ def accum(
     return _PUT[how](target, out)
 
 
-def _extent(n: Any) -> Any:
+def _size(n: Any) -> Any:
     if tracing.program is not None:
         return tracing.program.extents([n])[0]
     n = operator.index(n)
     if n < 0:
-        raise ValueError(f"`accum`: an extent is {n}, below zero")
+        raise ValueError(f"`accum`: a size in `extents` is {n}; sizes are not negative")
     return n

@@ -66,5 +66,5 @@ def at_least(n: Any, count: int, message: str) -> None:
 
 
 def extent_at_least(dim: Any, count: int, message: str) -> None:
-    """The same of the handle of an extent."""
+    """Like :func:`at_least`, for the handle of a size."""
     at_least(tracing.program.numbers((dim,))[0], count, message)

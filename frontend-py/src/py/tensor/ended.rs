@@ -124,7 +124,7 @@ impl Traced {
     /// An index outside, with the line where it was used, and where the tensor was made that has no such element.
     fn outside(&self, py: Python<'_>, found: &OutOfBounds) -> PyErr {
         let site = &self.program.sites[found.site];
-        let (index, axis, n) = (site.written(found), found.axis, found.extent);
+        let (index, axis, n) = (site.written(found), found.axis, found.size);
         let elements = if n == 1 { "element" } else { "elements" };
         let mut text = format!("index {index} is outside axis {axis} with {n} {elements}");
         let (used, made) = (self.lines.of_site(site), self.made(site.buffer));

@@ -14,7 +14,7 @@ pub(super) struct CallArgs {
     op: String,
     how: String,
     padding: String,
-    /// Extents of labels.
+    /// The sizes of labels.
     extents: Vec<(String, Extent)>,
     /// The shape that the result has.
     into: Option<Vec<Extent>>,

@@ -162,6 +162,16 @@ impl Known {
         Ok(begins)
     }
 
+    /// The largest index of a sum of labels, if the size of each is known. No axis is so long that a sum saturates, so one that
+    /// does is beyond every axis.
+    fn last<'t>(&self, offset: i64, terms: impl Iterator<Item = &'t (String, i64)>) -> Option<i64> {
+        let mut terms = terms;
+        terms.try_fold(offset, |sum, (label, factor)| {
+            let n = self.number(label)?;
+            Some(sum.saturating_add(factor.saturating_mul(n - 1)))
+        })
+    }
+
     /// The same of one index along one axis.
     fn window(
         &mut self,
@@ -173,9 +183,7 @@ impl Known {
         let place = format!("tensor {number}");
         let is_there = |(label, _): &&(String, i64)| self.of.contains_key(label);
         let (there, unknown): (Vec<_>, Vec<_>) = a.terms.iter().partition(is_there);
-        let reach = there.iter().try_fold(a.offset, |sum, (label, factor)| {
-            Some(sum + factor * (self.number(label)? - 1))
-        });
+        let reach = self.last(a.offset, there.iter().copied());
         let Some(mut reach) = reach else {
             return self.sums_unknown();
         };
@@ -187,7 +195,7 @@ impl Known {
             return underdetermined(unknown.iter().map(|(label, _)| &label[..]));
         }
         let few = |n: &str, reach: i64| {
-            let window = reach + 1;
+            let window = reach.saturating_add(1);
             format!(
                 "`accum`: {n} elements along axis {axis} of {place} are fewer than the window of {window}"
             )
@@ -207,7 +215,7 @@ impl Known {
             self.asked.push(AtLeast {
                 size: handle,
                 dim,
-                count: reach + 1,
+                count: reach.saturating_add(1),
                 message: few("{}", reach),
             });
             self.put(label, Extent::Windows(handle, dim, reach, *factor), &place)?;
@@ -217,23 +225,31 @@ impl Known {
         if let [(label, factor)] = unknown[..] {
             let count = match same {
                 true => -(-size).div_euclid(*factor),
-                false => (size - 1 - reach).div_euclid(*factor) + 1,
+                false => (size - 1).saturating_sub(reach).div_euclid(*factor) + 1,
             };
             if count < 1 {
                 return Err(RecordError::Value(few(&size.to_string(), reach)));
             }
-            if a.padding == Padding::Exact && (size - 1 - reach).rem_euclid(*factor) != 0 {
+            if a.padding == Padding::Exact
+                && (size - 1).saturating_sub(reach).rem_euclid(*factor) != 0
+            {
                 return refused(format!(
                     "the windows of {} with a stride of {factor} do not end where axis {axis} of {place} does, with \
                      {size} elements: {spec}",
-                    reach + 1
+                    reach.saturating_add(1)
                 ));
             }
             self.put(label, Extent::Number(count), &place)?;
-            reach += factor * (count - 1);
+            reach = reach.saturating_add(factor.saturating_mul(count - 1));
         }
         if same {
-            return Ok(Some((reach + 1 - size).max(0).div_euclid(2)));
+            return Ok(Some(
+                reach
+                    .saturating_add(1)
+                    .saturating_sub(size)
+                    .max(0)
+                    .div_euclid(2),
+            ));
         }
         if reach >= size {
             return refused(format!(
@@ -260,11 +276,8 @@ impl Known {
         if let Some(label) = a.label() {
             return Ok(self.of[label]);
         }
-        let last = a.terms.iter().try_fold(a.offset, |sum, (label, factor)| {
-            Some(sum + factor * (self.number(label)? - 1))
-        });
-        match last {
-            Some(last) => Ok(Extent::Number(last + 1)),
+        match self.last(a.offset, a.terms.iter()) {
+            Some(last) => Ok(Extent::Number(last.saturating_add(1))),
             None => refused(format!(
                 "a sum in the result is of labels of known extent, in {}",
                 quoted(&self.spec)

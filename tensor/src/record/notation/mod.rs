@@ -18,7 +18,7 @@ pub use extents::Extent;
 use extents::Known;
 use parse::{Axis, Index, quoted, refused};
 
-/// The extents of a tensor.
+/// The shape of a tensor.
 pub type Shape = Vec<Extent>;
 
 /// Two extents that have to be equal, and what is said if they are not: `{}` stand for both.
@@ -416,8 +416,10 @@ impl Recording {
             Extent::Windows(size, _, reach, factor) => {
                 let n = self.dim(size);
                 let n = self.program.extent(n);
-                let [window, factor] =
-                    [reach + 1, factor].map(|n| self.program.exprs.i32(n as i32));
+                let [window, factor] = [reach.saturating_add(1), factor].map(|n| {
+                    // A larger one has been asked for by `AtLeast`, which no axis meets.
+                    self.program.exprs.i32(i32::try_from(n).unwrap_or(i32::MAX))
+                });
                 let left = self.sub(n, window);
                 let exprs = &mut self.program.exprs;
                 let more = exprs.binary(aerogel_ir::BinaryOp::FloorDiv, left, factor);

@@ -253,7 +253,7 @@ fn index(item: &str, spec: &str) -> Recorded<Index> {
             }
             Some((Some(label), factor)) => {
                 match out.terms.iter_mut().find(|(own, _)| own == label) {
-                    Some((_, own)) => *own += factor,
+                    Some((_, own)) => *own = own.saturating_add(factor),
                     None => out.terms.push((label.to_owned(), factor)),
                 }
             }
