@@ -3,11 +3,8 @@
 //! What a call does when the instance exists: read the arguments into 8-byte slots, look the instance up by the
 //! key that templates and array types make, and call it without the GIL.
 
-use std::cell::Cell;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::caught;
 use aerogel_runtime::{TaskTrace, TreeMemory, launch};
@@ -20,6 +17,7 @@ use smallvec::SmallVec;
 use super::activity::NativePast;
 use super::argument::{Key, KeyPart, Packed};
 use super::foreign::copies;
+use super::instances::Instances;
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
@@ -27,42 +25,6 @@ use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
 use super::{error, later, recorder, signals, tensor};
 use crate::derived::Derived;
-
-#[derive(Default)]
-struct State {
-    generation: u64,
-    instances: LookupMap<Vec<KeyPart>, Arc<Instance>>,
-    last: Option<Arc<Instance>>,
-    /// What threads are compiling now.
-    compiling: Vec<Vec<KeyPart>>,
-}
-
-impl State {
-    fn is_compiling(&self, key: &[KeyPart]) -> bool {
-        self.compiling.iter().any(|other| other[..] == *key)
-    }
-}
-
-thread_local! {
-    /// How many compilations this thread is in: the compiler runs Python, which may call a kernel.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A compilation under way; the others who want the same wait until it is dropped.
-struct Compiling<'k> {
-    kernel: &'k NativeKernel,
-    key: &'k [KeyPart],
-}
-
-impl Drop for Compiling<'_> {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-        let mut state = self.kernel.state();
-        state.compiling.retain(|key| key[..] != *self.key);
-        drop(state);
-        self.kernel.compiled.notify_all();
-    }
-}
 
 /// What `@ti.kernel` makes.
 #[pyclass(module = "aerogel._native", subclass, frozen)]
@@ -75,9 +37,7 @@ pub(crate) struct NativeKernel {
     pub(crate) results: Option<Vec<ValueSpec>>,
     /// Whether a list is returned.
     pub(crate) many: bool,
-    state: Mutex<State>,
-    /// Told when a compilation ends.
-    compiled: Condvar,
+    instances: Instances,
 }
 
 #[pymethods]
@@ -113,8 +73,7 @@ impl NativeKernel {
             defaults,
             results,
             many,
-            state: Mutex::new(State::default()),
-            compiled: Condvar::new(),
+            instances: Instances::default(),
         })
     }
 
@@ -122,25 +81,7 @@ impl NativeKernel {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.function)?;
         self.defaults.iter().try_for_each(|d| visit.call(d))?;
-        let Ok(mut state) = self.state.try_lock() else {
-            return Ok(());
-        };
-        let State {
-            instances, last, ..
-        } = &mut *state;
-        let mut outcome = Ok(());
-        // In no order, since the collector has none.
-        instances.retain(|_, instance| {
-            let is_last = last
-                .as_ref()
-                .is_some_and(|last| Arc::ptr_eq(last, instance));
-            // What a launch holds too must stay.
-            if outcome.is_ok() && Arc::strong_count(instance) == 1 + usize::from(is_last) {
-                outcome = instance.visit(&visit);
-            }
-            true
-        });
-        outcome
+        self.instances.traverse(&visit)
     }
 
     /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
@@ -275,7 +216,7 @@ impl NativeKernel {
         let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
         let latest = if args.is_empty() && kwargs.is_none_or(|k| k.is_empty()) {
-            self.state().last.clone()
+            self.instances.last()
         } else {
             None
         };
@@ -476,10 +417,6 @@ impl NativeKernel {
         Ok(floats.into_iter().map(of_param).collect())
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// As it is called.
     pub(crate) fn signature(&self) -> String {
         let names: Vec<&str> = self.params.iter().map(|p| &*p.name).collect();
@@ -491,7 +428,7 @@ impl NativeKernel {
         self.function.bind(py)
     }
 
-    /// The instance for a key, compiled if there is none; by one thread, while others wait for it.
+    /// The instance for a key, compiled if there is none.
     fn instance(
         &self,
         py: Python<'_>,
@@ -499,68 +436,8 @@ impl NativeKernel {
         key: Key,
         values: &[Bound<'_, PyAny>],
     ) -> PyResult<Arc<Instance>> {
-        let generation = program::generation();
-        let compiling = loop {
-            // What is replaced is dropped without the lock: Python may run code when objects go.
-            let mut old = None;
-            let mut state = self.state();
-            if let Some(instance) = state.instances.get(&key[..])
-                && state.generation == generation
-                && instance.is_current(py)
-            {
-                return Ok(instance.clone());
-            }
-            if state.generation != generation {
-                let fresh = State {
-                    generation,
-                    ..State::default()
-                };
-                old = Some(std::mem::replace(&mut *state, fresh));
-            }
-            // A thread that compiles does not wait: two could wait for each other.
-            if DEPTH.get() > 0 || !state.is_compiling(&key) {
-                state.compiling.push(key.to_vec());
-                DEPTH.set(DEPTH.get() + 1);
-                drop(state);
-                drop(old);
-                break Compiling {
-                    kernel: self,
-                    key: &key,
-                };
-            }
-            drop(state);
-            drop(old);
-            py.detach(|| self.wait_for(&key));
-            py.check_signals()?;
-        };
-        let instance = Arc::new(prepare::compile(py, self, settings, &key, values)?);
-        let mut gone = Vec::new();
-        let mut state = self.state();
-        if state.generation == generation {
-            state.instances.retain(|_, other| {
-                let keep = other.is_current(py);
-                if !keep {
-                    gone.push(other.clone());
-                }
-                keep
-            });
-            state.instances.insert(key.to_vec(), instance.clone());
-            if instance.derivative.is_none() {
-                state.last = Some(instance.clone());
-            }
-        }
-        drop(state);
-        drop(compiling);
-        Ok(instance)
-    }
-
-    /// Waits until the compilation of a key ends, for a while.
-    fn wait_for(&self, key: &[KeyPart]) {
-        let state = self.state();
-        if state.is_compiling(key) {
-            // Long enough to cost nothing, short enough for Ctrl-C.
-            let _ = self.compiled.wait_timeout(state, Duration::from_millis(50));
-        }
+        let compile = |key: &Key| prepare::compile(py, self, settings, key, values);
+        self.instances.get(py, key, &compile)
     }
 
     /// Launches an instance; `extra` are the slots of arguments behind all others.

@@ -14,6 +14,7 @@ mod functions;
 mod graph;
 mod gui;
 mod host;
+mod instances;
 mod kernel;
 mod known;
 mod later;
