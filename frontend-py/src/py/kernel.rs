@@ -18,6 +18,7 @@ use super::activity::NativePast;
 use super::argument::{Key, KeyPart, Packed};
 use super::foreign::copies;
 use super::instances::Instances;
+use super::later::Explain;
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};

@@ -13,7 +13,6 @@ use aerogel_runtime::TreeMemory;
 use aerogel_runtime::launch::{End, KernelFailure, Later};
 use pyo3::prelude::*;
 
-use super::prepare::Instance;
 use super::program::{self, Settings};
 use super::{error, profile, signals};
 
@@ -23,9 +22,15 @@ static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
 /// Whether there is anything in `ENDED`: all that a call looks at otherwise.
 static ANY_ENDED: AtomicBool = AtomicBool::new(false);
 
+/// The compiled kernel of a launch: it knows the lines that its failures name.
+pub(crate) trait Explain: Send + Sync {
+    /// The exception for a launch that failed.
+    fn failure(&self, py: Python<'_>, failure: KernelFailure, kernel: &str) -> PyErr;
+}
+
 /// A launch that is over, of which nobody in Python knows.
 struct Ended {
-    instance: Arc<Instance>,
+    instance: Arc<dyn Explain>,
     kernel: String,
     begin: Option<Instant>,
     end: End,
@@ -33,7 +38,7 @@ struct Ended {
 
 /// A launch that may return before it has ended.
 struct Waiting {
-    instance: Arc<Instance>,
+    instance: Arc<dyn Explain>,
     kernel: String,
     begin: Option<Instant>,
     /// The sparse trees that it works on.
@@ -62,9 +67,9 @@ impl Later for Waiting {
 
 /// Who is told how a launch ended, if it may return before. With `debug=True` none does, so that a traceback has the call
 /// that failed.
-pub(crate) fn waiting(
+pub(crate) fn waiting<E: Explain + 'static>(
     settings: &Settings,
-    instance: &Arc<Instance>,
+    instance: &Arc<E>,
     kernel: &str,
     begin: Option<Instant>,
     trees: &[Arc<TreeMemory>],

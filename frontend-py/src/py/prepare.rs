@@ -24,6 +24,7 @@ use super::error;
 use super::field::NativeField;
 use super::host::{PyHost, Watched};
 use super::kernel::NativeKernel;
+use super::later::Explain;
 use super::profile;
 use super::program::{self, Settings};
 use super::signals;
@@ -185,9 +186,10 @@ impl Instance {
         let text = caught(|| self.compiled.text()).unwrap_or_default();
         broken(py, kernel, format!("{panic}\n\n{text}"))
     }
+}
 
-    /// The exception for a launch that failed.
-    pub(crate) fn failure(&self, py: Python<'_>, failure: KernelFailure, kernel: &str) -> PyErr {
+impl Explain for Instance {
+    fn failure(&self, py: Python<'_>, failure: KernelFailure, kernel: &str) -> PyErr {
         let (sites, spans) = (self.compiled.sites(), self.compiled.spans());
         error::failure(py, failure, kernel, sites, spans, self.compiled.sources())
     }
