@@ -5,7 +5,7 @@ use aerogel_tensor::interp::run;
 use aerogel_tensor::ir::Array;
 use aerogel_tensor::ir::Place;
 use aerogel_tensor::record::trace::{State, Trace, Value};
-use aerogel_tensor::record::{Mode, RecordError, Recorded};
+use aerogel_tensor::record::{Item, Key, Mode, RecordError, Recorded};
 use aerogel_tensor::verify;
 
 fn ints(shape: &[usize], data: &[i32]) -> Array {
@@ -241,7 +241,11 @@ fn stores_make_memory_before_the_block() {
     let target = f.binary("mul", x, n).unwrap();
     let before = f.binary("add", target, n).unwrap();
     let k = f.begin_loop(2);
-    f.step(move |s| s.store(target, &[k], n, None, Mode::Zero, 0))
+    let key = Key {
+        items: vec![Item::Places(k, false)],
+        together: true,
+    };
+    f.step(move |s| s.store(target, &key, n, None, Mode::Zero, true))
         .unwrap();
     f.end_block();
     let x = ints(&[3], &[1, 2, 3]);

@@ -98,7 +98,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::NativeTensor>()?;
     m.add_class::<tensor::NativeTrace>()?;
     m.add_class::<tensor::NativeDim>()?;
-    m.add_class::<tensor::NativePart>()?;
     m.add_class::<tensor::NativeProgram>()?;
     m.add_class::<tensor::NativeMemory>()?;
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;

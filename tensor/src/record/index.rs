@@ -242,7 +242,7 @@ impl Recording {
     }
 
     /// An index below zero counts from the end, unless it is said what one outside means.
-    fn counted_from_end(&mut self, index: Expr, dim: Dim, mode: Mode) -> Expr {
+    pub(super) fn counted_from_end(&mut self, index: Expr, dim: Dim, mode: Mode) -> Expr {
         if mode != Mode::Error {
             return index;
         }
@@ -458,7 +458,7 @@ impl Recording {
                 continue;
             }
             domain.push(part.len);
-            let step = self.program.exprs.i32(part.step);
+            let step = self.program.exprs.i32(part.step as i32);
             let steps = self.mul(at, step);
             index.push(self.add(steps, part.start));
         }

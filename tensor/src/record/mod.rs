@@ -17,6 +17,7 @@ mod error;
 mod functions;
 mod index;
 mod join;
+mod keys;
 mod linear;
 mod lines;
 mod memory;
@@ -42,10 +43,9 @@ pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
 pub use index::Mode;
 pub use join::Margin;
+pub use keys::{Bound, Item, Key, KnownPart, Part};
 pub use lines::Lines;
-pub use parts::Bound;
 pub(crate) use varying::varying;
-pub use views::Part;
 pub use vmap::Mapped;
 
 use crate::ir::{
@@ -114,17 +114,11 @@ pub struct Recording {
     cells: cells::Cells,
     /// The extents of which whoever records holds handles.
     sizes: Vec<Dim>,
-    /// The parts of axes of which it does.
-    pieces: Vec<Part>,
 }
 
 /// A handle of an extent, which stays the same when the steps that lead to it are done again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size(u32);
-
-/// A handle of a part of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Piece(u32);
 
 impl Recording {
     /// A handle of an extent.
@@ -136,17 +130,6 @@ impl Recording {
     /// The extent of a handle.
     pub fn dim(&self, size: Size) -> Dim {
         self.sizes[size.0 as usize]
-    }
-
-    /// A handle of a part.
-    pub fn piece_handle(&mut self, part: Part) -> Piece {
-        self.pieces.push(part);
-        Piece(self.pieces.len() as u32 - 1)
-    }
-
-    /// The part of a handle.
-    pub fn piece(&self, piece: Piece) -> Part {
-        self.pieces[piece.0 as usize]
     }
 
     /// Forgets which values there are: memory that they were read from changes, or they may not be there afterwards.

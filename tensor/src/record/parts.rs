@@ -10,16 +10,7 @@ use aerogel_ir::BinaryOp;
 
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Program};
 
-use super::{Part, RecordError, Recorded, Recording};
-
-/// Where a part begins or ends: a number, or one that follows from extents.
-#[derive(Clone, Copy, Debug)]
-pub enum Bound {
-    /// A number.
-    Known(i64),
-    /// A number of the program.
-    Of(Buffer),
-}
+use super::{Bound, Part, RecordError, Recorded, Recording};
 
 impl Recording {
     /// A part that Python's `start:stop:step` names of an axis: what is outside is left out.
@@ -71,7 +62,7 @@ impl Recording {
         let len = self.steps(span, step.abs());
         Ok(Part {
             start: self.counted(first),
-            step,
+            step: step.into(),
             len: self.program.dim(DimDef::Value(len)),
             drops: false,
         })
@@ -158,7 +149,7 @@ impl Recording {
             return self.map(&[], part.start);
         }
         let at = self.program.exprs.axis(0);
-        let step = self.program.exprs.i32(part.step);
+        let step = self.program.exprs.i32(part.step as i32);
         let steps = self.mul(at, step);
         let at = self.add(steps, part.start);
         self.map(&[part.len], at)

@@ -5,20 +5,7 @@ use aerogel_ir::BinaryOp;
 
 use crate::ir::{Buffer, Dim, DimDef, Expr};
 
-use super::{RecordError, Recorded, Recording};
-
-/// A part of an axis: from `start` on, by `step`, so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The first index.
-    pub start: Expr,
-    /// From one to the next; not zero.
-    pub step: i32,
-    /// How many.
-    pub len: Dim,
-    /// Whether the axis goes: one index was asked for.
-    pub drops: bool,
-}
+use super::{KnownPart, Part, RecordError, Recorded, Recording};
 
 impl Recording {
     /// The elements with the axes in another order: axis `k` of the result is axis `order[k]`.
@@ -257,7 +244,7 @@ impl Recording {
             }
             let at = self.program.exprs.axis(domain.len() as u32);
             domain.push(part.len);
-            let step = self.program.exprs.i32(part.step);
+            let step = self.program.exprs.i32(part.step as i32);
             let steps = self.mul(at, step);
             index.push(self.add(steps, part.start));
         }
@@ -267,13 +254,13 @@ impl Recording {
         self.view(x, &domain, index)
     }
 
-    /// A part that Python's `start:stop:step` names, of an axis whose extent is known.
-    pub fn part(&mut self, start: i64, step: i64, len: u64) -> Part {
+    /// A part whose numbers are known.
+    pub fn part(&mut self, known: KnownPart) -> Part {
         Part {
-            start: self.program.exprs.i32(start as i32),
-            step: step as i32,
-            len: self.program.size(len),
-            drops: false,
+            start: self.program.exprs.i32(known.start as i32),
+            step: known.step,
+            len: self.program.size(known.len),
+            drops: known.drops,
         }
     }
 

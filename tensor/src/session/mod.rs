@@ -14,7 +14,6 @@ mod slots;
 mod tidy;
 
 pub use ended::Ended;
-pub use parts::Range;
 pub use plans::realise;
 
 use std::fmt;

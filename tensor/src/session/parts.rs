@@ -11,9 +11,7 @@ use super::policy::{LARGE, MAX_READ, MAX_STORES, MAX_WRITTEN};
 use super::slots::bytes_of;
 use super::{Session, Slot};
 use crate::ir::{Buffer, Operand, Role};
-
-/// From where, by how much, how many elements of an axis, and whether the axis goes. The axes behind are whole.
-pub type Range = (i64, i64, u64, bool);
+use crate::record::KnownPart;
 
 /// The elements of a part: the first one's number in the whole, and for each axis how many there are, how far apart, and
 /// whether the axis goes.
@@ -23,15 +21,20 @@ struct Places {
 }
 
 impl Places {
-    /// Nothing if the part is not inside.
-    fn of(shape: &[usize], parts: &[Range]) -> Option<Self> {
+    /// Nothing if the part is not inside. The axes behind those of the parts are whole.
+    fn of(shape: &[usize], parts: &[KnownPart]) -> Option<Self> {
         if parts.len() > shape.len() {
             return None;
         }
         let (mut first, mut axes, mut stride) = (0, Vec::new(), 1);
         for (axis, &n) in shape.iter().enumerate().rev() {
-            let whole = (0, 1, n as u64, false);
-            let &(start, step, len, drops) = parts.get(axis).unwrap_or(&whole);
+            let whole = KnownPart::span(0, n as u64);
+            let &KnownPart {
+                start,
+                step,
+                len,
+                drops,
+            } = parts.get(axis).unwrap_or(&whole);
             let len = usize::try_from(len).ok()?;
             if len > 0 {
                 let last = start + step * (len as i64 - 1);
@@ -187,7 +190,11 @@ impl Session {
     ///
     /// # Errors
     /// If there is no memory.
-    pub fn read_part(&mut self, slot: Slot, parts: &[Range]) -> Result<Option<Slot>, MemoryError> {
+    pub fn read_part(
+        &mut self,
+        slot: Slot,
+        parts: &[KnownPart],
+    ) -> Result<Option<Slot>, MemoryError> {
         let Some(from) = &self.values[self.buffer(slot)] else {
             return Ok(None);
         };
@@ -229,7 +236,7 @@ impl Session {
     pub fn write_part(
         &mut self,
         slot: Slot,
-        parts: &[Range],
+        parts: &[KnownPart],
         values: Slot,
     ) -> Result<Option<Slot>, MemoryError> {
         let buffer = self.buffer(slot);
@@ -332,7 +339,7 @@ mod tests {
 
     #[test]
     fn places_of_parts() {
-        let all = |shape: &[usize], parts: &[Range]| {
+        let all = |shape: &[usize], parts: &[KnownPart]| {
             Places::of(shape, parts).map(|places| {
                 let mut out = Vec::new();
                 let done: Result<(), ()> = places.each(|_, place| {
@@ -343,12 +350,16 @@ mod tests {
                 (places.shape(), out)
             })
         };
-        let row = all(&[3, 4], &[(1, 1, 1, true)]);
+        let part = |start, step, len| KnownPart {
+            step,
+            ..KnownPart::span(start, len)
+        };
+        let row = all(&[3, 4], &[KnownPart::one(1)]);
         assert_eq!(row, Some((vec![4], vec![4, 5, 6, 7])));
-        let turned = all(&[3, 4], &[(2, -2, 2, false), (3, -3, 2, false)]);
+        let turned = all(&[3, 4], &[part(2, -2, 2), part(3, -3, 2)]);
         assert_eq!(turned, Some((vec![2, 2], vec![11, 8, 3, 0])));
-        assert_eq!(all(&[3], &[(3, 1, 1, true)]), None);
-        assert_eq!(all(&[3], &[(0, 2, 3, false)]), None);
+        assert_eq!(all(&[3], &[KnownPart::one(3)]), None);
+        assert_eq!(all(&[3], &[part(0, 2, 3)]), None);
         assert_eq!(all(&[0, 2], &[]), Some((vec![0, 2], vec![])));
         assert_eq!(all(&[], &[]), Some((vec![], vec![0])));
         assert_eq!(

@@ -116,7 +116,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     outside_of_programs("nonzero", "how many numbers there are is its shape; count them, or choose by `where`")
     count, *indices = x._native.nonzero()
     n = int(count.item())
-    return tuple(Tensor(i.slice([(0, 1, n, False)])) for i in indices)
+    return tuple(Tensor(i.get(slice(n), "error", False)) for i in indices)
 
 
 def argwhere(x: Any, /) -> Tensor:

@@ -347,11 +347,18 @@ class Tensor(Methods):
     # Items.
 
     def __getitem__(self, key: Any) -> Tensor:
-        if tracing.program is not None and tracing.program.is_gather(key):
-            return tracing.program.gather(self, key)
-        from aerogel.tensor import _items
+        program = tracing.program
+        x = self if program is None else inside(self)
+        native = x._native.get(key, x._outside, program is not None and program.divides_integers)
+        if native is None:
+            from aerogel.tensor import _items
 
-        return _items.get(self, key)
+            return _items.by_truth(x, key)
+        out = Tensor(native, x._outside)
+        if program is not None:
+            # What is scattered there names memory and a key.
+            out._made = (x, key)
+        return out
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _held.expect_held(self)
@@ -365,7 +372,7 @@ class Tensor(Methods):
             return
         if tracing.mapped is not None and self._made is not tracing.mapped:
             raise ValueError("`vmap`: the function stores to a tensor that was made outside of it: store to a copy")
-        _items.set_(self, key, value)
+        _items.store(self, key, value)
 
 
 class GivenNumber(Tensor):

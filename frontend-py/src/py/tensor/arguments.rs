@@ -1,7 +1,7 @@
 //! Arguments of operations, as Python passes them.
 
 use aerogel_tensor::Accum;
-use aerogel_tensor::record::{Part, Recorded, Recording};
+use aerogel_tensor::record::{Recorded, Recording};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -36,18 +36,6 @@ pub(super) fn called<R>(
     let out = f(r);
     r.called = None;
     out
-}
-
-/// A slice of an axis: its start, step and length, and whether the axis is dropped.
-pub(super) type PartArgs = (i64, i64, u64, bool);
-
-pub(super) fn parts(r: &mut Recording, given: &[PartArgs]) -> Vec<Part> {
-    let all = given.iter();
-    all.map(|&(start, step, len, drops)| {
-        let part = r.part(start, step, len);
-        Part { drops, ..part }
-    })
-    .collect()
 }
 
 pub(super) fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {

@@ -3,10 +3,10 @@
 mod arguments;
 mod ended;
 mod kernels;
+mod keys;
 mod mapped;
 mod notation;
 mod operations;
-mod parts;
 mod places;
 mod recorded;
 mod trace;
@@ -32,7 +32,6 @@ use super::program;
 use super::snode::TreeStore;
 
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
-pub(crate) use parts::NativePart;
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};
 
 /// The settings for a call of a kernel. Kernels need `ti.init`, unless an argument is a tensor.

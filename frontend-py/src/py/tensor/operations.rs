@@ -16,7 +16,7 @@ use crate::py::foreign;
 use crate::py::ndarray::NativeNdarray;
 use crate::py::program;
 
-use super::arguments::{NumberOr, PartArgs, STORED, accum, called, handles, parts};
+use super::arguments::{NumberOr, STORED, accum, called, handles};
 use super::notation::CallArgs;
 use super::recorded::of_nothing;
 use super::{Extent, NativeTensor, NativeTrace, dims, number, outside, scalar_type};
@@ -90,7 +90,7 @@ impl NativeTensor {
     }
 
     /// Whether it stands for one of many, or is made of what does.
-    fn is_one_of_many(&self) -> bool {
+    pub(super) fn is_one_of_many(&self) -> bool {
         match self.home {
             Home::Lazy(slot) => lock(&SESSION).is_one_of_many(slot),
             Home::Program(..) => false,
@@ -216,7 +216,7 @@ impl NativeTensor {
     }
 
     /// `a` where this is true, else `b`.
-    fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
+    pub(super) fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
         self.element_op("where", &[a, b], move |r, x, o| r.select(x, o[0], o[1]))
     }
 
@@ -287,7 +287,7 @@ impl NativeTensor {
     }
 
     /// How many numbers are not zero, and their indices, axis by axis.
-    fn nonzero(&self) -> PyResult<Vec<Self>> {
+    pub(super) fn nonzero(&self) -> PyResult<Vec<Self>> {
         self.ops(&[], move |r, x, _| {
             let (count, mut indices) = r.nonzero(x)?;
             indices.insert(0, count);
@@ -314,11 +314,11 @@ impl NativeTensor {
         })
     }
 
-    fn unsqueeze(&self, axes: Vec<i64>) -> PyResult<Self> {
+    pub(super) fn unsqueeze(&self, axes: Vec<i64>) -> PyResult<Self> {
         self.point_op("expand_dims", &[], move |r, x, _| r.unsqueeze(x, &axes))
     }
 
-    fn squeeze(&self, axes: Vec<i64>) -> PyResult<Self> {
+    pub(super) fn squeeze(&self, axes: Vec<i64>) -> PyResult<Self> {
         self.point_op("squeeze", &[], move |r, x, _| r.squeeze(x, &axes))
     }
 
@@ -346,26 +346,14 @@ impl NativeTensor {
         self.op(&[], move |r, x, _| r.diagonal(x, offset, axes))
     }
 
-    fn slice(&self, given: Vec<PartArgs>) -> PyResult<Self> {
-        if let Some(out) = self.read_at_once(&given)? {
-            return Ok(out);
-        }
-        self.point_op("x[key]", &[], move |r, x, _| {
-            let parts = parts(r, &given);
-            r.slice(x, &parts)
-        })
+    /// What a key names; nothing if it takes all or nothing by a truth value.
+    fn get(&self, key: &Bound<'_, PyAny>, mode: &str, is_c: bool) -> PyResult<Option<Self>> {
+        self.item_of(key, mode, is_c)
     }
 
-    fn with_part(&self, py: Python<'_>, given: Vec<PartArgs>, values: &Self) -> PyResult<Self> {
-        if let Some(out) = self.stored_at_once(py, &given, values)? {
-            return Ok(out);
-        }
-        let out = self.op(&[values], move |r, x, o| {
-            let parts = parts(r, &given);
-            r.with_part(x, &parts, o[0])
-        })?;
-        self.note_store(&out);
-        Ok(out)
+    /// The tensor with other values where a key names elements, outside of programs.
+    fn with_item(&self, key: &Bound<'_, PyAny>, values: &Self, mode: &str) -> PyResult<Self> {
+        self.with_item_of(key, values, mode)
     }
 
     /// Another handle of the same tensor.

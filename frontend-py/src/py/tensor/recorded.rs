@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use aerogel_base::Scalar;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::ir::Place;
 use aerogel_tensor::record::trace::{State, Trace, Value};
 use aerogel_tensor::record::{Recorded, Recording};
@@ -88,21 +88,26 @@ impl NativeTrace {
 
     /// What a tensor of this program is.
     pub(super) fn value(&self, tensor: &NativeTensor) -> PyResult<Value> {
-        match &tensor.home {
-            Home::Program(trace, value) if Arc::ptr_eq(trace, &self.trace) => {
-                let trace = lock(trace);
-                expect_there(&trace.state.r, trace.state.seen(*value))?;
-                Ok(*value)
-            }
-            _ => Err(PyValueError::new_err(
-                "a tensor of another program, or of none, is no part of this one: make it an `input`",
-            )),
-        }
+        value_in(&self.trace, tensor)
     }
 
     /// What several are.
     pub(super) fn values(&self, tensors: &[Bound<'_, NativeTensor>]) -> PyResult<Vec<Value>> {
         tensors.iter().map(|t| self.value(t.get())).collect()
+    }
+}
+
+/// What a tensor of a program is.
+pub(super) fn value_in(trace: &Arc<Mutex<Trace>>, tensor: &NativeTensor) -> PyResult<Value> {
+    match &tensor.home {
+        Home::Program(own, value) if Arc::ptr_eq(own, trace) => {
+            let trace = lock(trace);
+            expect_there(&trace.state.r, trace.state.seen(*value))?;
+            Ok(*value)
+        }
+        _ => Err(PyValueError::new_err(
+            "a tensor of another program, or of none, is no part of this one: make it an `input`",
+        )),
     }
 }
 
@@ -209,6 +214,43 @@ impl NativeTensor {
             }
             Home::Program(trace, value) => super::trace::sizes(trace, *value),
         }
+    }
+
+    /// The type of the elements, and how many axes there are.
+    pub(super) fn described(&self) -> (ScalarType, usize) {
+        match &self.home {
+            Home::Lazy(slot) => {
+                let (ty, shape) = lock(&SESSION).description(*slot);
+                (ty, shape.len())
+            }
+            Home::Program(trace, value) => {
+                let state = &lock(trace).state;
+                (state.r.ty(state.seen(*value)), state.rank(*value))
+            }
+        }
+    }
+
+    /// In a program: refuses, once all is known, that it has another number of axes than it has now.
+    pub(super) fn expect_rank(&self) -> PyResult<()> {
+        let Home::Program(trace, _) = &self.home else {
+            return Ok(());
+        };
+        let (value, (_, rank)) = (value_in(trace, self)?, self.described());
+        step_of(trace, move |s| s.expect_ranks(&[value], &[rank])).map_err(raised)
+    }
+
+    /// In a program: refuses, once all is known, that it has other extents than it has now.
+    pub(super) fn expect_shape(&self) -> PyResult<()> {
+        let Home::Program(trace, _) = &self.home else {
+            return Ok(());
+        };
+        let value = value_in(trace, self)?;
+        let seen: Vec<Option<u64>> = {
+            let state = &lock(trace).state;
+            let shape = state.r.shape(state.seen(value)).into_iter();
+            shape.map(|dim| state.r.program.const_dim(dim)).collect()
+        };
+        step_of(trace, move |s| s.expect_shape(value, &seen)).map_err(raised)
     }
 
     /// One number of the same type.

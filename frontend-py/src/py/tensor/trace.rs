@@ -7,11 +7,11 @@ use aerogel_tensor::record::trace::{FieldDef, Trace, Value};
 use aerogel_tensor::{Accum, Plan, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
+use super::keys::Keys;
 use super::recorded::step_of;
 use super::values::{leaf, not_compiled};
 use super::{
@@ -133,21 +133,14 @@ impl NativeTrace {
 
     /// Refuses, once all is known, that a tensor has other extents than it has now.
     fn expect_shape(&self, tensor: &NativeTensor) -> PyResult<()> {
-        let value = self.value(tensor)?;
-        let seen: Vec<Option<u64>> = {
-            let trace = lock(&self.trace);
-            let r = &trace.state.r;
-            let shape = r.shape(trace.state.seen(value)).into_iter();
-            shape.map(|dim| r.program.const_dim(dim)).collect()
-        };
-        self.step(move |s| s.expect_shape(value, &seen))
+        self.value(tensor)?;
+        tensor.expect_shape()
     }
 
     /// Refuses, once all is known, that a tensor has another number of axes than it has now.
     fn expect_rank(&self, tensor: &NativeTensor) -> PyResult<()> {
-        let value = self.value(tensor)?;
-        let rank = lock(&self.trace).state.rank(value);
-        self.step(move |s| s.expect_ranks(&[value], &[rank]))
+        self.value(tensor)?;
+        tensor.expect_rank()
     }
 
     /// Whether a kernel writes to each of some of its arguments.
@@ -195,83 +188,50 @@ impl NativeTrace {
         })
     }
 
-    /// The shape that tensors are stretched to together.
-    fn broadcast<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        tensors: Vec<Bound<'_, NativeTensor>>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let (values, name) = (self.values(&tensors)?, name.to_owned());
-        let shape = self.step(move |s| {
-            let all = s.buffers(&values)?.into_iter();
-            let shapes: Vec<_> = all.map(|b| s.r.shape(b)).collect();
-            let shape = s.r.broadcast(&name, &shapes)?.into_iter();
-            let shape = shape.map(|dim| match s.r.program.const_dim(dim) {
-                Some(n) => Ok(n),
-                None => Err(s.r.size_handle(dim)),
-            });
-            Ok(shape.collect::<Vec<_>>())
-        })?;
-        PyTuple::new(py, extents(&self.trace, shape))
-    }
-
     /// Sets a tensor at the points of the current mask.
     fn set(&self, target: &NativeTensor, value: &NativeTensor) -> PyResult<()> {
         let (target, value) = (self.value(target)?, self.value(value)?);
         self.step(move |s| s.set(target, value))
     }
 
-    /// Stores values at computed indices at the points of the current mask; the last `behind` axes of the values are whole rows.
+    /// Stores values where a key names elements, at the points of the current mask.
+    #[expect(clippy::too_many_arguments, reason = "what a store has")]
     fn store(
         &self,
+        py: Python<'_>,
         target: &NativeTensor,
-        index: Vec<Bound<'_, NativeTensor>>,
+        key: &Bound<'_, PyAny>,
         value: &NativeTensor,
         how: &str,
         mode: &str,
-        behind: usize,
+        is_c: bool,
     ) -> PyResult<()> {
-        let (target, index, value) = (
-            self.value(target)?,
-            self.values(&index)?,
-            self.value(value)?,
-        );
         let (accum, mode) = (Accum::from_name(how), outside(mode)?);
-        self.step(move |s| s.store(target, &index, value, accum, mode, behind))
+        let key = Keys::of(key, target)?.of_store(py, &self.trace, target, mode, is_c)?;
+        let (target, value) = (self.value(target)?, self.value(value)?);
+        self.step(move |s| s.store(target, &key, value, accum, mode, !is_c))
     }
 
     /// Puts values to elements at computed indices, one after the other: what was there before each.
+    #[expect(clippy::too_many_arguments, reason = "what a store has")]
     fn store_with_previous(
         &self,
+        py: Python<'_>,
         target: &NativeTensor,
-        index: Vec<Bound<'_, NativeTensor>>,
+        key: &Bound<'_, PyAny>,
         value: &NativeTensor,
         how: &str,
         mode: &str,
+        is_c: bool,
     ) -> PyResult<NativeTensor> {
-        let (target, index, value) = (
-            self.value(target)?,
-            self.values(&index)?,
-            self.value(value)?,
-        );
         let (accum, mode): (Accum, Mode) = (accumulation(how)?, outside(mode)?);
-        let of = [&[target, value], &index[..]].concat();
+        let key = Keys::of(key, target)?.of_store(py, &self.trace, target, mode, is_c)?;
+        let (target, value) = (self.value(target)?, self.value(value)?);
+        let mut of = vec![target, value];
+        key.map(|&value| of.push(value));
         self.made_from(of, move |s| {
-            s.store_with_previous(target, &index, value, accum, mode)
+            s.store_with_previous(target, &key, value, accum, mode, !is_c)
         })
-    }
-
-    /// The elements at computed indices, at the points of the current mask.
-    fn gather(
-        &self,
-        x: &NativeTensor,
-        index: Vec<Bound<'_, NativeTensor>>,
-        mode: &str,
-    ) -> PyResult<NativeTensor> {
-        let (x, index, mode) = (self.value(x)?, self.values(&index)?, outside(mode)?);
-        let of = [&[x], &index[..]].concat();
-        self.made_from(of, move |s| s.gather(x, &index, mode))
     }
 
     /// The index of each active cell of a field along each of its axes.

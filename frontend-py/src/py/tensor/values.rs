@@ -2,7 +2,8 @@
 
 use aerogel_base::AssertKind;
 use aerogel_compiler::CompileError;
-use aerogel_tensor::session::{Ended, LazyError, Range, realise};
+use aerogel_tensor::record::KnownPart;
+use aerogel_tensor::session::{Ended, LazyError, realise};
 use aerogel_tensor::{Operand, RunError};
 use pyo3::exceptions::{PyException, PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -106,6 +107,14 @@ pub(super) fn leaf(operand: Operand) -> NativeTensor {
 }
 
 impl NativeTensor {
+    /// Its numbers, if they are there.
+    pub(super) fn value_there(&self) -> Option<Operand> {
+        match self.home {
+            Home::Lazy(slot) => lock(&SESSION).value(slot),
+            Home::Program(..) => None,
+        }
+    }
+
     /// The memory of its numbers, which stays as it is from now on.
     pub(crate) fn operand(&self, py: Python<'_>) -> PyResult<Operand> {
         let value = self.computed(py)?;
@@ -138,7 +147,7 @@ impl NativeTensor {
     }
 
     /// A small part of numbers that are there.
-    pub(super) fn read_at_once(&self, parts: &[Range]) -> PyResult<Option<Self>> {
+    pub(super) fn read_at_once(&self, parts: &[KnownPart]) -> PyResult<Option<Self>> {
         let Home::Lazy(slot) = self.home else {
             return Ok(None);
         };
@@ -153,7 +162,7 @@ impl NativeTensor {
     pub(super) fn stored_at_once(
         &self,
         py: Python<'_>,
-        parts: &[Range],
+        parts: &[KnownPart],
         values: &Self,
     ) -> PyResult<Option<Self>> {
         let (Home::Lazy(target), Home::Lazy(from)) = (&self.home, &values.home) else {

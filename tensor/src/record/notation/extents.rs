@@ -277,7 +277,7 @@ impl Known {
             return Ok(self.of[label]);
         }
         match self.last(a.offset, a.terms.iter()) {
-            Some(last) => Ok(Extent::Number(last.saturating_add(1))),
+            Some(last) => Ok(Extent::Number(last.saturating_add(1).max(0))),
             None => refused(format!(
                 "a sum in the result is of labels of known extent, in {}",
                 quoted(&self.spec)

@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 
 use crate::ir::{Accum, Buffer, Dim, DimDef};
 
-use super::{Affine, Mode, Recorded, Recording, Size};
+use super::{Affine, KnownPart, Mode, Recorded, Recording, Size};
 
 pub use extents::Extent;
 use extents::Known;
@@ -347,7 +347,7 @@ impl Recording {
                         let x = tensors[*number];
                         let shape = self.shape(x);
                         let parts = cut.iter().zip(&shape).map(|(cut, &dim)| match *cut {
-                            Some((begin, n)) => self.part(begin, 1, n as u64),
+                            Some((start, n)) => self.part(KnownPart::span(start, n as u64)),
                             None => self.whole_axis(dim),
                         });
                         let parts: Vec<_> = parts.collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ir::{Accum, Buffer, Dim};
 
-use super::super::{Mode, RecordError, Recorded};
+use super::super::{Item, Key, Mode, RecordError, Recorded};
 use super::constraints::{Placement, Subject};
 use super::{FieldDef, State, Value};
 
@@ -236,21 +236,51 @@ impl State {
         }
     }
 
-    /// Stores values at computed indices, at the points of the current mask. The last `behind` axes of the values are whole
-    /// rows.
+    /// Stores values where a key names elements, at the points of the current mask. Single indices below zero count from the
+    /// end if `from_end`.
     ///
     /// # Errors
     /// If the number of indices, the shapes or the dtypes do not fit.
     pub fn store(
         &mut self,
         target: Value,
-        index: &[Value],
+        key: &Key<Value>,
         value: Value,
         accum: Option<Accum>,
         mode: Mode,
-        behind: usize,
+        from_end: bool,
     ) -> Recorded<()> {
-        let (index, value) = (self.buffers(index)?, self.buffer(value)?);
+        let (own, mut value) = (self.seen(target), self.buffer(value)?);
+        let mut key = self.key(key)?;
+        let mut behind = 0;
+        let is_part = |item: &Item| matches!(item, Item::New | Item::Range(..));
+        let index = if key.items.iter().any(is_part) {
+            // Along an axis whose extent the run knows, it is looked at when the program runs, as a computed one is.
+            let mut axis = 0;
+            for item in &mut key.items {
+                let known = self.r.shape(own).get(axis).copied();
+                let known = known.and_then(|dim| self.r.program.const_dim(dim));
+                if matches!(item, Item::Places(..))
+                    || matches!(item, Item::Index(_)) && known.is_none()
+                {
+                    let at = self.r.index_along(own, axis, item, mode, true)?;
+                    *item = Item::Places(at, false);
+                }
+                axis += usize::from(!matches!(item, Item::New));
+            }
+            let (index, values, n) = self.stored(|r| r.places(own, &key, value))?;
+            (value, behind) = (values, n);
+            index
+        } else {
+            self.indices(own, &key, mode, from_end)?
+        };
+        let rank = self.r.rank(own);
+        if index.is_empty() || index.len() != rank {
+            let n = index.len();
+            return Err(RecordError::Index(format!(
+                "{n} indices for memory with {rank} axes"
+            )));
+        }
         self.let_change(target)?;
         let mut mask = self.mask()?;
         let whole = index.iter().map(|&i| self.r.rank(i)).max().unwrap_or(0);
@@ -267,6 +297,36 @@ impl State {
         self.r.store_at(target, &index, value, accum, mode, mask)
     }
 
+    /// A key of buffers.
+    ///
+    /// # Errors
+    /// If a value was made in a block that has ended.
+    fn key(&self, key: &Key<Value>) -> Recorded<Key> {
+        let mut failed = Ok(());
+        let out = key.map(|&value| match self.buffer(value) {
+            Ok(buffer) => buffer,
+            Err(e) => {
+                failed = Err(e);
+                self.seen(value)
+            }
+        });
+        failed.map(|()| out)
+    }
+
+    /// The indices that a key has for the first axes.
+    fn indices(
+        &mut self,
+        x: Buffer,
+        key: &Key,
+        mode: Mode,
+        from_end: bool,
+    ) -> Recorded<Vec<Buffer>> {
+        let items = key.items.iter().enumerate();
+        items
+            .map(|(axis, item)| self.r.index_along(x, axis, item, mode, from_end))
+            .collect()
+    }
+
     /// Accumulates values into elements in the order of the points; returns the element before each update.
     ///
     /// # Errors
@@ -274,12 +334,14 @@ impl State {
     pub fn store_with_previous(
         &mut self,
         target: Value,
-        index: &[Value],
+        key: &Key<Value>,
         value: Value,
         accum: Accum,
         mode: Mode,
+        from_end: bool,
     ) -> Recorded {
-        let (index, value) = (self.buffers(index)?, self.buffer(value)?);
+        let (key, value) = (self.key(key)?, self.buffer(value)?);
+        let index = self.indices(self.seen(target), &key, mode, from_end)?;
         self.let_change(target)?;
         let mask = self.mask()?;
         let target = self.seen(target);
@@ -299,8 +361,9 @@ impl State {
     ///
     /// # Errors
     /// As `Recording::gather`.
-    pub fn gather(&mut self, x: Value, index: &[Value], mode: Mode) -> Recorded {
-        let (x, index) = (self.buffer(x)?, self.buffers(index)?);
+    pub fn gather(&mut self, x: Value, key: &Key<Value>, mode: Mode, from_end: bool) -> Recorded {
+        let (x, key) = (self.buffer(x)?, self.key(key)?);
+        let index = self.indices(x, &key, mode, from_end)?;
         let mask = self.mask()?;
         let parts = self.r.parts_of(x);
         let cells = parts.first().map(|&part| self.r.rank(part));

@@ -9,7 +9,7 @@
 //!     with if_cond(x > 1):        (x is [m])
 //!         n.val += 1              ... and [m] numbers from here on
 //! ```
-//! So the trace keeps each step as a closure over handles ([`Value`], [`Size`], [`Slice`](super::Piece)). When the function has
+//! So the trace keeps each step as a closure over handles ([`Value`], [`Size`]). When the function has
 //! returned, the steps are replayed with the constraints that the last replay inferred, until there are no new ones. The
 //! inferred shapes are the smallest that hold every value that is set. They only grow, so the replays end.
 
@@ -73,7 +73,6 @@ type Step = dyn Fn(&mut State) -> Recorded<()> + Send + Sync;
 struct Counts {
     values: usize,
     sizes: usize,
-    pieces: usize,
 }
 
 struct Logged {
@@ -129,7 +128,6 @@ impl Trace {
             Err(e) => {
                 self.state.values.truncate(before.values);
                 self.state.r.sizes.truncate(before.sizes);
-                self.state.r.pieces.truncate(before.pieces);
                 return Err(e);
             }
         };
@@ -195,7 +193,6 @@ impl State {
         Counts {
             values: self.values.len(),
             sizes: self.r.sizes.len(),
-            pieces: self.r.pieces.len(),
         }
     }
 

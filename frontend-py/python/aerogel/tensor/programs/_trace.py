@@ -10,7 +10,7 @@ from aerogel import _native
 from aerogel._dtypes import ALL, u1
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
-from aerogel.tensor import _cells, _items, _unknown
+from aerogel.tensor import _cells, _unknown
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._stored import kept, of_type
 from aerogel.tensor._tensor import Tensor, constant, inside, tracing
@@ -179,21 +179,11 @@ class Trace:
         if len(keys) == 1 and isinstance(keys[0], Tensor) and keys[0].dtype is u1:
             self._store_where(target, keys[0], value, how)
             return
-        _items.refuse_masks(keys)
         if not target.ndim and how == "set" and all(k is Ellipsis for k in keys):
             self.set(target, value)
             return
-        # TensorFrost has no rows at computed indices.
-        has_rows = not (self.divides_integers and any(isinstance(k, Tensor) for k in keys))
-        is_row = has_rows and len(keys) < target.ndim
-        if is_row or any(_items.is_part(k) for k in keys):
-            index, shape, behind = _items.places(target, keys)
-            value = Tensor(value._native.broadcast_to(shape, True))
-        else:
-            index, behind = [self.index(k)._native for k in self._from_start(target, keys)], 0
-        if not index or len(index) != target.ndim:
-            raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
-        self.native.store(target._native, index, value._native, how, self._mode(target), behind)
+        # TensorFrost has no rows at computed indices, and the nearest ones in place of those outside.
+        self.native.store(target._native, key, value._native, how, self._mode(target), self.divides_integers)
 
     def _mode(self, target: Tensor) -> str:
         """What indices outside mean."""
@@ -222,47 +212,18 @@ class Trace:
         if isinstance(target, _native.NativeField):
             raise TypeError("what was there before is known of memory of the program, not of a field")
         self._expect_own(target)
-        keys = key if isinstance(key, tuple) else (key,)
-        value = kept(value, target.dtype)
-        _items.refuse_masks(keys)
-        index = [self.index(k)._native for k in self._from_start(target, keys)]
+        value = kept(value, target.dtype)._native
         native, mode = self.native, self._mode(target)
-        return Tensor(native.store_with_previous(target._native, index, value._native, how, mode))
-
-    # Elements at computed indices.
-
-    def _from_start(self, target: Tensor, keys: tuple[Any, ...]) -> list[Any]:
-        """Indices, of which known ones below zero are counted from the start; not where the nearest ones are meant."""
-        out: list[Any] = []
-        for axis, k in enumerate(keys):
-            k = _items.listed(target, k, axis)
-            if isinstance(k, int) and k < 0 and axis < target.ndim and not self.divides_integers:
-                n = target.shape[axis]
-                k = k + n if not isinstance(n, int) or -n <= k else k
-            out.append(k)
-        return out
+        return Tensor(native.store_with_previous(target._native, key, value, how, mode, self.divides_integers))
 
     def index(self, key: Any) -> Tensor:
         """An index as a tensor of integers."""
         out = inside(key) if isinstance(key, Tensor) else constant(key, ALL["i32"])
         return out.astype("i32") if out.dtype.is_float else out
 
-    def is_gather(self, key: Any) -> bool:
-        """Whether a key is of computed indices alone."""
-        keys = key if isinstance(key, tuple) else (key,)
-        # Where indices outside are the nearest ones, known ones are as others.
-        return not any(_items.is_part(k) or isinstance(k, Tensor) and k.dtype is u1 for k in keys) and (
-            any(isinstance(k, Tensor) for k in keys)
-            or (self.divides_integers and all(isinstance(k, int) for k in keys))
-        )
-
     def gather(self, x: Tensor, key: Any) -> Tensor:
         """The elements at computed indices."""
-        x, keys = inside(x), key if isinstance(key, tuple) else (key,)
-        index = [self.index(k)._native for k in self._from_start(x, keys)]
-        out = Tensor(self.native.gather(x._native, index, self._mode(x)), x._outside)
-        out._made = (x, key)
-        return out
+        return inside(x)[key]
 
     # Fields.
 
