@@ -4,7 +4,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::interp::run;
 use aerogel_tensor::ir::Array;
 use aerogel_tensor::ir::Place;
-use aerogel_tensor::record::trace::{State, Trace, Value};
+use aerogel_tensor::record::trace::{Naming, State, Trace, Value};
 use aerogel_tensor::record::{Item, Key, Mode, RecordError, Recorded};
 use aerogel_tensor::verify;
 
@@ -241,11 +241,12 @@ fn stores_make_memory_before_the_block() {
     let target = f.binary("mul", x, n).unwrap();
     let before = f.binary("add", target, n).unwrap();
     let k = f.begin_loop(2);
+    let named = Naming::Indices { from_end: true };
     let key = Key {
         items: vec![Item::Places(k, false)],
         together: true,
     };
-    f.step(move |s| s.store(target, &key, n, None, Mode::Zero, true))
+    f.step(move |s| s.store(target, &key, n, None, Mode::Zero, named))
         .unwrap();
     f.end_block();
     let x = ints(&[3], &[1, 2, 3]);

@@ -291,3 +291,7 @@ def test_sums_of_indices_beyond_all_axes():
 def test_sizes_below_zero():
     with pytest.raises(ValueError, match="`accum`: a size in `extents` is -1; sizes are not negative"):
         T.accum("i => j", T.ones(4), extents={"j": -1})
+
+
+def test_a_sum_in_the_result_of_labels_without_elements():
+    assert T.accum("i => 2*i", T.zeros(0, ti.i32)).shape == (0,)

@@ -452,3 +452,22 @@ def test_stores_after_what_was_made_before():
     more.numpy()
     x[0, 1] = 7.0
     assert (x[0, 1].item(), more[0, 1].item(), x.sum().item()) == (7, 2, 65546)
+
+
+def test_values_with_more_axes_than_a_part_in_a_program():
+    @ti.program
+    def stored(x):
+        y = x + 0
+        y[..., 1] = ti.tensor.asarray(np.ones((1, 1, 3), np.int32))
+        return y
+
+    with pytest.raises(ValueError, match="does not stretch"):
+        stored(ti.tensor.arange(3))
+
+
+def test_the_number_of_indices_is_looked_at_before_their_sizes():
+    x = ti.tensor.zeros((0, 3), ti.i32)
+    with pytest.raises(IndexError, match="3 indices for a tensor with 2 axes"):
+        x[[5], 0, 0]
+    with pytest.raises(IndexError, match="index 5 is outside axis 1"):
+        x[..., [5]]

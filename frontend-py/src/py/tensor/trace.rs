@@ -207,9 +207,9 @@ impl NativeTrace {
         is_c: bool,
     ) -> PyResult<()> {
         let (accum, mode) = (Accum::from_name(how), outside(mode)?);
-        let key = Keys::of(key, target)?.of_store(py, &self.trace, target, mode, is_c)?;
+        let (key, naming) = Keys::of(key, target)?.of_store(py, &self.trace, target, mode, is_c)?;
         let (target, value) = (self.value(target)?, self.value(value)?);
-        self.step(move |s| s.store(target, &key, value, accum, mode, !is_c))
+        self.step(move |s| s.store(target, &key, value, accum, mode, naming))
     }
 
     /// Puts values to elements at computed indices, one after the other: what was there before each.
@@ -225,7 +225,7 @@ impl NativeTrace {
         is_c: bool,
     ) -> PyResult<NativeTensor> {
         let (accum, mode): (Accum, Mode) = (accumulation(how)?, outside(mode)?);
-        let key = Keys::of(key, target)?.of_store(py, &self.trace, target, mode, is_c)?;
+        let (key, _) = Keys::of(key, target)?.of_store(py, &self.trace, target, mode, is_c)?;
         let (target, value) = (self.value(target)?, self.value(value)?);
         let mut of = vec![target, value];
         key.map(|&value| of.push(value));

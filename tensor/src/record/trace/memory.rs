@@ -8,6 +8,18 @@ use super::super::{Item, Key, Mode, RecordError, Recorded};
 use super::constraints::{Placement, Subject};
 use super::{FieldDef, State, Value};
 
+/// How a key of a store names elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// By parts of axes, to which the values are stretched.
+    Parts,
+    /// By an index for each axis, at the points of all of them; single ones below zero count from the end, or do not.
+    Indices {
+        /// Whether they do.
+        from_end: bool,
+    },
+}
+
 impl State {
     /// A buffer with the current elements of another one, which later stores do not change.
     ///
@@ -236,8 +248,7 @@ impl State {
         }
     }
 
-    /// Stores values where a key names elements, at the points of the current mask. Single indices below zero count from the
-    /// end if `from_end`.
+    /// Stores values where a key names elements, at the points of the current mask.
     ///
     /// # Errors
     /// If the number of indices, the shapes or the dtypes do not fit.
@@ -248,13 +259,12 @@ impl State {
         value: Value,
         accum: Option<Accum>,
         mode: Mode,
-        from_end: bool,
+        naming: Naming,
     ) -> Recorded<()> {
         let (own, mut value) = (self.seen(target), self.buffer(value)?);
         let mut key = self.key(key)?;
         let mut behind = 0;
-        let is_part = |item: &Item| matches!(item, Item::New | Item::Range(..));
-        let index = if key.items.iter().any(is_part) {
+        let index = if naming == Naming::Parts {
             // Along an axis whose extent the run knows, it is looked at when the program runs, as a computed one is.
             let mut axis = 0;
             for item in &mut key.items {
@@ -272,6 +282,7 @@ impl State {
             (value, behind) = (values, n);
             index
         } else {
+            let from_end = naming == Naming::Indices { from_end: true };
             self.indices(own, &key, mode, from_end)?
         };
         let rank = self.r.rank(own);

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use crate::ir::{Buffer, Place, Stmt};
 
 pub use fields::FieldDef;
+pub use memory::Naming;
 
 use super::{RecordError, Recorded, Recording, Size};
 use blocks::{Block, BlockId};

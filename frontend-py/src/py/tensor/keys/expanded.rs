@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use aerogel_tensor::record::trace::{Trace, Value};
+use aerogel_tensor::record::trace::{Naming, Trace, Value};
 use aerogel_tensor::record::{Item, Key, KnownPart, Mode};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use super::super::arguments::handles;
 use super::super::recorded::value_in;
 use super::super::{Extent, Home, NativeTensor};
-use super::{Keys, Named, Written, no_index};
+use super::{Keys, Named, Written, expect_inside, no_index};
 use crate::py::error;
 
 impl<'py> Keys<'py> {
@@ -45,7 +45,12 @@ impl<'py> Keys<'py> {
     }
 
     /// An item for each axis of a tensor, and those for new ones; masks are the indices where they are true.
-    pub(super) fn expanded(&mut self, py: Python<'py>, sizes: &[Extent]) -> PyResult<Named> {
+    pub(super) fn expanded(
+        &mut self,
+        py: Python<'py>,
+        sizes: &[Extent],
+        mode: Mode,
+    ) -> PyResult<Named> {
         let together = self.is_together();
         let mut used = 0;
         let mut dots = None;
@@ -79,7 +84,10 @@ impl<'py> Keys<'py> {
                     axis += usize::from(!matches!(item, Item::New));
                     items.push(item);
                 }
-                Written::Indices { at, is_array, .. } => {
+                Written::Indices { at, ends, is_array } => {
+                    if mode == Mode::Error {
+                        expect_inside(ends, sizes.get(axis), axis)?;
+                    }
                     let ty = self.tensors[at].get().described().0;
                     if ty.is_float() {
                         return Err(no_index(ty.name()));
@@ -121,7 +129,7 @@ impl<'py> Keys<'py> {
         target: &NativeTensor,
         mode: Mode,
         is_c: bool,
-    ) -> PyResult<Key<Value>> {
+    ) -> PyResult<(Key<Value>, Naming)> {
         if let Some((_, _, is_array)) = self.masks().next() {
             return Err(PyIndexError::new_err(match is_array {
                 true => {
@@ -133,17 +141,17 @@ impl<'py> Keys<'py> {
             }));
         }
         let sizes = target.sizes()?;
-        if mode == Mode::Error {
-            self.expect_inside(&sizes)?;
-        }
         // In words of C there are no rows at computed indices.
         let has_rows = !(is_c && self.has_tensors()) && self.items.len() < sizes.len();
-        let key = match has_rows || self.has_parts() {
-            true => self.expanded(py, &sizes)?,
-            false => self.as_it_is(),
+        let (key, naming) = match has_rows || self.has_parts() {
+            true => (self.expanded(py, &sizes, mode)?, Naming::Parts),
+            false => {
+                self.expect_inside(&sizes, mode)?;
+                (self.as_it_is(), Naming::Indices { from_end: !is_c })
+            }
         };
         let values = self.values(trace)?;
-        Ok(key.map(|&k| values[k]))
+        Ok((key.map(|&k| values[k]), naming))
     }
 }
 

@@ -78,10 +78,7 @@ impl NativeTensor {
             self.expect_shape()?;
         }
         let sizes = self.sizes()?;
-        if mode == Mode::Error {
-            keys.expect_inside(&sizes)?;
-        }
-        let mut key = keys.expanded(py, &sizes)?;
+        let mut key = keys.expanded(py, &sizes, mode)?;
         if let Home::Program(trace, _) = &self.home
             && lock(trace).state.is_in_block()
         {
@@ -124,7 +121,7 @@ impl NativeTensor {
         is_c: bool,
     ) -> PyResult<Self> {
         if mode == Mode::Error {
-            keys.expect_inside(&self.sizes()?)?;
+            keys.expect_inside(&self.sizes()?, mode)?;
         }
         let (x, values) = (value_in(trace, self)?, keys.values(trace)?);
         let key = keys.as_it_is().map(|&k| values[k]);
@@ -165,13 +162,10 @@ impl NativeTensor {
         {
             return self.with_masked(py, mask.get(), values, &sizes);
         }
-        if mode == Mode::Error {
-            keys.expect_inside(&sizes)?;
-        }
-        let mut key = keys.expanded(py, &sizes)?;
+        let mut key = keys.expanded(py, &sizes, mode)?;
         if !key.is_computed() {
-            let values = fitting(&mut key, values)?;
             let parts = known(&key, &sizes)?.expect("extents are numbers");
+            let values = fitting(&mut key, values)?;
             if let Some(out) = self.stored_at_once(py, &parts, &values)? {
                 return Ok(out);
             }

@@ -4,7 +4,7 @@ mod expanded;
 mod items;
 
 use aerogel_base::ScalarType;
-use aerogel_tensor::record::{Bound as End, Item, Key};
+use aerogel_tensor::record::{Bound as End, Item, Key, Mode};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -45,10 +45,19 @@ fn no_index(what: &str) -> PyErr {
     PyIndexError::new_err(format!("an index is an integer, not `{what}`"))
 }
 
-fn index_error(i: i128, axis: usize, n: u64) -> PyErr {
-    PyIndexError::new_err(format!(
-        "index {i} is outside axis {axis} with {n} elements"
-    ))
+/// Refuses the smallest or the largest of some indices if it is known to be outside of an axis.
+fn expect_inside(ends: Option<(i128, i128)>, size: Option<&Extent>, axis: usize) -> PyResult<()> {
+    let (Some((low, high)), Some(&Extent::Number(n))) = (ends, size) else {
+        return Ok(());
+    };
+    let size = i128::from(n);
+    let mut both = [low, high].into_iter();
+    match both.find(|i| !(-size..size).contains(i)) {
+        None => Ok(()),
+        Some(i) => Err(PyIndexError::new_err(format!(
+            "index {i} is outside axis {axis} with {n} elements"
+        ))),
+    }
 }
 
 impl<'py> Keys<'py> {
@@ -211,28 +220,11 @@ impl<'py> Keys<'py> {
             && (self.has_tensors() || is_c && self.items.iter().all(is_index))
     }
 
-    /// Refuses indices of lists and arrays that are known to be outside.
-    fn expect_inside(&self, sizes: &[Extent]) -> PyResult<()> {
-        let mut axis = 0;
-        for item in &self.items {
-            match item {
-                Written::Dots => return Ok(()),
-                Written::Plain(Item::New) => {}
-                Written::Mask { rank, .. } => axis += rank,
-                Written::Indices {
-                    ends: Some((low, high)),
-                    ..
-                } => {
-                    if let Some(&Extent::Number(n)) = sizes.get(axis) {
-                        let size = i128::from(n);
-                        let mut both = [*low, *high].into_iter();
-                        if let Some(i) = both.find(|i| !(-size..size).contains(i)) {
-                            return Err(index_error(i, axis, n));
-                        }
-                    }
-                    axis += 1;
-                }
-                _ => axis += 1,
+    /// Refuses indices of lists and arrays that are known to be outside, in a key of indices alone.
+    fn expect_inside(&self, sizes: &[Extent], mode: Mode) -> PyResult<()> {
+        for (axis, item) in self.items.iter().enumerate() {
+            if let (&Written::Indices { ends, .. }, Mode::Error) = (item, mode) {
+                expect_inside(ends, sizes.get(axis), axis)?;
             }
         }
         Ok(())
