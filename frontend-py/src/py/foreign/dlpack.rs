@@ -13,9 +13,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::Refused;
 use super::array::{Layout, READ_ONLY, ReadOnly};
 use super::numpy::scalar_of;
+use super::packages::Refused;
 
 /// DLPack's number for memory of CUDA devices, and for such as moves between them and the host.
 pub(crate) const CUDA: i32 = 2;
@@ -60,6 +60,9 @@ struct DlVersioned {
 const VERSION: (u32, u32) = (1, 0);
 const FLAG_READ_ONLY: u64 = 1;
 const FLAG_COPIED: u64 = 2;
+
+/// Why an array that a producer has copied must not be written.
+pub(super) const A_COPY: &str = "is a copy that its `__dlpack__` made";
 
 pub(crate) const NAME: &CStr = c"dltensor";
 const USED: &CStr = c"used_dltensor";
@@ -162,7 +165,7 @@ impl Held {
         // SAFETY: the structure lives until `self` is dropped.
         let flags = unsafe { found.as_ref() }.flags;
         match flags {
-            _ if flags & FLAG_COPIED != 0 => Some(super::A_COPY),
+            _ if flags & FLAG_COPIED != 0 => Some(A_COPY),
             _ if flags & FLAG_READ_ONLY != 0 => Some(READ_ONLY),
             _ => None,
         }

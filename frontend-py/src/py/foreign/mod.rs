@@ -6,26 +6,26 @@
 
 pub(crate) mod array;
 pub(crate) mod copies;
+pub(crate) mod device;
 pub(crate) mod dlpack;
 mod numpy;
 pub(crate) mod overlap;
+mod packages;
 pub(crate) mod torch;
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyTuple};
 
-pub(crate) use array::{ForeignArray, Kind};
-pub(crate) use numpy::scalar_of;
+pub(crate) use self::array::{ForeignArray, Kind};
 
+use self::device::DeviceArray;
+use self::dlpack::{A_COPY, CUDA, HOST, Held, MANAGED};
+use self::packages::{Refused, loaded};
 use super::buffer::{Dim, copy};
 use super::error;
-use super::exchange::DeviceArray;
-use dlpack::{CUDA, HOST, Held, MANAGED};
-
-pub(crate) const A_COPY: &str = "is a copy that its `__dlpack__` made";
 
 /// An array of another package.
 pub(crate) enum Foreign {
@@ -81,68 +81,6 @@ impl Giver {
             Self::Protocol { .. } => Ok(()),
         }
     }
-}
-
-/// Why a value that is some kind of array is none that can be used.
-pub(crate) enum Refused {
-    /// It is of a kind that kernels do not have.
-    Kind(String, Option<PyErr>),
-    Value(String, Option<PyErr>),
-    /// What Python raised.
-    Raised(PyErr),
-}
-
-impl Refused {
-    fn kind(what: impl Into<String>) -> Self {
-        Self::Kind(what.into(), None)
-    }
-
-    fn value(what: impl Into<String>) -> Self {
-        Self::Value(what.into(), None)
-    }
-
-    /// What another package raised, with words before it. What is no error, such as Ctrl-C, stays as it is.
-    fn raised(py: Python<'_>, what: &str, e: &PyErr) -> Self {
-        let e = e.clone_ref(py);
-        if !e.is_instance_of::<PyException>(py) {
-            return Self::Raised(e);
-        }
-        let what = format!("{what} raised {e}");
-        match what.starts_with("the tensor") {
-            true => Self::Kind(what, Some(e)),
-            false => Self::Value(what, Some(e)),
-        }
-    }
-
-    /// The exception, with what it is said of.
-    pub(crate) fn of(self, py: Python<'_>, whom: &str) -> PyErr {
-        let (e, cause) = match self {
-            Self::Kind(what, cause) => (PyTypeError::new_err(format!("{whom}{what}")), cause),
-            Self::Value(what, cause) => (PyValueError::new_err(format!("{whom}{what}")), cause),
-            Self::Raised(e) => return e,
-        };
-        e.set_cause(py, cause);
-        e
-    }
-}
-
-impl From<PyErr> for Refused {
-    fn from(e: PyErr) -> Self {
-        Self::Raised(e)
-    }
-}
-
-impl From<Refused> for PyErr {
-    fn from(refused: Refused) -> Self {
-        Python::attach(|py| refused.of(py, ""))
-    }
-}
-
-/// A module that has been imported.
-fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = py.import("sys")?.getattr(pyo3::intern!(py, "modules"))?;
-    let found = modules.cast::<PyDict>()?.get_item(name)?;
-    Ok(found.filter(|module| !module.is_none()))
 }
 
 /// The array of another package that a value is; nothing if it is none.

@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyType};
 
 use super::array::{ForeignArray, Kind, Layout, READ_ONLY};
-use super::{Refused, loaded};
+use super::packages::{Refused, loaded};
 
 /// NumPy's `PyArrayInterface`.
 #[repr(C)]

@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
+use super::Foreign;
 use super::array::{ForeignArray, Kind, Layout};
-use super::{Foreign, Refused, loaded};
-use crate::py::exchange::DeviceArray;
+use super::device::DeviceArray;
+use super::packages::{Refused, loaded};
 
 /// What is used of PyTorch.
 struct Torch {
