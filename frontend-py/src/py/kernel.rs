@@ -16,7 +16,6 @@ use smallvec::SmallVec;
 
 use super::activity::NativePast;
 use super::argument::{Key, KeyPart, Packed};
-use super::foreign::copies;
 use super::instances::Instances;
 use super::later::Explain;
 use super::prepare::{self, Instance};
@@ -24,7 +23,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
-use super::{error, later, recorder, signals, tensor};
+use super::{error, later, recorder, shared_memory, signals, tensor};
 use crate::derived::Derived;
 
 /// What `@ti.kernel` makes.
@@ -460,8 +459,8 @@ impl NativeKernel {
         let own = || packed.iter().chain(&captured);
         // The arrays of derivatives come behind all others, in the order of those they belong to.
         let all = || own().chain(own().flat_map(Packed::derivatives));
-        let sources = copies::sources(all(), is_written)?
-            .map_err(|pair| copies::share_memory(&self.name, all(), packed.len(), pair))?;
+        let sources = shared_memory::sources(all(), is_written)?
+            .map_err(|pair| shared_memory::refused(&self.name, all(), packed.len(), pair))?;
         if mode.derivative.is_some() {
             self.expect_apart(py, instance, own())?;
             instance.expect_told_apart(py, packed.iter())?;

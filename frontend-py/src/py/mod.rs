@@ -31,6 +31,7 @@ mod recorder;
 mod recording;
 mod returned;
 mod saved;
+mod shared_memory;
 mod signals;
 mod signature;
 mod snapshot;

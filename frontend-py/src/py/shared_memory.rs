@@ -1,0 +1,92 @@
+//! Arrays of a launch that share memory, where kernels get copies of some.
+//!
+//! What a kernel writes into a copy is in the user's array only afterwards. So where two arrays that a kernel gets share
+//! memory and one of them is a copy, the kernel would see old values, and copying back would undo what it
+//! wrote through the other: the same array given twice is copied once, and all else is refused.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::argument::Packed;
+use super::foreign::array::addresses;
+use super::foreign::copies::Copied;
+use super::foreign::overlap::Footprint;
+
+/// An array among the others.
+struct Seen<'p> {
+    footprint: Footprint,
+    copied: Option<&'p Copied>,
+}
+
+/// For each of the arrays that a kernel gets which one's memory that is: an earlier one's if
+/// that is a copy of the same array. Nothing if none is a copy: each gets its own.
+///
+/// # Errors
+/// The numbers of two that a kernel must not get together.
+pub(crate) fn sources<'p>(
+    packed: impl Iterator<Item = &'p Packed> + Clone,
+    is_written: impl Fn(usize) -> bool,
+) -> PyResult<Result<Vec<usize>, [usize; 2]>> {
+    let mut arrays = packed.filter_map(|packed| match packed {
+        Packed::Array { array, copied, .. } => Some((array, copied.as_deref())),
+        Packed::Slots(_) => None,
+    });
+    if !arrays.clone().any(|(_, copied)| copied.is_some()) {
+        return Ok(Ok(Vec::new()));
+    }
+    let mut seen: Vec<Seen<'_>> = Vec::new();
+    let mut sources = Vec::new();
+    for (array, copied) in arrays.by_ref() {
+        let this = Seen {
+            footprint: match copied {
+                Some(copied) => copied.array.footprint(),
+                None => Footprint::whole(addresses(array.buffer()?)),
+            },
+            copied,
+        };
+        let at = seen.len();
+        let mut source = at;
+        for (k, other) in seen.iter().enumerate() {
+            if this.copied.is_none() && other.copied.is_none() {
+                continue;
+            }
+            match (this.copied, other.copied) {
+                (Some(x), Some(y)) if x.array.is_same(&y.array) => source = source.min(k),
+                _ if !is_written(at) && !is_written(k) => {}
+                _ if this.footprint.meets(&other.footprint) => return Ok(Err([k, at])),
+                _ => {}
+            }
+        }
+        sources.push(source);
+        seen.push(this);
+    }
+    Ok(Ok(sources))
+}
+
+/// The exception for two arrays of a launch that share memory, one of which is copied.
+pub(crate) fn refused<'p>(
+    kernel: &str,
+    all: impl Iterator<Item = &'p Packed>,
+    n_args: usize,
+    pair: [usize; 2],
+) -> PyErr {
+    let arrays = all.enumerate().filter_map(|(at, packed)| match packed {
+        Packed::Array { name, .. } => Some((at, name)),
+        Packed::Slots(_) => None,
+    });
+    let arrays: Vec<(usize, &Arc<str>)> = arrays.collect();
+    let [(_, x), (at, y)] = pair.map(|k| arrays[k]);
+    let what = "share memory, and one is not C-contiguous and aligned, so that the kernel gets a copy of it; pass a copy of \
+                your own";
+    // Those of derivatives are named after what they belong to.
+    PyValueError::new_err(match at >= n_args && !y.contains('.') {
+        false => {
+            format!("the arrays for arguments `{x}` and `{y}` of kernel `{kernel}` {what}")
+        }
+        true => format!(
+            "the array for argument `{x}` of kernel `{kernel}` and one that it uses by another name {what}"
+        ),
+    })
+}
