@@ -13,8 +13,6 @@ use aerogel_runtime::TreeMemory;
 use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 
-use super::kernel::NativeKernel;
-use super::recording::Prepared;
 use super::snode::TreeStore;
 use super::{error, program};
 
@@ -99,16 +97,17 @@ impl NativePast {
 }
 
 impl Activity {
-    /// What a launch to come asks for; nothing if no cells are.
+    /// What a launch to come asks for, of trees by their numbers; nothing if no cells are.
     pub(super) fn before_launch(
         &self,
         py: Python<'_>,
-        kernel: &Bound<'_, NativeKernel>,
-        launch: &Prepared,
+        kernel: &str,
+        asked: &[(usize, NodeId, Moment)],
+        stores: &[Option<Arc<TreeStore>>],
     ) -> PyResult<Option<NativeAsked>> {
         let mut nodes = Vec::new();
-        for &(tree, node, at) in &launch.instance.summary.asked {
-            let Some(store) = &launch.stores[tree] else {
+        for &(tree, node, at) in asked {
+            let Some(store) = &stores[tree] else {
                 continue;
             };
             let mut node = Node {
@@ -123,7 +122,7 @@ impl Activity {
             nodes.push(node);
         }
         Ok((!nodes.is_empty()).then(|| NativeAsked {
-            kernel: kernel.get().name.clone(),
+            kernel: kernel.to_owned(),
             nodes: Mutex::new(nodes),
         }))
     }

@@ -25,6 +25,7 @@ mod ndarray;
 mod operator;
 mod placement;
 mod prepare;
+mod prepared;
 mod profile;
 mod program;
 mod recorder;
@@ -111,7 +112,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<activity::NativeAsked>()?;
     m.add_class::<activity::NativePast>()?;
     m.add_class::<steps::NativeSteps>()?;
-    m.add_class::<steps::NativeWhole>()?;
+    m.add_class::<snapshot::NativeWhole>()?;
     m.add_class::<undo::NativeUndo>()?;
     m.add_function(wrap_pyfunction!(snapshot::drop_spares, m)?)?;
     m.add_function(wrap_pyfunction!(steps::keep, m)?)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::box_set::IndexBox;
 use aerogel_runtime::tree::{ActiveCells, Elements, Visit};
 use aerogel_runtime::{Buffer, MemoryError, TreeMemory};
 use aerogel_snode::{MAX_AXES, NodeId, NodeKind};
@@ -11,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use super::foreign::ForeignArray;
-use super::snapshot::{IndexBox, Piece};
 use super::snode::TreeStore;
 use super::{buffer, error, program};
 
@@ -44,6 +44,30 @@ pub(crate) fn joined<'py>(
         }
         Ok(())
     })
+}
+
+/// Evenly spaced numbers: the address of the first, how many there are along each dimension, and how far apart.
+pub(crate) struct Piece {
+    pub(crate) base: usize,
+    pub(crate) dims: Vec<(usize, usize)>,
+}
+
+impl Piece {
+    pub(super) fn n_numbers(&self) -> usize {
+        self.dims.iter().map(|&(extent, _)| extent).product()
+    }
+
+    /// The dimensions of a copy to a packed array, or from it.
+    pub(super) fn copied(&self, item: usize, out: bool) -> Vec<buffer::Dim> {
+        let mut stride = item;
+        let mut dims = Vec::with_capacity(self.dims.len());
+        for &(extent, here) in self.dims.iter().rev() {
+            let (dst, src) = if out { (stride, here) } else { (here, stride) };
+            dims.push(buffer::Dim { extent, dst, src });
+            stride *= extent;
+        }
+        dims
+    }
 }
 
 /// An index along each axis of a field; those beyond its axes are zero.

@@ -15,8 +15,9 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use super::activity::{Activity, NativeAsked};
 use super::error;
 use super::kernel::NativeKernel;
-use super::recording::{At, Memory, Prepared};
-use super::snapshot::{Boxed, NativeSnapshot};
+use super::prepared::Prepared;
+use super::snapshot::{Boxed, Memory, NativeSnapshot};
+use super::summary::At;
 use crate::derived::Derived;
 
 /// The boxes that the gradient of a launch needs.
@@ -48,7 +49,7 @@ impl NativeSaved {
     ) -> PyResult<Self> {
         let launch = Prepared::new(py, kernel.get(), args, kwargs, Some(Derived::Grad))?;
         let activity = Activity::default();
-        let asked = activity.before_launch(py, kernel, &launch)?;
+        let asked = launch.asked(py, kernel, &activity)?;
         let apart = launch.memories_for(&apart)?;
         let mut before: BTreeMap<Vec<Memory>, (At, BoxSet)> = BTreeMap::new();
         let mut after = before.clone();

@@ -11,14 +11,34 @@ use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 
 use super::argument::ArrayArg;
-use super::buffer::{self, Dim};
+use super::buffer;
 use super::error;
 use super::field::NativeField;
 use super::ndarray::NativeNdarray;
-use super::placement::Placement;
-use super::recording::Memory;
+use super::placement::{Piece, Placement};
 use super::snode::TreeStore;
-use super::steps::NativeWhole;
+
+/// Memory whose elements are told apart by their indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Memory {
+    /// One component of a field: the tree and the place in it.
+    Place(u64, NodeId),
+    /// An array, by its address.
+    Array(usize),
+}
+
+/// Where a field or an array lies.
+pub(super) fn memories_of(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Vec<Memory>> {
+    if let Ok(field) = target.cast::<NativeField>() {
+        let placement = field.get().placement(py)?;
+        let places = placement.places.iter();
+        return Ok(places
+            .map(|&p| Memory::Place(placement.store.key, p))
+            .collect());
+    }
+    let array = target.cast::<NativeNdarray>()?.get();
+    Ok(vec![Memory::Array(array.buffer.addresses().start)])
+}
 
 /// A box of elements of one field or array.
 pub(crate) enum Boxed {
@@ -125,30 +145,6 @@ impl Boxed {
                 Self::Array(array, shape.clone(), *cell, *item, ranges.clone())
             }
         }
-    }
-}
-
-/// Evenly spaced numbers: the address of the first, how many there are along each dimension, and how far apart.
-pub(crate) struct Piece {
-    pub(crate) base: usize,
-    pub(crate) dims: Vec<(usize, usize)>,
-}
-
-impl Piece {
-    fn n_numbers(&self) -> usize {
-        self.dims.iter().map(|&(extent, _)| extent).product()
-    }
-
-    /// The dimensions of a copy to a packed array, or from it.
-    fn copied(&self, item: usize, out: bool) -> Vec<Dim> {
-        let mut stride = item;
-        let mut dims = Vec::with_capacity(self.dims.len());
-        for &(extent, here) in self.dims.iter().rev() {
-            let (dst, src) = if out { (stride, here) } else { (here, stride) };
-            dims.push(Dim { extent, dst, src });
-            stride *= extent;
-        }
-        dims
     }
 }
 
@@ -263,6 +259,26 @@ impl NativeSnapshot {
             ranges: self.ranges.clone(),
             numbers: self.of.read(py)?,
         })
+    }
+}
+
+/// A whole field or array.
+#[pyclass(module = "aerogel._native", frozen)]
+#[derive(Clone)]
+pub(crate) struct NativeWhole(pub(super) Arc<Boxed>);
+
+#[pymethods]
+impl NativeWhole {
+    /// What it holds now.
+    fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
+        NativeSnapshot::new(py, self.boxed(py))
+    }
+}
+
+impl NativeWhole {
+    /// The box of all its elements.
+    fn boxed(&self, py: Python<'_>) -> Boxed {
+        self.0.held(py)
     }
 }
 

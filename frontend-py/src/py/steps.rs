@@ -13,8 +13,8 @@ use super::activity::{Activity, NativeAsked};
 use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
-use super::recording::{Memory, Prepared, memories_of};
-use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
+use super::prepared::Prepared;
+use super::snapshot::{Boxed, IndexBox, Memory, NativeSnapshot, NativeWhole, memories_of};
 use super::snode::NativeSNode;
 
 /// What the launches of a step, or several, have read and written.
@@ -51,26 +51,6 @@ impl Steps {
 
     fn is_written(&self, memories: &[Memory]) -> bool {
         memories.iter().all(|m| self.written.contains_key(m))
-    }
-}
-
-/// A whole field or array.
-#[pyclass(module = "aerogel._native", frozen)]
-#[derive(Clone)]
-pub(crate) struct NativeWhole(Arc<Boxed>);
-
-#[pymethods]
-impl NativeWhole {
-    /// What it holds now.
-    fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
-        NativeSnapshot::new(py, self.boxed(py))
-    }
-}
-
-impl NativeWhole {
-    /// The box of all its elements.
-    pub(super) fn boxed(&self, py: Python<'_>) -> Boxed {
-        self.0.held(py)
     }
 }
 
@@ -186,7 +166,7 @@ impl NativeSteps {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Option<NativeAsked>> {
         let launch = Prepared::new(py, kernel.get(), args, kwargs, None)?;
-        self.activity.before_launch(py, kernel, &launch)
+        launch.asked(py, kernel, &self.activity)
     }
 
     /// A number that depends on which cells a launch has asked for that is over.

@@ -18,8 +18,7 @@ use pyo3::prelude::*;
 
 use super::argument::{ArrayArg, Packed};
 use super::foreign::copies::Copied;
-use super::recording::{At, Memory, Placed};
-use super::snapshot::{Boxed, IndexBox};
+use super::snapshot::{Boxed, IndexBox, Memory};
 use super::snode::TreeStore;
 
 /// What a kernel accesses, and what is needed to say where that lies.
@@ -282,6 +281,22 @@ impl Launched for Given<'_> {
             Param::Number(_) => None,
         }
     }
+}
+
+/// A box of a launch, where it lies.
+pub(super) struct Placed {
+    pub(super) memories: Vec<Memory>,
+    pub(super) ranges: IndexBox,
+    /// All indices of the field or array.
+    pub(super) whole: IndexBox,
+    pub(super) is_early: bool,
+    pub(super) at: At,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum At {
+    Field(usize),
+    Array(Arg),
 }
 
 impl Summary {

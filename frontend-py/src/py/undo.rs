@@ -15,8 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::kernel::NativeKernel;
-use super::recording::{Memory, NativeRecording, Prepared, memories_of};
-use super::snapshot::{Boxed, NativePresent};
+use super::prepared::Prepared;
+use super::recording::NativeRecording;
+use super::snapshot::{Boxed, Memory, NativePresent, memories_of};
 
 /// The elements of fields and arrays that have been written, as they were before.
 #[pyclass(module = "aerogel._native", frozen)]
