@@ -16,9 +16,8 @@ use super::field::NativeField;
 use super::foreign::array::ReadOnly;
 use super::foreign::copies::Copied;
 use super::foreign::{ForeignArray, Giver};
-use super::kernel::NativeKernel;
 use super::program::Settings;
-use super::signature::{Param, ParamKind, ValueSpec, ValueType};
+use super::signature::{Param, ParamKind, Signature, ValueSpec, ValueType};
 use crate::derived::Derived;
 use crate::host::TensorShape;
 
@@ -154,7 +153,7 @@ impl Packed {
     }
 }
 
-impl NativeKernel {
+impl Signature {
     /// The arguments by position.
     pub(crate) fn bind<'py>(
         &self,
@@ -170,7 +169,7 @@ impl NativeKernel {
         if args.len() > n {
             return Err(wrong(format!(
                 "too many arguments: kernel `{}` takes {n}, got {}",
-                self.signature(),
+                self.text(),
                 args.len()
             )));
         }
@@ -181,7 +180,7 @@ impl NativeKernel {
             let Some(at) = self.params.iter().position(|p| *p.name == *name) else {
                 return Err(wrong(format!(
                     "unexpected argument `{name}`: kernel `{}` has no such parameter",
-                    self.signature()
+                    self.text()
                 )));
             };
             if values[at].replace(value).is_some() {
@@ -203,7 +202,7 @@ impl NativeKernel {
                     wrong(format!(
                         "missing argument: the parameter `{}` of kernel `{}` has no value",
                         param.name,
-                        self.signature()
+                        self.text()
                     ))
                 })
             })

@@ -11,8 +11,8 @@ use super::argument::{ArrayArg, KeyPart, Packed};
 use super::error;
 use super::foreign::copies::Copied;
 use super::foreign::{self, Foreign, Giver};
-use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
+use super::signature::Signature;
 use super::tensor;
 use crate::derived::Derived;
 use crate::host::TensorShape;
@@ -42,7 +42,7 @@ fn packed_own(py: Python<'_>, name: &Arc<str>, own: &NativeNdarray) -> (Packed, 
     (packed, part)
 }
 
-impl NativeKernel {
+impl Signature {
     /// The exception for an array of a type that kernels do not have.
     fn no_such_dtype(&self, name: &str, array: &Bound<'_, PyAny>) -> PyErr {
         let dtype = array.getattr("dtype");

@@ -13,13 +13,11 @@ use super::array_argument::Wanted;
 use super::error;
 use super::foreign::array::addresses;
 use super::foreign::torch;
-use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
-use super::prepare::Instance;
-use super::signature::ParamKind;
+use super::signature::{ParamKind, Signature};
 use crate::derived::Derived;
 
-impl NativeKernel {
+impl Signature {
     /// Adds the arrays of an array's derivatives, if it has them.
     pub(crate) fn add_derivatives(
         &self,
@@ -112,14 +110,14 @@ impl NativeKernel {
     /// That no gradient is set where it would not be looked at: PyTorch tensors that do not require one are constant.
     pub(crate) fn expect_required(
         &self,
-        instance: &Instance,
+        primal_writes: &[bool],
         values: &[Bound<'_, PyAny>],
     ) -> PyResult<()> {
         let mut at = 0;
         for (param, value) in self.params.iter().zip(values) {
             match &param.kind {
                 ParamKind::Array { .. } => {
-                    let is_written = instance.primal_writes.get(at) == Some(&true);
+                    let is_written = primal_writes.get(at) == Some(&true);
                     if is_written && is_tensor(value)? && !requires_grad(value)? {
                         let grad = value.getattr_opt("grad")?;
                         if grad.is_some_and(|grad| !grad.is_none()) {
@@ -146,7 +144,7 @@ impl NativeKernel {
     pub(crate) fn expect_apart<'p>(
         &self,
         py: Python<'_>,
-        instance: &Instance,
+        primal_writes: &[bool],
         packed: impl Iterator<Item = &'p Packed>,
     ) -> PyResult<()> {
         let mut seen: Vec<Seen<'_>> = Vec::new();
@@ -155,7 +153,7 @@ impl NativeKernel {
             let Packed::Array { derivatives, .. } = packed else {
                 continue;
             };
-            let written = instance.primal_writes.get(at) != Some(&false);
+            let written = primal_writes.get(at) != Some(&false);
             at += 1;
             let own = Seen::new(packed, None, written)?;
             let of = own.range.clone();

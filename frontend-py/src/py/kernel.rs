@@ -21,7 +21,7 @@ use super::later::Explain;
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
-use super::signature::{Param, ParamKind, ValueSpec};
+use super::signature::{ParamKind, Signature};
 use super::tensor::written;
 use super::{error, later, recorder, shared_memory, signals, tensor};
 use crate::derived::Derived;
@@ -30,13 +30,7 @@ use crate::derived::Derived;
 #[pyclass(module = "aerogel._native", subclass, frozen)]
 pub(crate) struct NativeKernel {
     function: Py<PyAny>,
-    pub(crate) name: String,
-    pub(crate) params: Vec<Param>,
-    /// The default values of the last parameters.
-    pub(crate) defaults: Vec<Py<PyAny>>,
-    pub(crate) results: Option<Vec<ValueSpec>>,
-    /// Whether a list is returned.
-    pub(crate) many: bool,
+    pub(crate) signature: Signature,
     instances: Instances,
 }
 
@@ -49,30 +43,9 @@ impl NativeKernel {
         results: Option<Vec<Bound<'_, PyAny>>>,
         many: bool,
     ) -> PyResult<Self> {
-        let params: Vec<Param> = params
-            .into_iter()
-            .map(Param::read)
-            .collect::<PyResult<_>>()?;
-        let mut defaults = Vec::new();
-        if let Ok(values) = function.getattr("__defaults__")?.cast::<PyTuple>() {
-            defaults.extend(values.iter().map(Bound::unbind));
-        }
-        let results = match results {
-            Some(types) => Some(
-                types
-                    .iter()
-                    .map(ValueSpec::read)
-                    .collect::<PyResult<Vec<_>>>()?,
-            ),
-            None => None,
-        };
         Ok(Self {
-            name: function.getattr("__name__")?.extract()?,
             function: function.clone().unbind(),
-            params,
-            defaults,
-            results,
-            many,
+            signature: Signature::read(function, params, results, many)?,
             instances: Instances::default(),
         })
     }
@@ -80,19 +53,22 @@ impl NativeKernel {
     /// What it holds, so that a program's module can go when it ends: files that it has left open are written then.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.function)?;
-        self.defaults.iter().try_for_each(|d| visit.call(d))?;
+        self.signature
+            .defaults
+            .iter()
+            .try_for_each(|d| visit.call(d))?;
         self.instances.traverse(&visit)
     }
 
     /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
     fn _parameters(&self) -> Vec<(&str, &'static str)> {
-        let params = self.params.iter();
+        let params = self.signature.params.iter();
         params.map(|p| (&*p.name, p.kind.name())).collect()
     }
 
     /// The extents of the elements that an array has by its annotation: none of single numbers, nothing where it is not said.
     fn _element_of(&self, name: &str) -> Option<Vec<usize>> {
-        let param = self.params.iter().find(|p| *p.name == *name)?;
+        let param = self.signature.params.iter().find(|p| *p.name == *name)?;
         match &param.kind {
             ParamKind::Array { element, .. } => element.clone(),
             _ => None,
@@ -162,7 +138,7 @@ impl NativeKernel {
             ..Mode::default()
         };
         caught(|| self.pull_back(py, args, kwargs, &seeds, mode))
-            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.signature.name, panic)))
     }
 
     /// The gradient, as a tape launches it, and the kinks that it met: a text for each, and how often. What `seed` and
@@ -183,7 +159,7 @@ impl NativeKernel {
             past: past.map(Bound::get),
         };
         caught(|| self.count_kinks(py, args, kwargs, mode))
-            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.signature.name, panic)))
     }
 
     /// The names of the array parameters that a launch with these arguments may write.
@@ -223,21 +199,24 @@ impl NativeKernel {
         let instance = match latest {
             Some(instance) => instance,
             None => {
-                let values = self.bind(py, args, kwargs).map_err(|e| {
+                let values = self.signature.bind(py, args, kwargs).map_err(|e| {
                     if !args.is_empty() || kwargs.is_some_and(|k| !k.is_empty()) {
                         return e;
                     }
                     let remedy = "call it first, or give `inspect` its arguments";
                     error::runtime(
                         py,
-                        format!("kernel `{}` is not compiled yet: {remedy}", self.name),
+                        format!(
+                            "kernel `{}` is not compiled yet: {remedy}",
+                            self.signature.name
+                        ),
                     )
                 })?;
-                let (_, key) = self.pack(py, &settings, &values, None)?;
+                let (_, key) = self.signature.pack(py, &settings, &values, None)?;
                 self.instance(py, &settings, key, &values)?
             }
         };
-        prepare::inspect(py, &self.name, &instance)
+        prepare::inspect(py, &self.signature.name, &instance)
     }
 }
 
@@ -272,7 +251,7 @@ impl NativeKernel {
         mode: Mode<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         caught(|| self.call_caught(py, args, kwargs, mode))
-            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.signature.name, panic)))
     }
 
     /// The instance for some arguments, and how they are passed.
@@ -285,8 +264,8 @@ impl NativeKernel {
     ) -> PyResult<(Arc<Instance>, Vec<Packed>)> {
         let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
-        let values = self.bind(py, args, kwargs)?;
-        let (packed, key) = self.pack(py, &settings, &values, derivative)?;
+        let values = self.signature.bind(py, args, kwargs)?;
+        let (packed, key) = self.signature.pack(py, &settings, &values, derivative)?;
         let instance = self.instance(py, &settings, key, &values)?;
         Ok((instance, packed))
     }
@@ -299,7 +278,10 @@ impl NativeKernel {
     ) -> PyResult<Vec<Packed>> {
         let arrays = instance.captured.iter();
         arrays
-            .map(|array| self.captured(py, array.bind(py), instance.derivative))
+            .map(|array| {
+                self.signature
+                    .captured(py, array.bind(py), instance.derivative)
+            })
             .collect()
     }
 
@@ -312,29 +294,32 @@ impl NativeKernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
-        let given = self.bind(py, args, kwargs).and_then(|values| {
-            let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
+        let given = self.signature.bind(py, args, kwargs).and_then(|values| {
+            let (packed, mut key) = self
+                .signature
+                .pack(py, &settings, &values, mode.derivative)?;
             key.extend(mode.past.map(|_| KeyPart::Past));
             Ok((values, packed, key))
         });
         let (values, packed, key) = given.map_err(|e| {
-            let e = self.traced(py, args, kwargs).unwrap_or(e);
-            error::noted(e, self.function(py), &self.signature())
+            let e = self.signature.traced(py, args, kwargs).unwrap_or(e);
+            error::noted(e, self.function(py), &self.signature.text())
         })?;
         let instance = self.instance(py, &settings, key, &values)?;
         if !mode.is_restored {
             instance.expect_nothing_overwritten(py)?;
         }
         if mode.derivative == Some(Derived::Grad) {
-            self.expect_required(&instance, &values)?;
+            self.signature
+                .expect_required(&instance.primal_writes, &values)?;
             if !mode.is_restored {
-                instance.warn_if_idle(py, &self.name)?;
+                instance.warn_if_idle(py, &self.signature.name)?;
             }
         }
-        let types = self.results.as_deref().unwrap_or(&[]);
+        let types = self.signature.results.as_deref().unwrap_or(&[]);
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         self.launch(py, &settings, &instance, &packed, mode, (&[], &mut results))?;
-        self.returned(py, &settings, types, &results)
+        self.signature.returned(py, &settings, types, &results)
     }
 
     fn count_kinks(
@@ -346,8 +331,10 @@ impl NativeKernel {
     ) -> PyResult<Vec<(String, u64)>> {
         let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
-        let values = self.bind(py, args, kwargs)?;
-        let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
+        let values = self.signature.bind(py, args, kwargs)?;
+        let (packed, mut key) = self
+            .signature
+            .pack(py, &settings, &values, mode.derivative)?;
         key.push(KeyPart::Kinks);
         key.extend(mode.past.map(|_| KeyPart::Past));
         let instance = self.instance(py, &settings, key, &values)?;
@@ -367,10 +354,10 @@ impl NativeKernel {
     ) -> PyResult<Vec<Option<Vec<f64>>>> {
         let settings = tensor::settings_for(py, args, kwargs)?;
         program::materialize(py)?;
-        let types = self.results.as_deref().unwrap_or(&[]);
+        let types = self.signature.results.as_deref().unwrap_or(&[]);
         let types: Vec<ScalarType> = types.iter().flat_map(|t| t.scalars(&settings)).collect();
         if types.len() != seeds.len() {
-            let (n, name) = (types.len(), &self.name);
+            let (n, name) = (types.len(), &self.signature.name);
             let what = format!("kernel `{name}` returns {n} numbers and needs as many seeds");
             return Err(PyValueError::new_err(what));
         }
@@ -379,14 +366,17 @@ impl NativeKernel {
             false => 0,
         };
         let extra: Vec<u64> = types.iter().zip(seeds).map(slot).collect();
-        let values = self.bind(py, args, kwargs)?;
-        let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
+        let values = self.signature.bind(py, args, kwargs)?;
+        let (packed, mut key) = self
+            .signature
+            .pack(py, &settings, &values, mode.derivative)?;
         key.push(KeyPart::Ends);
         let instance = self.instance(py, &settings, key, &values)?;
         if !mode.is_restored {
             instance.expect_nothing_overwritten(py)?;
         }
         let floats: Vec<Vec<ScalarType>> = self
+            .signature
             .params
             .iter()
             .map(|param| {
@@ -417,12 +407,6 @@ impl NativeKernel {
         Ok(floats.into_iter().map(of_param).collect())
     }
 
-    /// As it is called.
-    pub(crate) fn signature(&self) -> String {
-        let names: Vec<&str> = self.params.iter().map(|p| &*p.name).collect();
-        format!("{}({})", self.name, names.join(", "))
-    }
-
     /// The Python function under the decorator.
     pub(crate) fn function<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.function.bind(py)
@@ -436,7 +420,16 @@ impl NativeKernel {
         key: Key,
         values: &[Bound<'_, PyAny>],
     ) -> PyResult<Arc<Instance>> {
-        let compile = |key: &Key| prepare::compile(py, self, settings, key, values);
+        let compile = |key: &Key| {
+            prepare::compile(
+                py,
+                self.function(py),
+                &self.signature,
+                settings,
+                key,
+                values,
+            )
+        };
         self.instances.get(py, key, &compile)
     }
 
@@ -459,10 +452,12 @@ impl NativeKernel {
         let own = || packed.iter().chain(&captured);
         // The arrays of derivatives come behind all others, in the order of those they belong to.
         let all = || own().chain(own().flat_map(Packed::derivatives));
-        let sources = shared_memory::sources(all(), is_written)?
-            .map_err(|pair| shared_memory::refused(&self.name, all(), packed.len(), pair))?;
+        let sources = shared_memory::sources(all(), is_written)?.map_err(|pair| {
+            shared_memory::refused(&self.signature.name, all(), packed.len(), pair)
+        })?;
         if mode.derivative.is_some() {
-            self.expect_apart(py, instance, own())?;
+            self.signature
+                .expect_apart(py, &instance.primal_writes, own())?;
             instance.expect_told_apart(py, packed.iter())?;
         }
         let mut tensors = written::tensors(py, packed, is_written)?;
@@ -486,7 +481,7 @@ impl NativeKernel {
                     if let Some(why) = read_only.filter(|_| written) {
                         return Err(PyValueError::new_err(format!(
                             "the array for argument `{name}` {why}, and kernel `{}` writes to it",
-                            self.name
+                            self.signature.name
                         )));
                     }
                     if let Some(giver) = giver.as_ref().filter(|_| written) {
@@ -495,7 +490,7 @@ impl NativeKernel {
                                 "the object for argument `{name}` returns a copy each time that it is asked for its \
                                  memory, and what kernel `{}` writes would be lost: pass an array of your own, and copy \
                                  it back",
-                                self.name
+                                self.signature.name
                             )));
                         }
                         told.push(giver);
@@ -504,7 +499,7 @@ impl NativeKernel {
                         return Err(PyValueError::new_err(format!(
                             "elements of the array for argument `{name}` share memory, and kernel `{}` writes to \
                              them; pass a copy",
-                            self.name
+                            self.signature.name
                         )));
                     }
                     arrays.push((array, copied.as_deref()));
@@ -541,7 +536,7 @@ impl NativeKernel {
         let begin = profile::begin();
         let trace = begin.map(|_| TaskTrace::default());
         let later = match results.is_empty() {
-            true => later::waiting(settings, instance, &self.name, begin, &memories),
+            true => later::waiting(settings, instance, &self.signature.name, begin, &memories),
             false => None,
         };
         signals::heed(py)?;
@@ -572,18 +567,18 @@ impl NativeKernel {
         }
         let has_ended = later.is_none() || trace.as_ref().is_some_and(|t| t.time().is_some());
         if let (Some(begin), Some(trace), true) = (begin, &trace, has_ended) {
-            profile::launched(&self.name, begin, trace.time(), &trace.runs());
+            profile::launched(&self.signature.name, begin, trace.time(), &trace.runs());
         }
         let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         after = after.and(later::print(py, &printed));
         earlier?;
         outcome
-            .map_err(|panic| instance.broken(py, panic, &self.name))?
+            .map_err(|panic| instance.broken(py, panic, &self.signature.name))?
             .map_err(|failure| match failure {
                 launch::KernelFailure::Tree { root, error } => {
                     error::tree_memory(error, memories[root].tree())
                 }
-                other => instance.failure(py, other, &self.name),
+                other => instance.failure(py, other, &self.signature.name),
             })?;
         after?;
         tensors.values_mut().try_for_each(|written| written.end(py))

@@ -23,12 +23,11 @@ use super::buffer;
 use super::error;
 use super::field::NativeField;
 use super::host::{PyHost, Watched};
-use super::kernel::NativeKernel;
 use super::later::Explain;
 use super::profile;
 use super::program::{self, Settings};
 use super::signals;
-use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
+use super::signature::{Param, ParamKind, Signature, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use super::summary::{Given, Summary};
 use crate::derived::Derived;
@@ -221,7 +220,7 @@ fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyRes
 
 /// What each parameter is in this instance.
 fn bindings<'py>(
-    kernel: &NativeKernel,
+    kernel: &Signature,
     settings: &Settings,
     key: &[KeyPart],
     values: &[Bound<'py, PyAny>],
@@ -316,7 +315,8 @@ fn binding<'py>(
 /// Lowers and compiles a kernel for the given arguments.
 pub(crate) fn compile(
     py: Python<'_>,
-    kernel: &NativeKernel,
+    function: &Bound<'_, PyAny>,
+    kernel: &Signature,
     settings: &Settings,
     key: &[KeyPart],
     values: &[Bound<'_, PyAny>],
@@ -327,7 +327,7 @@ pub(crate) fn compile(
     let mut guards = guards(py, key, values)?;
     let derivative = key.iter().find_map(KeyPart::derivative);
     let mut host = PyHost::new(py, derivative)?;
-    let source = host.func_source(kernel.function(py))?;
+    let source = host.func_source(function)?;
     let params = bindings(kernel, settings, key, values, &mut host)?;
     let result = match &kernel.results {
         Some(specs) => {

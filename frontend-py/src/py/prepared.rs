@@ -42,7 +42,7 @@ impl Prepared {
                 let what = format!(
                     "kernel `{}` writes to a ti.tensor, which has no gradient: under a tape pass a ti.ndarray, or make the \
                      launch constant by @ti.ad.no_grad",
-                    kernel.name
+                    kernel.signature.name
                 );
                 return Err(error::runtime(py, what));
             }
@@ -135,7 +135,7 @@ impl Prepared {
         activity: &Activity,
     ) -> PyResult<Option<NativeAsked>> {
         let asked = &self.instance.summary.asked;
-        activity.before_launch(py, &kernel.get().name, asked, &self.stores)
+        activity.before_launch(py, &kernel.get().signature.name, asked, &self.stores)
     }
 
     /// Whether it may make cells inactive.

@@ -87,11 +87,11 @@ impl NativeRecording {
         let reads = counts_as != "constant";
         let derivative = Derived::from_name(counts_as);
         let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
-        self.note_ends(py, &kernel.get().name, &launch)?;
+        self.note_ends(py, &kernel.get().signature.name, &launch)?;
         if derivative.is_some() {
-            self.note_views(py, &kernel.get().name, &launch)?;
+            self.note_views(py, &kernel.get().signature.name, &launch)?;
         }
-        self.expect_active(py, &kernel.get().name, &launch)?;
+        self.expect_active(py, &kernel.get().signature.name, &launch)?;
         let asked = match reads {
             true => launch.asked(py, kernel, &self.activity)?,
             false => None,

@@ -4,13 +4,12 @@ use aerogel_base::Scalar;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::kernel::NativeKernel;
 use super::program::Settings;
-use super::signature::ValueSpec;
+use super::signature::{Signature, ValueSpec};
 use super::{buffer, element};
 use crate::host::TensorShape;
 
-impl NativeKernel {
+impl Signature {
     /// The values of the results' types that the slots hold.
     pub(super) fn returned<'py>(
         &self,

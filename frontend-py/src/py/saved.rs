@@ -81,7 +81,7 @@ impl NativeSaved {
                 .collect()
         };
         Ok(Self {
-            kernel: kernel.get().name.clone(),
+            kernel: kernel.get().signature.name.clone(),
             before: boxed(before),
             after: boxed(after),
             activity,

@@ -259,3 +259,55 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
         _ => ParamKind::Value(ValueSpec::read(&spec.get_item(1)?)?),
     })
 }
+
+/// What a kernel is called, and what it takes and returns.
+pub(crate) struct Signature {
+    pub(crate) name: String,
+    pub(crate) params: Vec<Param>,
+    /// The default values of the last parameters.
+    pub(crate) defaults: Vec<Py<PyAny>>,
+    pub(crate) results: Option<Vec<ValueSpec>>,
+    /// Whether a list is returned.
+    pub(crate) many: bool,
+}
+
+impl Signature {
+    /// Reads that of a function, with what Python has found of its annotations.
+    pub(crate) fn read(
+        function: &Bound<'_, PyAny>,
+        params: Vec<(String, Bound<'_, PyTuple>)>,
+        results: Option<Vec<Bound<'_, PyAny>>>,
+        many: bool,
+    ) -> PyResult<Self> {
+        let params: Vec<Param> = params
+            .into_iter()
+            .map(Param::read)
+            .collect::<PyResult<_>>()?;
+        let mut defaults = Vec::new();
+        if let Ok(values) = function.getattr("__defaults__")?.cast::<PyTuple>() {
+            defaults.extend(values.iter().map(Bound::unbind));
+        }
+        let results = match results {
+            Some(types) => Some(
+                types
+                    .iter()
+                    .map(ValueSpec::read)
+                    .collect::<PyResult<Vec<_>>>()?,
+            ),
+            None => None,
+        };
+        Ok(Self {
+            name: function.getattr("__name__")?.extract()?,
+            params,
+            defaults,
+            results,
+            many,
+        })
+    }
+
+    /// As it is called.
+    pub(crate) fn text(&self) -> String {
+        let names: Vec<&str> = self.params.iter().map(|p| &*p.name).collect();
+        format!("{}({})", self.name, names.join(", "))
+    }
+}

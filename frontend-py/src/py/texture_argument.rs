@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::argument::{KeyPart, Packed};
 use super::array_argument::Wanted;
 use super::error;
-use super::kernel::NativeKernel;
+use super::signature::Signature;
 
 /// A texture as it is passed.
 pub(crate) struct Texels {
@@ -15,7 +15,7 @@ pub(crate) struct Texels {
     pub(crate) key: [KeyPart; 2],
 }
 
-impl NativeKernel {
+impl Signature {
     pub(crate) fn texels(
         &self,
         py: Python<'_>,

@@ -106,7 +106,7 @@ impl KernelCall<'_> {
             returned: returned.clone(),
         });
         lock(&trace.runners).push(runner.clone());
-        let name = kernel.name.clone();
+        let name = kernel.signature.name.clone();
         let numbers = numbers_of(&runner.places);
         let made = trace.step(move |s| {
             if s.mask()?.is_some() {
@@ -157,7 +157,7 @@ impl KernelCall<'_> {
     fn returned(&self, py: Python<'_>) -> PyResult<Vec<(ScalarType, Vec<u64>)>> {
         let kernel = self.kernel.get();
         let settings = program::settings_or_begin(py)?;
-        let all = kernel.results.as_deref().unwrap_or(&[]).iter();
+        let all = kernel.signature.results.as_deref().unwrap_or(&[]).iter();
         all.map(|spec| match spec {
             ValueSpec::Tensor(ty) => {
                 let shape = match ty.shape {
@@ -169,7 +169,7 @@ impl KernelCall<'_> {
             }
             ValueSpec::Struct(_) => Err(PyTypeError::new_err(format!(
                 "kernel `{}` returns a struct: a program of tensors takes numbers, vectors and matrices",
-                kernel.name
+                kernel.signature.name
             ))),
         })
         .collect()
