@@ -7,8 +7,8 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{AtomicOp, BinaryOp, ThreadOp, UnaryOp};
 
+use crate::ast;
 use crate::infer::UnaryRule::{self, *};
-use crate::lower::{Maker, NodeFunction, Special};
 
 /// What a call of a builtin does.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,85 @@ pub(crate) enum Rule {
     /// A constructor of tensors.
     Make(Maker),
     Special(Special),
+}
+
+/// Builtins that need more than a row says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Special {
+    /// `floor` and its kin, with an optional result type.
+    Rounding(UnaryOp),
+    Abs,
+    Atan2,
+    /// The function form of an operator.
+    Operator(ast::BinaryOp),
+    BitShr,
+    Select,
+    LogicalNot,
+    Cast,
+    BitCast,
+    DefaultInt,
+    DefaultFloat,
+    Bool,
+    /// A constant in the type and shape of the argument.
+    Filled(i128),
+    GetAddr,
+    Prefetch,
+    CompareAndSwap,
+    /// `ti.Struct`.
+    Struct,
+    Static,
+    StaticPrint,
+    StaticAssert,
+    Range,
+    NdRange,
+    Grouped,
+    Zip,
+    Enumerate,
+    Reversed,
+    Len,
+    IsInstance,
+    Reduce(ast::BinaryOp),
+    /// Whether any, or all, elements are true.
+    Any,
+    All,
+    List,
+    Tuple,
+    Frexp,
+    LoopConfig,
+    MeshPatch,
+    Print,
+    Random,
+    RandomNormal,
+    Node(NodeFunction),
+    RescaleIndex,
+    StopGradient,
+    /// What threads of a GPU do together.
+    Threads(ThreadOp, Option<ScalarType>),
+    SharedArray,
+}
+
+/// A function of a node and the indices of one of its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeFunction {
+    Activate,
+    Deactivate,
+    IsActive,
+    Append,
+    Length,
+}
+
+/// The constructors of tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Maker {
+    /// `ti.Vector` and `ti.Matrix`.
+    List,
+    /// `ti.Matrix.zero` and `one`.
+    Constant(i128),
+    Unit,
+    Identity,
+    Diagonal,
+    Rows,
+    Columns,
 }
 
 use Rule::{Atomic, Binary, Fold, Make, Same, Unary};
@@ -109,7 +188,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("min",        Fold(BinaryOp::Min)),
     ("max",        Fold(BinaryOp::Max)),
     ("atan2",      special(Special::Atan2)),
-    ("pow",        special(Special::Operator(crate::ast::BinaryOp::Pow))),
+    ("pow",        special(Special::Operator(ast::BinaryOp::Pow))),
     ("raw_div",    Binary(BinaryOp::Div)),
     ("raw_mod",    Binary(BinaryOp::Rem)),
     ("bit_shr",    special(Special::BitShr)),
@@ -165,7 +244,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("reversed",      special(Special::Reversed)),
     ("len",           special(Special::Len)),
     ("isinstance",    special(Special::IsInstance)),
-    ("sum",           special(Special::Reduce(crate::ast::BinaryOp::Add))),
+    ("sum",           special(Special::Reduce(ast::BinaryOp::Add))),
     ("any",           special(Special::Any)),
     ("all",           special(Special::All)),
     ("list",          special(Special::List)),

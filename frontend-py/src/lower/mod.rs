@@ -33,11 +33,8 @@ use crate::host::*;
 use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
-pub(crate) use calls::builtins::Special;
-pub(crate) use calls::nodes::NodeFunction;
 use calls::real_functions::Reals;
 pub use calls::textures::TextureAccess;
-pub(crate) use values::construct::Maker;
 pub(crate) use values::{SeqKind, Val, tensor_type};
 
 /// What a kernel's parameter is in this instance of the kernel.

@@ -5,73 +5,17 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, Op, Type, Value};
 
-use crate::ast::{BinaryOp, CompareOp};
+use crate::ast::CompareOp;
 use crate::fold;
 use crate::host::Known;
 use crate::infer::{self, UnaryRule};
-use crate::intrinsics::Rule;
+use crate::intrinsics::{Maker, Rule, Special};
 use crate::lower::calls::Args;
-use crate::lower::calls::nodes::NodeFunction;
 use crate::lower::calls::threads::operands;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Iter, Place, SeqKind, Val};
-use crate::lower::{Lower, Maker, Res};
-
-/// Builtins that need more than a row says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Special {
-    /// `floor` and its kin, with an optional result type.
-    Rounding(ir::UnaryOp),
-    Abs,
-    Atan2,
-    /// The function form of an operator.
-    Operator(BinaryOp),
-    BitShr,
-    Select,
-    LogicalNot,
-    Cast,
-    BitCast,
-    DefaultInt,
-    DefaultFloat,
-    Bool,
-    /// A constant in the type and shape of the argument.
-    Filled(i128),
-    GetAddr,
-    Prefetch,
-    CompareAndSwap,
-    /// `ti.Struct`.
-    Struct,
-    Static,
-    StaticPrint,
-    StaticAssert,
-    Range,
-    NdRange,
-    Grouped,
-    Zip,
-    Enumerate,
-    Reversed,
-    Len,
-    IsInstance,
-    Reduce(BinaryOp),
-    /// Whether any, or all, elements are true.
-    Any,
-    All,
-    List,
-    Tuple,
-    Frexp,
-    LoopConfig,
-    MeshPatch,
-    Print,
-    Random,
-    RandomNormal,
-    Node(NodeFunction),
-    RescaleIndex,
-    StopGradient,
-    /// What threads of a GPU do together.
-    Threads(ir::ThreadOp, Option<ScalarType>),
-    SharedArray,
-}
+use crate::lower::{Lower, Res};
 
 /// How many arguments a builtin takes at most, and by which names; nothing if it looks at them itself.
 fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {

@@ -8,20 +8,11 @@ use aerogel_ir::{BinaryOp, CellOp, NodeRef, Op, Type, Value};
 use aerogel_snode::{NodeId, NodeKind};
 
 use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
+use crate::intrinsics::{Maker, NodeFunction};
 use crate::lower::calls::Args;
 use crate::lower::values::number::elem;
 use crate::lower::values::{Origin, Place, SeqKind, Val};
 use crate::lower::{Lower, Res};
-
-/// A function of a node and the indices of one of its cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NodeFunction {
-    Activate,
-    Deactivate,
-    IsActive,
-    Append,
-    Length,
-}
 
 /// The list of a dynamic node that `x[i]` names, an index short of an element.
 #[derive(Clone, Debug)]
@@ -384,7 +375,7 @@ impl Lower<'_, '_> {
         let all = Val::seq(rescaled, SeqKind::List);
         self.maker(
             "Vector",
-            crate::lower::Maker::List,
+            Maker::List,
             &Args {
                 positional: vec![all],
                 keywords: Vec::new(),

@@ -4,6 +4,7 @@ use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
 use crate::host::{Known, TensorShape};
+use crate::intrinsics::Maker;
 use crate::lower::calls::Args;
 use crate::lower::values::Val;
 use crate::lower::values::number::elem;
@@ -11,20 +12,6 @@ use crate::lower::{Lower, Res};
 
 /// Matrices are for small things; what is larger is a field.
 const MAX_EXTENT: i128 = 256;
-
-/// The constructors of tensors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Maker {
-    /// `ti.Vector` and `ti.Matrix`.
-    List,
-    /// `ti.Matrix.zero` and `one`.
-    Constant(i128),
-    Unit,
-    Identity,
-    Diagonal,
-    Rows,
-    Columns,
-}
 
 impl Lower<'_, '_> {
     pub(crate) fn maker(&mut self, name: &str, maker: Maker, args: &Args) -> Res<Val> {
