@@ -22,11 +22,14 @@ use bumpalo::Bump;
 
 use self::core::limits::Spent;
 use self::core::naming::Naming;
-use self::core::reports::{Reported, Reports, Res};
+use self::core::reports::Reports;
+pub(crate) use self::core::reports::{Reported, Res};
 use self::core::returns::Exit;
 use self::loops::config::NextLoop;
 use aerogel_compiler::caught;
 
+pub use self::values::TextureAccess;
+pub(crate) use self::values::{SeqKind, Val, tensor_type};
 use crate::ast::{FuncDef, Stmt, TextRange};
 use crate::derived::Derived;
 use crate::host::*;
@@ -34,8 +37,6 @@ use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
 use calls::real_functions::Reals;
-pub use calls::textures::TextureAccess;
-pub(crate) use values::{SeqKind, Val, tensor_type};
 
 /// What a kernel's parameter is in this instance of the kernel.
 #[derive(Clone, Debug)]
@@ -424,7 +425,7 @@ impl<'a, 'h> Lower<'a, 'h> {
                     ndim: access.ndim,
                     read_only: true,
                 });
-                return Val::Texture(Rc::new(calls::textures::Texture {
+                return Val::Texture(Rc::new(values::Texture {
                     name: name.to_owned(),
                     texels: arg,
                     access: access.clone(),

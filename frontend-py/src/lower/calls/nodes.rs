@@ -4,25 +4,15 @@
 use std::rc::Rc;
 
 use aerogel_base::ErrorKind;
-use aerogel_ir::{BinaryOp, CellOp, NodeRef, Op, Type, Value};
+use aerogel_ir::{BinaryOp, CellOp, NodeRef, Op, Type};
 use aerogel_snode::{NodeId, NodeKind};
 
 use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
 use crate::intrinsics::{Maker, NodeFunction};
 use crate::lower::calls::Args;
 use crate::lower::values::number::elem;
-use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::values::{List, Origin, Place, SeqKind, Val};
 use crate::lower::{Lower, Res};
-
-/// The list of a dynamic node that `x[i]` names, an index short of an element.
-#[derive(Clone, Debug)]
-pub(crate) struct List {
-    /// The field, or those that make up a field of structs.
-    pub(crate) fields: Rc<[Rc<FieldRef>]>,
-    pub(crate) node: NodeRef,
-    /// Those of the cell that holds the list.
-    pub(crate) indices: Vec<Value>,
-}
 
 impl Lower<'_, '_> {
     pub(crate) fn node(&mut self, node: &SNodeRef) -> Res<NodeRef> {

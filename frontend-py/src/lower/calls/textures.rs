@@ -8,32 +8,11 @@
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{Arg, Op, Type};
+use aerogel_ir::{Op, Type};
 
-use crate::host::{FuncRef, Known};
 use crate::lower::calls::Args;
-use crate::lower::values::{SeqKind, Val};
+use crate::lower::values::{SeqKind, Texture, Val};
 use crate::lower::{Lower, Res};
-
-/// A texture parameter.
-#[derive(Clone, Debug)]
-pub(crate) struct Texture {
-    pub(crate) name: String,
-    pub(crate) texels: Arg,
-    pub(crate) access: TextureAccess,
-}
-
-/// What a texture is to a kernel.
-#[derive(Clone, Debug)]
-pub struct TextureAccess {
-    pub ndim: u32,
-    /// Whether it is annotated `rw_texture`, for `load` and `store`; if not, it is sampled.
-    pub writable: bool,
-    /// What a texel consists of, which the functions of the library ask.
-    pub format: Known,
-    /// Functions of the texels, the format, and what the method takes.
-    pub methods: Vec<Rc<FuncRef>>,
-}
 
 /// The methods of textures, and whether they are those of an `rw_texture`.
 const METHODS: [(&str, bool); 4] = [

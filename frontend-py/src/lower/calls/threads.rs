@@ -7,20 +7,11 @@ use aerogel_ir::{BinaryOp, Op, ThreadOp, Type, Value};
 
 use crate::host::{Known, TensorShape};
 use crate::lower::calls::Args;
-use crate::lower::values::{Origin, Place, Val, tensor_type};
+use crate::lower::values::{Origin, Place, Shared, Val, tensor_type};
 use crate::lower::{Control, Lower, Res};
 
 /// As many bytes as all cards give a block without being asked for more.
 const MOST_BYTES: u64 = 48 << 10;
-
-/// A `SharedArray`.
-#[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    storage: Value,
-    shape: Vec<u32>,
-    element: TensorShape,
-    ty: ScalarType,
-}
 
 impl Lower<'_, '_> {
     /// That this is for a GPU, and stands in a loop that has threads.

@@ -4,8 +4,7 @@
 
 use aerogel_base::ErrorKind;
 
-use crate::lower::core::reports::{Reported, Res};
-use crate::lower::{Frame, Lower};
+use crate::lower::{Frame, Lower, Reported, Res};
 
 /// How often a function may be inside itself.
 const MAX_RECURSION: usize = 100;
