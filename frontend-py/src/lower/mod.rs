@@ -7,36 +7,28 @@ mod calls;
 mod core;
 mod derivatives;
 mod loops;
+mod state;
 mod values;
 
 use std::path::Path;
 use std::rc::Rc;
 
-use aerogel_base::hash::LookupMap;
-use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
-use aerogel_ir::{
-    Arg, Builder, FastMath, FieldId, Function, Module, Op, ParamData, ParamType, Region, Type,
-    Value,
-};
+use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, Span, SpanData};
+use aerogel_ir::{Arg, Module, Op, ParamData, ParamType, Type};
 use bumpalo::Bump;
 
-use self::core::limits::Spent;
-use self::core::naming::Naming;
-use self::core::reports::Reports;
 pub(crate) use self::core::reports::{Reported, Res};
-use self::core::returns::Exit;
-use self::loops::config::NextLoop;
+pub(crate) use self::state::{
+    Control, Exit, Frame, FunctionState, Limit, Lower, Naming, NextLoop, Parsed, Real, Spent,
+};
+pub use self::state::{FrontendConfig, ReturnType};
 use aerogel_compiler::caught;
 
 pub use self::values::TextureAccess;
 pub(crate) use self::values::{SeqKind, Val, tensor_type};
-use crate::ast::{FuncDef, Stmt, TextRange};
-use crate::derived::Derived;
 use crate::host::*;
-use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
-use calls::real_functions::Reals;
 
 /// What a kernel's parameter is in this instance of the kernel.
 #[derive(Clone, Debug)]
@@ -60,58 +52,6 @@ pub enum ParamBinding {
     },
     /// Arguments that travel together.
     Pack(Vec<(String, ParamBinding)>, Vec<Rc<FuncRef>>),
-}
-
-/// What a kernel returns.
-#[derive(Clone, Debug)]
-pub enum ReturnType {
-    One(Type),
-    Struct(Rc<StructType>),
-    Tuple(Vec<ReturnType>),
-}
-
-impl ReturnType {
-    /// The types of the values by which it is passed.
-    fn types(&self) -> Vec<Type> {
-        match self {
-            ReturnType::One(ty) => vec![*ty],
-            ReturnType::Struct(ty) => {
-                let mut leaves = Vec::new();
-                values::structs::leaf_types(ty, "", &mut leaves);
-                leaves.into_iter().map(|(_, ty)| ty).collect()
-            }
-            ReturnType::Tuple(types) => types.iter().flat_map(ReturnType::types).collect(),
-        }
-    }
-}
-
-/// Options that change what the source means.
-#[derive(Clone, Debug)]
-pub struct FrontendConfig {
-    pub default_ip: ScalarType,
-    pub default_fp: ScalarType,
-    pub short_circuit: bool,
-    /// Whether `assert` is compiled.
-    pub debug: bool,
-    pub fast_math: FastMath,
-    /// Whether it is for a GPU.
-    pub gpu: bool,
-    /// What is to be made of the module: fields and arrays then bring along those of their derivatives.
-    pub derivative: Option<Derived>,
-}
-
-impl Default for FrontendConfig {
-    fn default() -> Self {
-        Self {
-            default_ip: ScalarType::I32,
-            default_fp: ScalarType::F32,
-            short_circuit: true,
-            debug: false,
-            fast_math: FastMath::Accumulations,
-            gpu: false,
-            derivative: None,
-        }
-    }
 }
 
 /// A lowered kernel.
@@ -199,149 +139,7 @@ pub fn lower_kernel(
     }
 }
 
-/// What a statement is inside of, from the outermost scope inwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
-    If,
-    /// The loop of a task; `breakable` when its iterations run in order.
-    Parallel {
-        breakable: bool,
-    },
-    Loop,
-    /// A loop unrolled by `ti.static`.
-    Static,
-    /// What runs unless the function being inlined has returned.
-    Guard,
-}
-
-impl Control {
-    /// Whether this is a loop that a `break` instruction leaves.
-    pub(crate) fn is_loop(self) -> bool {
-        matches!(self, Control::Parallel { .. } | Control::Loop)
-    }
-}
-
-/// A function being lowered: the kernel, or a `ti.func` inside it.
-pub(crate) struct Frame<'a> {
-    scope: Handle,
-    body: &'a [Stmt<'a>],
-    source: SourceId,
-    /// The call, for the spans of the inlined text.
-    call: Span,
-    scopes: Scopes,
-    /// How much of `control` belongs to the callers.
-    control_base: usize,
-    exit: Exit,
-}
-
-pub(crate) struct Parsed<'a> {
-    def: FuncDef<'a>,
-    source: FuncSource,
-    id: SourceId,
-}
-
-/// The function being lowered, and what its text has come to.
-pub(crate) struct FunctionState<'a> {
-    func: Function,
-    /// Where the next instruction goes.
-    region: Region,
-    result: Option<ReturnType>,
-    /// The function, and the `ti.func`s inside each other that are inlined here.
-    frames: Vec<Frame<'a>>,
-    control: Vec<Control>,
-    /// Whether what is lowered stands under `ti.static`.
-    in_static: bool,
-    /// Where the statement being lowered begins: a region, how many instructions were there, and the depth of blocks.
-    statement: (Region, usize, usize),
-    /// From `ti.loop_config`, until the next statement.
-    next_loop: NextLoop,
-    /// Bytes that the threads of a block share in the parallel loop around.
-    shared_bytes: u64,
-    /// The element that the loop around this place, over elements of a mesh, has come to.
-    mesh_loop: Option<(Rc<ElementsRef>, Value)>,
-    /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
-    making: Vec<(Rc<[Val]>, usize)>,
-    /// The storage of what a real function takes by reference.
-    references: Vec<Value>,
-    /// How many bytes of stack a real function leaves; nothing for the kernel.
-    room: Option<Value>,
-}
-
-impl FunctionState<'_> {
-    fn new(func: Function, result: Option<ReturnType>) -> Self {
-        Self {
-            region: func.body,
-            statement: (func.body, 0, 0),
-            func,
-            result,
-            frames: Vec::new(),
-            control: Vec::new(),
-            in_static: false,
-            next_loop: NextLoop::default(),
-            shared_bytes: 0,
-            mesh_loop: None,
-            making: Vec::new(),
-            references: Vec::new(),
-            room: None,
-        }
-    }
-}
-
-/// A kernel being lowered: what it knows of Python, the module, and the function it is at.
-pub(crate) struct Lower<'a, 'h> {
-    arena: &'a Bump,
-    host: &'h mut dyn Host,
-    config: &'h FrontendConfig,
-    module: Module,
-    naming: Naming,
-    state: FunctionState<'a>,
-    reals: Reals,
-    /// How many enclosing expressions are lowered for their type only.
-    probing: usize,
-    /// The text being lowered.
-    range: TextRange,
-    reports: Reports,
-    spent: Spent,
-    parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
-    /// The arrays outside of which there is the element at the edge.
-    clamped: Vec<Arg>,
-    /// The arrays of Python's that have become parameters.
-    captured: Vec<(Handle, Arg)>,
-    /// The arrays whose derivatives are parameters too.
-    differentiated: Vec<Arg>,
-    /// The fields at which derivatives stop.
-    stopped: Vec<FieldId>,
-}
-
-impl<'a, 'h> Lower<'a, 'h> {
-    fn new(
-        arena: &'a Bump,
-        host: &'h mut dyn Host,
-        config: &'h FrontendConfig,
-        result: Option<ReturnType>,
-    ) -> Self {
-        let mut module = Module::default();
-        module.env.fast_math = config.fast_math;
-        Self {
-            arena,
-            host,
-            config,
-            module,
-            naming: Naming::default(),
-            state: FunctionState::new(Function::new("", true), result),
-            reals: Reals::default(),
-            probing: 0,
-            range: TextRange::default(),
-            reports: Reports::default(),
-            spent: Spent::default(),
-            parsed: LookupMap::default(),
-            clamped: Vec::new(),
-            captured: Vec::new(),
-            differentiated: Vec::new(),
-            stopped: Vec::new(),
-        }
-    }
-
+impl<'a> Lower<'a, '_> {
     fn kernel(&mut self, source: &FuncSource, params: &[(String, ParamBinding)]) -> Res<()> {
         let parsed = self.parse(source)?;
         let def = parsed.def;
@@ -501,81 +299,5 @@ impl<'a, 'h> Lower<'a, 'h> {
             exit: Exit::new(entry, &parsed.def),
         });
         Ok(())
-    }
-
-    fn frame(&mut self) -> &mut Frame<'a> {
-        self.state
-            .frames
-            .last_mut()
-            .expect("a function is being lowered")
-    }
-
-    fn scopes(&mut self) -> &mut Scopes {
-        &mut self.frame().scopes
-    }
-
-    /// Whether a loop here is at the kernel's outermost scope.
-    fn at_top_level(&self) -> bool {
-        self.state.func.is_kernel
-            && self
-                .state
-                .control
-                .iter()
-                .all(|control| *control == Control::Static)
-    }
-
-    /// Whether this is inside a loop whose iterations run in parallel.
-    fn in_parallel(&self) -> bool {
-        self.state
-            .control
-            .iter()
-            .any(|control| matches!(control, Control::Parallel { .. }))
-    }
-
-    fn defaults(&self) -> Defaults {
-        Defaults {
-            int: self.config.default_ip,
-            float: self.config.default_fp,
-        }
-    }
-
-    /// The span of the text being lowered.
-    fn span(&mut self) -> Span {
-        let Some(frame) = self.state.frames.last() else {
-            return Span::NONE;
-        };
-        self.module.env.spans.intern(SpanData {
-            source: frame.source,
-            start: self.range.lo,
-            end: self.range.hi,
-            inlined_at: frame.call,
-        })
-    }
-
-    fn builder(&mut self) -> Builder<'_> {
-        let span = self.span();
-        let mut builder = Builder::new(&mut self.state.func, self.state.region);
-        builder.span = span;
-        builder
-    }
-
-    fn value(&mut self, op: impl Into<Op>, ty: Type) -> Value {
-        self.builder().value(op, ty)
-    }
-
-    fn effect(&mut self, op: impl Into<Op>) {
-        self.builder().effect(op);
-    }
-
-    fn ty(&self, value: Value) -> Type {
-        self.state.func.ty(value)
-    }
-
-    /// Lowers into `region` what `body` says.
-    fn within<T>(&mut self, region: Region, body: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.state.region, region);
-        let result = body(self);
-        self.state.region = outer;
-        result
     }
 }

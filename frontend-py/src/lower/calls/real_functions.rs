@@ -13,12 +13,11 @@
 use std::rc::Rc;
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::analysis::{Calls, cost};
 use aerogel_ir::{
-    AssertKind, BinaryOp, CompareOp, FuncId, Function, Inst, Module, Op, ParamData, ParamType,
-    Type, Value, walk,
+    AssertKind, BinaryOp, CompareOp, FuncId, Function, Module, Op, ParamData, ParamType, Type,
+    Value, walk,
 };
 
 use aerogel_runtime::abi;
@@ -28,34 +27,11 @@ use crate::lower::core::returns::set_constant;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::from_leaves;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
-use crate::lower::{FunctionState, Lower, Parsed, Res, ReturnType};
+use crate::lower::{FunctionState, Limit, Lower, Parsed, Real, Res, ReturnType};
 use crate::scope::BindingKind;
 
 /// A function is made for more arguments inside of itself than anybody writes: templates that never end.
 const MAX_NESTING: usize = 60;
-
-/// The real functions of a module.
-#[derive(Default)]
-pub(crate) struct Reals {
-    /// By the Python function and how it is called.
-    made: LookupMap<(Handle, String), Rc<Real>>,
-    /// What is decided when all are there.
-    limits: Vec<Limit>,
-    /// The functions that are being made, each inside of the one before.
-    open: Vec<Handle>,
-}
-
-struct Real {
-    id: FuncId,
-    result: Option<ReturnType>,
-}
-
-struct Limit {
-    func: FuncId,
-    /// The constant that says how much stack a call takes.
-    frame: Value,
-    check: Inst,
-}
 
 /// How an argument is passed.
 enum Passed {

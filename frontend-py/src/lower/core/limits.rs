@@ -4,7 +4,7 @@
 
 use aerogel_base::ErrorKind;
 
-use crate::lower::{Frame, Lower, Reported, Res};
+use crate::lower::{Frame, Lower, Reported, Res, Spent};
 
 /// How often a function may be inside itself.
 const MAX_RECURSION: usize = 100;
@@ -28,17 +28,6 @@ const STACK: usize = if cfg!(debug_assertions) {
 } else {
     192 << 10
 };
-
-/// What has been taken.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Spent {
-    steps: usize,
-    turns: usize,
-    /// How deep the expression being lowered is nested in its function.
-    depth: usize,
-    /// Set when the rest is not looked at.
-    ended: Option<Reported>,
-}
 
 impl Spent {
     /// What a mistake was that ended everything.

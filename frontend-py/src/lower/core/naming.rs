@@ -2,23 +2,10 @@
 
 use std::rc::Rc;
 
-use aerogel_base::hash::LookupMap;
 use aerogel_ir::{FieldData, FieldId, TreeId};
-use aerogel_snode::NodeId;
 
 use crate::host::{FieldRef, TreeKey};
-use crate::lower::{Lower, Res, tensor_type};
-
-/// The fields and trees that the module has taken up.
-#[derive(Default)]
-pub(crate) struct Naming {
-    /// Which tree of the process each tree of the module is.
-    pub(crate) trees: Vec<TreeKey>,
-    /// Fields by their places: a component's field begins with the place of a whole one.
-    fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
-    /// The names of fields, each with the last number that was put behind it.
-    taken: LookupMap<String, u32>,
-}
+use crate::lower::{Lower, Naming, Res, tensor_type};
 
 impl Naming {
     /// A name that no other field has.

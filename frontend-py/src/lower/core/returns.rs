@@ -16,22 +16,7 @@ use crate::host::Known;
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, SeqKind, Val};
-use crate::lower::{Control, Lower, Res};
-
-/// How an inlined function returns from inside loops and branches.
-#[derive(Clone, Debug)]
-pub(crate) struct Exit {
-    /// Where the storage of the flag and the result is made: before the function's first instruction.
-    entry: (Region, usize),
-    /// Whether the result has been stored.
-    returned: Option<Value>,
-    /// Storage of the result; nothing as long as no value was returned.
-    result: Option<Val>,
-    /// For each `return` that has been lowered, how many loops it stands in.
-    depths: Vec<usize>,
-    /// Whether the arms of `if`s cannot simply yield the result.
-    flagged: bool,
-}
+use crate::lower::{Control, Exit, Lower, Res};
 
 impl Exit {
     pub(crate) fn new(entry: (Region, usize), def: &FuncDef<'_>) -> Self {

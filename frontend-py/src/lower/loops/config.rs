@@ -3,25 +3,17 @@
 //! The settings wait for the next loop, as in Taichi. `fast_math`, which changes results, is for a parallel loop that
 //! follows at once; anything else is an error.
 
-use aerogel_base::{Diagnostic, ErrorKind, Span};
-use aerogel_ir::{FastMath, LoopAttrs};
+use aerogel_base::{Diagnostic, ErrorKind};
+use aerogel_ir::FastMath;
 
 use crate::fold;
 use crate::host::Known;
 use crate::lower::calls::Args;
 use crate::lower::values::Val;
-use crate::lower::{Control, Lower, Res};
+use crate::lower::{Control, Lower, NextLoop, Res};
 
 /// Threads that a block has at most.
 const MOST_THREADS: i128 = 1024;
-
-/// What `ti.loop_config` says of the next loop.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct NextLoop {
-    pub(crate) attrs: LoopAttrs,
-    /// Where `fast_math` is set.
-    level_at: Option<Span>,
-}
 
 impl NextLoop {
     pub(crate) fn forget_level(&mut self) {

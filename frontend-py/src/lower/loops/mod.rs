@@ -8,7 +8,6 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
-use self::config::NextLoop;
 use crate::ast::{Expr, Stmt};
 use crate::host::{ElementsRef, FieldRef, Known};
 use crate::infer::int_range;
@@ -16,7 +15,7 @@ use crate::lower::core::returns::{breaks, returns};
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::number::elem;
 use crate::lower::values::{Iter, Val};
-use crate::lower::{Control, Lower, Reported, Res};
+use crate::lower::{Control, Lower, NextLoop, Reported, Res};
 use crate::scope::BindingKind;
 
 /// What the name or names of a loop stand for.

@@ -21,6 +21,21 @@ use crate::lower::{Lower, Res, ReturnType};
 
 const CHECKED: &str = "the value is a struct with these members, which was asked before";
 
+impl ReturnType {
+    /// The types of the values by which it is passed.
+    pub(crate) fn types(&self) -> Vec<Type> {
+        match self {
+            ReturnType::One(ty) => vec![*ty],
+            ReturnType::Struct(ty) => {
+                let mut leaves = Vec::new();
+                leaf_types(ty, "", &mut leaves);
+                leaves.into_iter().map(|(_, ty)| ty).collect()
+            }
+            ReturnType::Tuple(types) => types.iter().flat_map(ReturnType::types).collect(),
+        }
+    }
+}
+
 impl<'a> Lower<'a, '_> {
     /// The type and the members of a struct; the members of a field's element are its places.
     pub(crate) fn struct_parts(&mut self, val: &Val) -> Res<Option<(Rc<StructType>, Vec<Val>)>> {
