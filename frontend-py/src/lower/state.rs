@@ -271,10 +271,8 @@ impl<'a, 'h> Lower<'a, 'h> {
     }
 
     pub(super) fn frame(&mut self) -> &mut Frame<'a> {
-        self.state
-            .frames
-            .last_mut()
-            .expect("a function is being lowered")
+        let frame = self.state.frames.last_mut();
+        frame.expect("a function is being lowered")
     }
 
     pub(super) fn scopes(&mut self) -> &mut Scopes {
@@ -283,20 +281,14 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// Whether a loop here is at the kernel's outermost scope.
     pub(super) fn at_top_level(&self) -> bool {
-        self.state.func.is_kernel
-            && self
-                .state
-                .control
-                .iter()
-                .all(|control| *control == Control::Static)
+        let mut control = self.state.control.iter();
+        self.state.func.is_kernel && control.all(|control| *control == Control::Static)
     }
 
     /// Whether this is inside a loop whose iterations run in parallel.
     pub(super) fn in_parallel(&self) -> bool {
-        self.state
-            .control
-            .iter()
-            .any(|control| matches!(control, Control::Parallel { .. }))
+        let mut control = self.state.control.iter();
+        control.any(|control| matches!(control, Control::Parallel { .. }))
     }
 
     pub(super) fn defaults(&self) -> Defaults {

@@ -100,13 +100,7 @@ impl Signature {
         value: &Bound<'_, PyAny>,
         derivative: Option<Derived>,
     ) -> PyResult<Packed> {
-        let anything = Wanted {
-            elem: None,
-            ndim: None,
-            element: None,
-            element_dim: None,
-        };
-        let (mut packed, mut part) = self.array(py, &CAPTURED, value, anything)?;
+        let (mut packed, mut part) = self.array(py, &CAPTURED, value, Wanted::default())?;
         if let Some(derived) = derivative {
             self.add_derivatives(py, value, derived, &mut packed, &mut part)?;
         }
@@ -264,6 +258,7 @@ impl Signature {
 }
 
 /// What an annotation asks of an array.
+#[derive(Default)]
 pub(crate) struct Wanted<'a> {
     pub(crate) elem: Option<ScalarType>,
     pub(crate) ndim: Option<usize>,

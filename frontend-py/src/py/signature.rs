@@ -279,28 +279,19 @@ impl Signature {
         results: Option<Vec<Bound<'_, PyAny>>>,
         many: bool,
     ) -> PyResult<Self> {
-        let params: Vec<Param> = params
-            .into_iter()
-            .map(Param::read)
-            .collect::<PyResult<_>>()?;
         let mut defaults = Vec::new();
         if let Ok(values) = function.getattr("__defaults__")?.cast::<PyTuple>() {
             defaults.extend(values.iter().map(Bound::unbind));
         }
-        let results = match results {
-            Some(types) => Some(
-                types
-                    .iter()
-                    .map(ValueSpec::read)
-                    .collect::<PyResult<Vec<_>>>()?,
-            ),
-            None => None,
-        };
+        let results = results.map(|types| types.iter().map(ValueSpec::read).collect());
         Ok(Self {
             name: function.getattr("__name__")?.extract()?,
-            params,
+            params: params
+                .into_iter()
+                .map(Param::read)
+                .collect::<PyResult<_>>()?,
             defaults,
-            results,
+            results: results.transpose()?,
             many,
         })
     }

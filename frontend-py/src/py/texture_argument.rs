@@ -44,13 +44,7 @@ impl Signature {
             let what = format!("is annotated for textures of {wanted}, this one is of {own}");
             return Err(wrong(what));
         }
-        let anything = Wanted {
-            elem: None,
-            ndim: None,
-            element: None,
-            element_dim: None,
-        };
-        let (packed, part) = self.array(py, name, &value.getattr("_texels")?, anything)?;
+        let (packed, part) = self.array(py, name, &value.getattr("_texels")?, Wanted::default())?;
         let key = [KeyPart::Int(i128::from(number)), part];
         Ok(Texels { packed, key })
     }

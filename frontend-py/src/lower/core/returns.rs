@@ -12,10 +12,9 @@ use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Op, Region, Type, Value};
 
 use crate::ast::{Expr, ExprKind, FuncDef, Returns, Stmt, StmtKind};
-use crate::host::Known;
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::structs::struct_type;
-use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::values::{Origin, Place, Val};
 use crate::lower::{Control, Exit, Lower, Res};
 
 impl Exit {
@@ -237,19 +236,11 @@ impl<'a> Lower<'a, '_> {
                 .collect::<Res<Vec<_>>>()?;
             return Ok(Val::Struct(ty, members.into()));
         }
-        if let (Val::Seq(_, kind), Some(items)) = (val, val.items()) {
+        if let (Some(kind), Some(items)) = (val.kind(), val.items()) {
             let items = items
                 .iter()
                 .map(|item| self.storage_like(at, item))
                 .collect::<Res<Vec<_>>>()?;
-            return Ok(Val::Seq(items.into(), *kind));
-        }
-        if let (Val::Known(Known::Tuple(_) | Known::List(_)), Some(items)) = (val, val.items()) {
-            let items = items
-                .iter()
-                .map(|item| self.storage_like(at, item))
-                .collect::<Res<Vec<_>>>()?;
-            let kind = val.kind().unwrap_or(SeqKind::Tuple);
             return Ok(Val::Seq(items.into(), kind));
         }
         let ty = self.expect_numeric(val)?;

@@ -30,16 +30,10 @@ impl<'py> Keys<'py> {
 
     /// Whether computed indices and numbers stand side by side, as NumPy has it: even `...` for no axis parts them.
     fn is_together(&self) -> bool {
-        let is_apart = |item: &Written| {
-            matches!(
-                item,
-                Written::Dots | Written::Plain(Item::New | Item::Range(..))
-            )
-        };
-        let first = self.items.iter().position(|item| !is_apart(item));
-        let last = self.items.iter().rposition(|item| !is_apart(item));
+        let first = self.items.iter().position(|item| !item.is_apart());
+        let last = self.items.iter().rposition(|item| !item.is_apart());
         match first.zip(last) {
-            Some((first, last)) => !self.items[first..=last].iter().any(is_apart),
+            Some((first, last)) => !self.items[first..=last].iter().any(Written::is_apart),
             None => true,
         }
     }

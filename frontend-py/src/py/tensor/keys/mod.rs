@@ -31,6 +31,13 @@ enum Written {
     },
 }
 
+impl Written {
+    /// Whether it is neither an index nor computed ones.
+    fn is_apart(&self) -> bool {
+        matches!(self, Self::Dots | Self::Plain(Item::New | Item::Range(..)))
+    }
+}
+
 /// A key, and the tensors in it.
 pub(super) struct Keys<'py> {
     items: Vec<Written>,
@@ -190,25 +197,12 @@ impl<'py> Keys<'py> {
 
     fn has_parts(&self) -> bool {
         let mut items = self.items.iter();
-        items.any(|item| {
-            matches!(
-                item,
-                Written::Dots | Written::Plain(Item::New | Item::Range(..))
-            )
-        })
+        items.any(Written::is_apart)
     }
 
     fn has_tensors(&self) -> bool {
-        let is_tensor = |item: &Written| {
-            matches!(
-                item,
-                Written::Indices {
-                    is_array: false,
-                    ..
-                }
-            )
-        };
-        self.items.iter().any(is_tensor)
+        let mut items = self.items.iter();
+        items.any(|item| matches!(item, Written::Indices { is_array, .. } if !is_array))
     }
 
     /// In a program: whether it is of computed indices alone. Where indices outside are the nearest ones, as in C, known
