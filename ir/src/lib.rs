@@ -7,6 +7,7 @@
 
 pub mod analysis;
 mod build;
+pub mod derivatives;
 pub mod eval;
 mod func;
 mod lex;

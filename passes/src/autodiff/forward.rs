@@ -382,12 +382,12 @@ impl Forward<'_, '_> {
             if let Partial::None(what) = partial {
                 self.fail(inst, format!("{what} have no derivative"));
             }
+            let converted = self.func.ty(result);
             let values = Values {
                 operands: &known,
                 result: self.now[result],
-                converted: self.func.ty(result),
             };
-            if let Some(d) = apply(&mut self.b, op, k, partial, values, tangent) {
+            if let Some(d) = apply(&mut self.b, op, k, partial, values, converted, tangent) {
                 sum = Some(match sum {
                     None => d,
                     Some(so_far) => self.b.binary(BinaryOp::Add, so_far, d),

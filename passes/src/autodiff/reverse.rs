@@ -461,12 +461,12 @@ impl Reverse<'_, '_> {
                     "say `ti.stop_grad(x)` if no derivative is meant",
                 );
             }
+            let converted = self.cx.func.ty(operand);
             let values = Values {
                 operands: &known,
                 result: self.now[result],
-                converted: self.cx.func.ty(operand),
             };
-            if let Some(d) = apply(&mut self.b, op, k, partial, values, d) {
+            if let Some(d) = apply(&mut self.b, op, k, partial, values, converted, d) {
                 self.contribute(operand, d);
             }
         }
