@@ -4,9 +4,10 @@
 //! inside them. Recording writes one statement for each operation; passes inline and fuse them; lowering makes one kernel of
 //! each that is left. The interpreter says what any of these states means.
 //!
-//! `ir <- { interp, record, passes, lower } <- run <- session`; `tests/tests/architecture.rs` holds it.
+//! `ir <- { interp, record, passes, lower } <- run <- session`, `record <- autodiff <- session`; `tests/tests/architecture.rs` holds it.
 #![warn(missing_docs)]
 
+pub mod autodiff;
 pub mod interp;
 pub mod ir;
 mod library;

@@ -196,12 +196,15 @@ const TENSOR_EDGES: &[(&str, &[&str])] = &[
     ("library", &["ir"]),
     ("interp", &["ir", "library"]),
     ("record", &["ir"]),
+    ("autodiff", &["ir", "record"]),
     ("passes", &["ir"]),
     ("lower", &["ir"]),
     ("run", &["interp", "ir", "library", "lower", "passes"]),
     (
         "session",
-        &["interp", "ir", "lower", "passes", "record", "run"],
+        &[
+            "autodiff", "interp", "ir", "lower", "passes", "record", "run",
+        ],
     ),
 ];
 
