@@ -122,7 +122,20 @@ if TYPE_CHECKING:
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
     from aerogel.run import as_taichi
-    from aerogel.tensor import vmap
+    from aerogel.tensor import (
+        check_grad,
+        enable_grad,
+        grad,
+        hessian,
+        hvp,
+        jacobian,
+        jvp,
+        no_grad,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
     from aerogel.tensor.programs import program
 
 # Modules that stand in folders are imported by these names too.
@@ -274,6 +287,17 @@ __all__ = [
     "x64",
     "x86_64",
     "xp",
+    "check_grad",
+    "enable_grad",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "no_grad",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
 ]
 __all__ += errors.__all__
 __all__ += ops.__all__
@@ -305,6 +329,17 @@ _NAMES = {
     "svd": "_linalg",
     "sym_eig": "_linalg",
     "program": "tensor.programs",
+    "check_grad": "tensor",
+    "enable_grad": "tensor",
+    "grad": "tensor",
+    "hessian": "tensor",
+    "hvp": "tensor",
+    "jacobian": "tensor",
+    "jvp": "tensor",
+    "no_grad": "tensor",
+    "stop_gradient": "tensor",
+    "value_and_grad": "tensor",
+    "vjp": "tensor",
     "vmap": "tensor",
 }
 

@@ -107,6 +107,13 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::one_of_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::vmap_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::variable_of_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::end_variables, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::detached_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::has_history, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::set_gradients_off, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tensor_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::leaf_gradients, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<activity::NativeAsked>()?;

@@ -36,7 +36,8 @@ impl Reverse<'_> {
     /// What is accumulated beside the target, by the same points.
     fn accumulated(&mut self, all: &For, store: &Store, accum: Accum, value: Expr) -> Expr {
         let shape = self.recording.shape(store.target);
-        let index = store.index.clone();
+        let mut index = self.now(&[&store.index[..], &[value]].concat());
+        let value = index.pop().expect("there is a value");
         let made = self
             .recording
             .gather_into(&all.domain, shape, index, accum, value);
@@ -70,7 +71,8 @@ impl Reverse<'_> {
     /// Equal extrema share the adjoint equally.
     fn through_extremum(&mut self, all: &For, store: &Store, d: Expr) -> Expr {
         let ty = self.recording.program.exprs.ty(store.value);
-        let found = self.beside(store, store.target);
+        let whole = self.after(store.target);
+        let found = self.beside(store, whole);
         let [zero, one] = [0.0, 1.0].map(|n| self.recording.number(ty, n));
         let exprs = &mut self.recording.program.exprs;
         let is_one = exprs.compare(CompareOp::Eq, store.value, found);

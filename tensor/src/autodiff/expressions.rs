@@ -1,5 +1,6 @@
 //! Adjoints through the value of a statement: from what is stored to what is loaded.
 
+use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::derivatives::{
     Arithmetic, Partial, Values, of_binary, of_unary, through_binary, through_unary,
@@ -9,11 +10,11 @@ use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
 use super::{Reverse, refused};
-use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Exprs, Outside};
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Exprs, Function, Outside};
 use crate::record::Recorded;
 
 /// Expressions of a program.
-struct Expressions<'e>(&'e mut Exprs);
+pub(super) struct Expressions<'e>(pub(super) &'e mut Exprs);
 
 impl Arithmetic for Expressions<'_> {
     type Value = Expr;
@@ -46,24 +47,10 @@ type Place = (Buffer, Vec<Expr>, Outside);
 impl Reverse<'_> {
     /// Adds to the adjoints of what a value loads, at all points of a domain, whose own adjoint is `adjoint`.
     pub(super) fn through(&mut self, domain: &[Dim], value: Expr, adjoint: Expr) -> Recorded<()> {
-        let mut order = Vec::new();
-        let mut live: IndexSet<Expr> = IndexSet::new();
-        let program = &self.recording.program;
-        program.exprs.visit([value], &mut |e| {
-            order.push(e);
-            let def = &program.exprs[e];
-            let mut depends =
-                matches!(def, ExprDef::Load { buffer, .. } if self.active.contains(buffer));
-            if !matches!(def, ExprDef::Load { .. }) {
-                def.operands(|x| depends |= live.contains(&x));
-            }
-            if depends {
-                live.insert(e);
-            }
-        });
+        let order = self.live(value);
         let mut adjoints: IndexMap<Expr, Expr> = IndexMap::from([(value, adjoint)]);
         let mut places: IndexMap<Place, Expr> = IndexMap::new();
-        for &e in order.iter().rev().filter(|e| live.contains(*e)) {
+        for &e in order.iter().rev() {
             let Some(&d) = adjoints.get(&e) else {
                 continue;
             };
@@ -78,13 +65,16 @@ impl Reverse<'_> {
                 places.insert((buffer, index, outside), d);
                 continue;
             }
-            let mut operands = Vec::new();
-            def.operands(|x| operands.push(x));
+            let (operands, function) = self.parts_of(e, &def);
             for (k, &x) in operands.iter().enumerate() {
-                if !live.contains(&x) || !self.recording.program.exprs.ty(x).is_float() {
+                if !order.contains(&x) || !self.recording.program.exprs.ty(x).is_float() {
                     continue;
                 }
-                let Some(part) = self.part(&def, k, &operands, e, d)? else {
+                let part = match function {
+                    Some(function) => self.through_function(function, k, &operands, e, d)?,
+                    None => self.part(&def, k, &operands, e, d)?,
+                };
+                let Some(part) = part else {
                     continue;
                 };
                 let exprs = &mut self.recording.program.exprs;
@@ -96,10 +86,52 @@ impl Reverse<'_> {
             }
         }
         for ((buffer, index, outside), d) in places {
+            let mut both = index;
+            both.push(d);
+            let mut index = self.now(&both);
+            let d = index.pop().expect("there is a value");
             let part = self.scattered(domain, buffer, &index, outside, d);
             self.contribute(buffer, part);
         }
         Ok(())
+    }
+
+    /// What an expression is made of: the operands of a function that has a derivative of its own, or of its operation.
+    fn parts_of(&self, e: Expr, def: &ExprDef) -> (Vec<Expr>, Option<Function>) {
+        if let Some((function, operands)) = self.recording.program.exprs.function(e) {
+            return (operands.clone(), Some(*function));
+        }
+        let mut operands = Vec::new();
+        if !matches!(def, ExprDef::Load { .. }) {
+            def.operands(|x| operands.push(x));
+        }
+        (operands, None)
+    }
+
+    /// The parts of a value that depend on what is wanted, operands first.
+    fn live(&self, value: Expr) -> IndexSet<Expr> {
+        let exprs = &self.recording.program.exprs;
+        let mut live: IndexSet<Expr> = IndexSet::new();
+        let mut seen: IndexSet<Expr> = IndexSet::new();
+        let mut stack = vec![(value, false)];
+        while let Some((e, ready)) = stack.pop() {
+            let def = &exprs[e];
+            if !ready && !seen.insert(e) {
+                continue;
+            }
+            let (operands, _) = self.parts_of(e, def);
+            if !ready {
+                stack.push((e, true));
+                stack.extend(operands.into_iter().rev().map(|x| (x, false)));
+                continue;
+            }
+            let is_active =
+                matches!(def, ExprDef::Load { buffer, .. } if self.active.contains(buffer));
+            if is_active || operands.iter().any(|x| live.contains(x)) {
+                live.insert(e);
+            }
+        }
+        live
     }
 
     /// What the adjoint `d` of an expression adds to that of its operand `k`, if anything.
@@ -154,7 +186,7 @@ impl Reverse<'_> {
         })
     }
 
-    /// The sums of values at all points of a domain that read one element of a buffer, for each element.
+    /// For each element of a buffer the sum of a value at all points of a domain that read it.
     fn scattered(
         &mut self,
         domain: &[Dim],
@@ -164,21 +196,9 @@ impl Reverse<'_> {
         value: Expr,
     ) -> Buffer {
         let shape = self.recording.shape(buffer);
-        let axes: Option<IndexSet<usize>> = index
-            .iter()
-            .zip(&shape)
-            .map(|(&i, &n)| match self.recording.program.exprs[i] {
-                ExprDef::Axis(k) if domain[k as usize] == n => Some(k as usize),
-                _ => None,
-            })
-            .collect();
-        let is_same = |axes: &IndexSet<usize>| {
-            axes.len() == index.len()
-                && axes.len() == domain.len()
-                && axes.iter().copied().eq(0..domain.len())
-        };
-        if axes.as_ref().is_some_and(is_same) {
-            return self.recording.map(domain, value);
+        let ty = self.recording.program.exprs.ty(value);
+        if let Some(order) = self.own_axes(domain, &shape, index) {
+            return self.summed(domain, shape, index, &order, value);
         }
         let (index, inside) = self.brought_inside(buffer, index, outside);
         let exprs = &mut self.recording.program.exprs;
@@ -189,8 +209,68 @@ impl Reverse<'_> {
             }
             None => value,
         };
-        self.recording
-            .gather_into(domain, shape, index, Accum::Add, value)
+        let value = exprs.cast(value, ty.accumulator());
+        let sum = self
+            .recording
+            .gather_into(domain, shape, index, Accum::Add, value);
+        self.recording.cast(sum, ty)
+    }
+
+    /// The axes of a domain that a buffer is read by, if its index is these, each once, and zeros.
+    fn own_axes(&self, domain: &[Dim], shape: &[Dim], index: &[Expr]) -> Option<IndexSet<u32>> {
+        let program = &self.recording.program;
+        let mut own = IndexSet::new();
+        for (&e, &n) in index.iter().zip(shape) {
+            match program.exprs[e] {
+                ExprDef::Axis(k)
+                    if self.recording.are_equal(domain[k as usize], n) && own.insert(k) => {}
+                ExprDef::Const(zero)
+                    if zero.as_i128() == 0 && program.const_dim(n) == Some(1) => {}
+                _ => return None,
+            }
+        }
+        Some(own)
+    }
+
+    /// The sum of a value over the axes of a domain that are not in the index.
+    fn summed(
+        &mut self,
+        domain: &[Dim],
+        shape: Vec<Dim>,
+        index: &[Expr],
+        own: &IndexSet<u32>,
+        value: Expr,
+    ) -> Buffer {
+        // The axes that stay come first, in the order of the buffer's.
+        let rest = (0..domain.len() as u32).filter(|k| !own.contains(k));
+        let order: Vec<u32> = own.iter().copied().chain(rest).collect();
+        let place = |k: u32| order.iter().position(|&o| o == k).expect("all are there") as u32;
+        let exprs = &mut self.recording.program.exprs;
+        let mut done = LookupMap::default();
+        let mut moved = |exprs: &mut Exprs, e: Expr| {
+            exprs.replace(e, &mut done, &mut |exprs, def| match def {
+                ExprDef::Axis(k) => Some(exprs.axis(place(*k))),
+                _ => None,
+            })
+        };
+        let value = moved(exprs, value);
+        let index: Vec<Expr> = index.iter().map(|&e| moved(exprs, e)).collect();
+        let mut domain: Vec<Dim> = order.iter().map(|&k| domain[k as usize]).collect();
+        // Extents that were asked to be equal are the buffer's.
+        for (e, &n) in index.iter().zip(&shape) {
+            if let ExprDef::Axis(k) = exprs[*e] {
+                domain[k as usize] = n;
+            }
+        }
+        if own.len() == domain.len() && own.len() == shape.len() {
+            return self.recording.map(&domain, value);
+        }
+        let ty = exprs.ty(value);
+        let value = exprs.cast(value, ty.accumulator());
+        let sum = self
+            .recording
+            .gather_into(&domain, shape, index, Accum::Add, value);
+        self.recording.cast(sum, ty)
     }
 
     /// Indices inside the shape of a buffer, and whether the element is meant at all.

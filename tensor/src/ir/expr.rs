@@ -5,6 +5,7 @@ use aerogel_base::{Scalar, ScalarType, entity};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use indexmap::IndexSet;
 
+use super::function::Function;
 use super::ids::{Buffer, Dim, Site, Var};
 
 entity! {
@@ -133,6 +134,7 @@ fn wraps(op: BinaryOp, x: Scalar, y: Scalar, made: Scalar) -> bool {
 pub struct Exprs {
     defs: IndexSet<ExprDef>,
     types: Vec<ScalarType>,
+    functions: LookupMap<Expr, (Function, Vec<Expr>)>,
 }
 
 impl std::ops::Index<Expr> for Exprs {
@@ -180,6 +182,18 @@ impl Exprs {
     /// The type of an expression's value.
     pub fn ty(&self, e: Expr) -> ScalarType {
         self.types[e.as_u32() as usize]
+    }
+
+    /// Notes that an expression is a function of others.
+    pub fn note_function(&mut self, e: Expr, function: Function, operands: Vec<Expr>) {
+        if !operands.contains(&e) {
+            self.functions.insert(e, (function, operands));
+        }
+    }
+
+    /// The function that an expression is, if its derivative is not that of its operations, and its operands.
+    pub fn function(&self, e: Expr) -> Option<&(Function, Vec<Expr>)> {
+        self.functions.get(&e)
     }
 
     /// How many there are.

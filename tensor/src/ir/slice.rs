@@ -32,6 +32,11 @@ impl Makers {
         self.seen = program.body.len();
     }
 
+    /// The first statement that changes a buffer.
+    pub(crate) fn first(&self, buffer: Buffer) -> Option<usize> {
+        self.of[buffer].first().map(|&at| at as usize)
+    }
+
     /// Whether a statement reads a buffer.
     pub(crate) fn is_read(&self, buffer: Buffer) -> bool {
         self.read[buffer]
@@ -264,6 +269,10 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
         };
         let new = self.to.exprs.add_as_is(def);
         self.exprs.insert(old, new);
+        if let Some((function, operands)) = from.exprs.function(old) {
+            let operands = operands.iter().map(|&x| self.expr(x)).collect();
+            self.to.exprs.note_function(new, *function, operands);
+        }
         new
     }
 

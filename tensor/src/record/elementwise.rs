@@ -3,7 +3,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
-use crate::ir::{Buffer, Dim, Expr};
+use crate::ir::{Buffer, Dim, Expr, Function};
 
 use super::{Recorded, Recording};
 
@@ -155,7 +155,11 @@ impl Recording {
             return Ok(x);
         }
         match one(name) {
-            Some(One::Op(UnaryOp::Sign)) if ty.is_float() => Ok(self.sign(x)),
+            Some(One::Op(UnaryOp::Sign)) if ty.is_float() => {
+                let made = self.sign(x);
+                self.note_function(name, made, &[x]);
+                Ok(made)
+            }
             Some(One::Op(op)) if op.takes(ty) => Ok(self.program.exprs.unary(op, x)),
             Some(One::Op(op)) => takes(
                 self,
@@ -166,7 +170,11 @@ impl Recording {
                 },
             ),
             Some(One::Float(_)) if ty.is_int() => takes(self, "floats"),
-            Some(One::Float(f) | One::Any(f)) => Ok(f(self, x)),
+            Some(One::Float(f) | One::Any(f)) => {
+                let made = f(self, x);
+                self.note_function(name, made, &[x]);
+                Ok(made)
+            }
             None => Err(super::RecordError::Value(format!(
                 "there is no function `{name}`"
             ))),
@@ -212,7 +220,7 @@ impl Recording {
         if ["left_shift", "right_shift"].contains(&name) && !ty.is_int() {
             return self.scalar_types_error(name, &types, "integers");
         }
-        Ok(match name {
+        let made = match name {
             "minimum" => self.extreme(CompareOp::Lt, a, b),
             "maximum" => self.extreme(CompareOp::Gt, a, b),
             "logical_and" | "logical_or" | "logical_xor" => {
@@ -243,7 +251,18 @@ impl Recording {
                     "there is no function `{name}`"
                 )));
             }
-        })
+        };
+        self.note_function(name, made, &[a, b]);
+        Ok(made)
+    }
+
+    fn note_function(&mut self, name: &str, made: Expr, operands: &[Expr]) {
+        if let Some(function) = Function::from_name(name)
+            && operands.iter().all(|&x| self.program.exprs.ty(x).is_float())
+        {
+            let exprs = &mut self.program.exprs;
+            exprs.note_function(made, function, operands.to_vec());
+        }
     }
 
     /// A function of each element.

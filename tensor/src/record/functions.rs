@@ -170,9 +170,11 @@ impl Recording {
         self.choose(first, a, b)
     }
 
+    /// Not the expression of `maximum(x, 0)`, which has another derivative at 0.
     pub(crate) fn relu(&mut self, x: Expr) -> Expr {
         let zero = self.like(x, 0.0);
-        self.extreme(CompareOp::Gt, x, zero)
+        let is_off = self.compare(CompareOp::Le, x, zero);
+        self.choose(is_off, zero, x)
     }
 
     /// To the nearest whole number, halves to the even one.

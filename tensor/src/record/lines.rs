@@ -45,7 +45,7 @@ impl Lines {
     }
 
     /// Says that a buffer is made by what was said of another one.
-    pub(super) fn follow(&mut self, buffer: Buffer, other: Buffer) {
+    pub(crate) fn follow(&mut self, buffer: Buffer, other: Buffer) {
         self.buffers[buffer] = self.buffers[other];
     }
 

@@ -102,6 +102,8 @@ pub struct Recording {
     pub lines: Lines,
     /// What stood for one of many, or was said in a function that raised an error: nothing makes it any more.
     gone: SecondaryMap<Buffer, bool>,
+    /// Copies on which no gradient depends.
+    detached: SecondaryMap<Buffer, bool>,
     /// What statements that come may store to.
     memory: SecondaryMap<Buffer, bool>,
     made: LookupMap<Made, Buffer>,
@@ -318,7 +320,7 @@ impl Recording {
     }
 
     /// Whether two extents are the same, or have been asked to be.
-    fn are_equal(&self, left: Dim, right: Dim) -> bool {
+    pub(crate) fn are_equal(&self, left: Dim, right: Dim) -> bool {
         let mut asked = self.program.agreements.iter();
         left == right
             || asked
@@ -340,6 +342,43 @@ impl Recording {
         let field = self.cells_of(op, operands)?;
         let over = field.map(|field| (field, axes[..self.rank(field)].to_vec()));
         Ok(self.make_over(Made::map(domain.to_vec(), axes, value), over))
+    }
+
+    /// A copy of a tensor that no other operation shares.
+    ///
+    /// # Errors
+    /// If its values are at active cells only.
+    pub fn distinct(&mut self, x: Buffer) -> Recorded {
+        self.expect_everywhere(&[x])?;
+        let domain = self.shape(x);
+        let target = self.program.temporary(self.ty(x), &domain);
+        let index = self.program.axes(domain.len());
+        let value = self.program.load(x, index.clone(), Outside::Never);
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.for_all(domain, vec![Stmt::Store(store)]);
+        Ok(target)
+    }
+
+    /// A copy of a tensor on which no gradient depends.
+    ///
+    /// # Errors
+    /// If its values are at active cells only.
+    pub fn detach(&mut self, x: Buffer) -> Recorded {
+        let copy = self.distinct(x)?;
+        self.detached[copy] = true;
+        Ok(copy)
+    }
+
+    /// Whether no gradient depends on a buffer.
+    pub(crate) fn is_detached(&self, buffer: Buffer) -> bool {
+        self.detached[buffer]
     }
 
     /// What `accum` makes of the values at all points that have one index.

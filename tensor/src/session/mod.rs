@@ -6,6 +6,7 @@
 
 mod ended;
 mod general;
+mod gradients;
 mod mapped;
 mod parts;
 mod plans;
@@ -14,6 +15,7 @@ mod slots;
 mod tidy;
 
 pub use ended::Ended;
+pub use gradients::Leaf;
 pub use plans::realise;
 
 use std::fmt;
@@ -79,6 +81,19 @@ pub struct Session {
     ones: SecondaryMap<Buffer, bool>,
     /// How many of these are held.
     n_ones: usize,
+    /// The variables of gradients.
+    roots: SecondaryMap<Buffer, bool>,
+    n_roots: usize,
+    /// Which of these are leaves, and what was detached from what it is made of: nothing before it matters for a gradient.
+    leaves: SecondaryMap<Buffer, Option<Leaf>>,
+    n_leaves: Leaf,
+    /// Whether gradients are not to depend on what is made now.
+    is_off: bool,
+    /// What is made of variables, as far as the statements have been looked at.
+    tracked: SecondaryMap<Buffer, bool>,
+    n_tracked: usize,
+    /// The copies on which no gradient depends.
+    detached: SecondaryMap<Buffer, Option<Buffer>>,
     /// Bytes of numbers that nobody holds.
     dropped: usize,
     limit: usize,

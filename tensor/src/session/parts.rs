@@ -150,10 +150,15 @@ impl Session {
     /// # Errors
     /// If there is no memory.
     pub fn hand_out(&mut self, slot: Slot) -> Result<Option<Operand>, MemoryError> {
+        let has_history = self.has_history(slot);
         let buffer = self.buffer(slot);
         let Some(value) = self.values[buffer].clone() else {
             return Ok(None);
         };
+        // What gradients are taken through nobody else may write to.
+        if has_history {
+            return value.copied().map(Some);
+        }
         let is_own = self.holds[buffer] == 1;
         if is_own && self.handed_out[buffer] {
             return Ok(Some(value));
@@ -195,6 +200,9 @@ impl Session {
         slot: Slot,
         parts: &[KnownPart],
     ) -> Result<Option<Slot>, MemoryError> {
+        if self.has_history(slot) {
+            return Ok(None);
+        }
         let Some(from) = &self.values[self.buffer(slot)] else {
             return Ok(None);
         };
@@ -239,6 +247,9 @@ impl Session {
         parts: &[KnownPart],
         values: Slot,
     ) -> Result<Option<Slot>, MemoryError> {
+        if self.has_history(slot) || self.has_history(values) {
+            return Ok(None);
+        }
         let buffer = self.buffer(slot);
         let Some(target) = self.values[buffer].clone() else {
             return Ok(None);

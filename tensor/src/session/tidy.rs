@@ -7,18 +7,21 @@ use aerogel_base::hash::LookupMap;
 
 use super::policy::SLACK;
 use super::{Session, Slot};
-use crate::ir::{Buffer, Place};
+use crate::ir::{Buffer, Place, slice};
 
 impl Session {
     /// Drops what nobody holds.
     pub(super) fn tidy(&mut self) {
+        self.track();
         let held: Vec<(Slot, Buffer)> = self.held().collect();
+        let is_there = |b: Buffer| self.values[b].is_some() && !self.tracked[b];
         let pending: Vec<Buffer> = held
             .iter()
             .map(|h| h.1)
-            .filter(|&b| self.values[b].is_none())
+            .filter(|&b| !is_there(b))
             .collect();
-        let sliced = self.slice(&pending);
+        self.makers.update(&self.recording.program);
+        let sliced = slice(&self.recording.program, &self.makers, is_there, &pending);
         let mut next = Self {
             plans: std::mem::take(&mut self.plans),
             alike: std::mem::take(&mut self.alike),
@@ -27,6 +30,8 @@ impl Session {
             stamp: self.stamp,
             waiting: std::mem::take(&mut self.waiting),
             n_ones: self.n_ones,
+            n_leaves: self.n_leaves,
+            is_off: self.is_off,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],
             ..Self::default()
@@ -39,13 +44,17 @@ impl Session {
             let &old = inputs.next().expect("an input for each");
             next.values[new] = self.values[old].take();
             next.recording.lines.set(new, self.place(old));
+            next.follow(new, self, old);
             moved.insert(old, new);
         }
         for &(old, new) in &sliced.made {
             next.recording.lines.set(new, self.place(old));
             next.ones[new] = self.ones[old];
+            next.values[new] = self.values[old].take();
+            next.follow(new, self, old);
             moved.insert(old, new);
         }
+        next.n_tracked = next.recording.program.body.len();
         // Before what is held and nothing reads comes in: that may be changed in place.
         next.recording
             .take_known(&mut self.recording, &sliced.exprs, &moved, &sliced.sites);
@@ -57,6 +66,7 @@ impl Session {
                     let new = next.input(&value);
                     next.values[new] = Some(value);
                     next.recording.lines.set(new, self.place(old));
+                    next.follow(new, self, old);
                     moved.insert(old, new);
                     new
                 }
@@ -70,5 +80,13 @@ impl Session {
         next.note(Place::NONE);
         next.limit = 2 * next.recording.program.buffers.len() + SLACK;
         *self = next;
+    }
+
+    /// Takes over what is known of a buffer for gradients.
+    fn follow(&mut self, new: Buffer, from: &Self, old: Buffer) {
+        self.roots[new] = from.roots[old];
+        self.n_roots += usize::from(from.roots[old]);
+        self.leaves[new] = from.leaves[old];
+        self.tracked[new] = from.tracked[old];
     }
 }

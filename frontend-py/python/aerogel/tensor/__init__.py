@@ -22,6 +22,7 @@ from aerogel.tensor._accum import accum
 from aerogel.tensor._complex import ComplexTensor, angle, complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import *  # noqa: F403
 from aerogel.tensor._elementwise import *  # noqa: F403
+from aerogel.tensor._gradients import *  # noqa: F403
 from aerogel.tensor._products import *  # noqa: F403
 from aerogel.tensor._reductions import *  # noqa: F403
 from aerogel.tensor._searching import *  # noqa: F403

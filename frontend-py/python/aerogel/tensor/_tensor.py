@@ -10,6 +10,7 @@ from aerogel import _native
 from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.errors import AerogelRuntimeError
 from aerogel.tensor import _complex, _held, _lists, _types
+from aerogel.tensor._backward import Backward
 from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _Tracing(threading.local):
 tracing = _Tracing()
 
 
-class Tensor(Methods):
+class Tensor(Backward, Methods):
     """Numbers of one type in rows, columns and more axes, computed when they are asked for.
 
     Operators and functions record what is to be done; ``numpy``, ``item``, ``print`` and what takes numbers compile all
@@ -46,7 +47,7 @@ class Tensor(Methods):
     """
 
     _aerogel_tensor = True
-    __slots__ = ("_made", "_native", "_outside", "__weakref__")
+    __slots__ = ("_leaf", "_made", "_native", "_outside", "__weakref__")
     __array_priority__ = 1000
 
     def __init__(self, native: Any, outside: str = "error") -> None:

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod ended;
+mod gradients;
 mod kernels;
 mod keys;
 mod mapped;
@@ -31,6 +32,10 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use super::program;
 use super::snode::TreeStore;
 
+pub(crate) use gradients::{
+    detached_tensor, end_variables, has_history, leaf_gradients, set_gradients_off,
+    tensor_gradients, variable_of_tensor,
+};
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
 
-use crate::ir::{Buffer, Dim, Expr, Place, Stmt, Var};
-use crate::record::Mapped;
+use crate::ir::{Buffer, Dim, Expr, Place, Stmt, Touched, Var};
+use crate::record::{Mapped, varying};
 
 use super::super::{RecordError, Recorded};
 use super::constraints::{Placement, Subject};
@@ -170,6 +170,22 @@ impl State {
         let body = std::mem::replace(&mut self.r.program.body, outer);
         self.r.end_block(is_loop)?;
         Ok(body)
+    }
+
+    /// Checks that statements of the innermost block depend on values by nothing but themselves.
+    ///
+    /// # Errors
+    /// If they read what statements around the block make of the values.
+    pub(crate) fn expect_here(&self, body: &[Stmt], values: &[Buffer]) -> Recorded<()> {
+        let outer = self.around.concat();
+        let made = varying(&self.r.program, &outer, values);
+        let reads = Touched::by(&self.r.program, body).reads;
+        match reads.iter().any(|b| made.contains(b) && !values.contains(b)) {
+            true => Err(RecordError::Value(
+                "a gradient through values from outside of the block is taken outside of the block".to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn next_block(&mut self, place: Place) -> BlockId {

@@ -1,0 +1,213 @@
+"""``backward`` of tensors: which tensors have ``requires_grad``, and their gradients."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import ContextDecorator
+from typing import Any
+
+from aerogel import _native
+
+
+class no_grad(ContextDecorator):  # noqa: N801
+    """A block, or a function, on whose results no gradient depends.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> x = ti.tensor.asarray([1.0, 2.0]).requires_grad_()
+    >>> with ti.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    _is_off = True
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> no_grad:
+        self._before.append(_native.set_gradients_off(self._is_off))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _native.set_gradients_off(self._before.pop())
+
+
+class enable_grad(no_grad):  # noqa: N801
+    """A block, or a function, on whose results gradients depend, also inside of ``no_grad``."""
+
+    _is_off = False
+
+
+class _Leaf:
+    """The gradient of a tensor with ``requires_grad``."""
+
+    __slots__ = ("__weakref__", "grad", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.grad: Any = None
+
+
+#: By its number.
+_LEAVES: weakref.WeakValueDictionary[int, _Leaf] = weakref.WeakValueDictionary()
+
+
+class Backward:
+    """What tensors know of their gradients."""
+
+    __slots__ = ()
+    _native: Any
+    _leaf: Any
+    _outside: str
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for it, or go through it; may be set for tensors of floats."""
+        return _native.has_history(self._native)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, value: bool = True) -> Any:
+        """Sets whether ``backward`` computes the gradient by this tensor; returns the tensor.
+
+        Raises:
+            TypeError: If the elements are no floats.
+            RuntimeError: In a program, or to ``False`` for what is computed of other such tensors.
+        """
+        x: Any = self
+        from aerogel.tensor import _tensor
+
+        if _tensor.tracing.program is not None:
+            raise RuntimeError("`requires_grad` is for tensors outside of programs: take `ti.grad` in a program")
+        if not x.dtype.is_float:
+            raise TypeError(f"gradients are taken by floats, not by {x.dtype}: convert it by `astype`")
+        leaf = leaf_of(x)
+        if value and not x.requires_grad:
+            x._leaf = leaf or _Leaf()
+            renew(x)
+        elif not value and leaf is not None:
+            x._native = _native.detached_tensor(x._native)
+            x._leaf = None
+        elif not value and x.requires_grad:
+            raise RuntimeError("what is computed of tensors with `requires_grad` has it too: take `detach()` of it")
+        return x
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is not computed of tensors with ``requires_grad``."""
+        return leaf_of(self) is not None or not self.requires_grad
+
+    @property
+    def grad(self) -> Any:
+        """The sum of the gradients that ``backward`` has computed; ``None`` before. May be set."""
+        leaf = leaf_of(self)
+        return None if leaf is None else leaf.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        x: Any = self
+        leaf = leaf_of(self)
+        if leaf is None:
+            if value is None:
+                return
+            raise RuntimeError("a tensor without `requires_grad` has no gradient")
+        if value is not None:
+            from aerogel.tensor import _tensor
+
+            value = _tensor.asarray(value)
+            if value.shape != x.shape:
+                raise ValueError(f"a gradient has the shape of its tensor, {x.shape}, not {value.shape}")
+            if value.dtype is not x.dtype:
+                raise TypeError(f"a gradient has the dtype of its tensor, {x.dtype}, not {value.dtype}")
+        leaf.grad = value
+
+    def retain_grad(self) -> None:
+        """Has ``backward`` keep the gradient by this tensor, which is computed of others, in ``grad``.
+
+        Raises:
+            RuntimeError: If no gradient goes through it.
+        """
+        if leaf_of(self) is None:
+            if not self.requires_grad:
+                raise RuntimeError("`retain_grad`: no gradient goes through this tensor")
+            self._leaf = _Leaf()
+            _RETAINED.add(self)
+
+    def detach(self) -> Any:
+        """The same numbers, on which no gradient depends."""
+        from aerogel.tensor import _tensor
+
+        return _tensor.Tensor(_native.detached_tensor(self._native), self._outside)
+
+    @property
+    def data(self) -> Any:
+        """The same numbers, on which no gradient depends. What is set there does not count for gradients either."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        from aerogel.tensor import _tensor
+
+        x: Any = self
+        value = _tensor.asarray(value)
+        if value.shape != x.shape or value.dtype is not x.dtype:
+            raise ValueError(
+                f"`data` is of {x.dtype} and shape {x.shape}, not of {value.dtype} and shape {value.shape}"
+            )
+        x._native = _native.detached_tensor(value._native)
+        renew(x)
+
+    def backward(self, grad: Any = None, retain_graph: bool = True, inputs: Any = None) -> None:
+        """Adds the gradients of this tensor to ``grad`` of all tensors with ``requires_grad`` that it depends on.
+
+        Nothing is computed yet: gradients are tensors like others, and may be differentiated again.
+
+        Args:
+            grad: What the gradient of each element counts, of the same shape; of one number 1 by default.
+            retain_graph: Accepted; what has been recorded is kept as long as somebody holds a tensor that needs it.
+            inputs: The tensors that get their gradient, if not all do.
+
+        Raises:
+            ValueError: If there are several numbers and no ``grad``, or nothing it depends on has ``requires_grad``.
+        """
+        from aerogel.tensor import _tensor
+        from aerogel.tensor._gradients import seed_of
+
+        x: Any = self
+        seed = seed_of(x, grad, "backward")
+        retained = [t for t in _RETAINED if leaf_of(t) is not None]
+        by_leaf, by_other = _native.leaf_gradients([(x._native, seed._native)], [t._native for t in retained])
+        only = (
+            None
+            if inputs is None
+            else {id(leaf_of(t)) for t in ([inputs] if isinstance(inputs, _tensor.Tensor) else inputs)}
+        )
+        found = [(_LEAVES.get(number), native) for number, native in by_leaf]
+        found += [(leaf_of(t), native) for t, native in zip(retained, by_other) if native is not None]
+        for leaf, native in found:
+            if leaf is None or only is not None and id(leaf) not in only:
+                continue
+            made = _tensor.Tensor(native)
+            leaf.grad = made if leaf.grad is None else leaf.grad + made
+
+
+#: Tensors that are computed, and keep their gradient.
+_RETAINED: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def leaf_of(x: Any) -> _Leaf | None:
+    return getattr(x, "_leaf", None)
+
+
+def renew(x: Any) -> None:
+    """Makes a tensor with a gradient a leaf again, whose numbers have been set."""
+    leaf = leaf_of(x)
+    if leaf is None or x in _RETAINED:
+        return
+    _LEAVES.pop(leaf.number, None)
+    x._native, leaf.number = _native.variable_of_tensor(x._native, True)
+    _LEAVES[leaf.number] = leaf

@@ -1,0 +1,314 @@
+"""Gradients of functions of tensors: ``grad`` and its kin."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel.tensor._backward import enable_grad, no_grad
+from aerogel.tensor._tensor import Tensor, asarray, tracing
+from aerogel.tensor.programs import _trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same numbers, on which no gradient depends; of a tensor, or of tuples, lists and dictionaries of them."""
+    return _trees.mapped(x, lambda leaf: leaf.detach() if hasattr(leaf, "detach") else leaf)
+
+
+def is_differentiable(x: Any) -> bool:
+    """Whether gradients may be taken by a tensor: it has floats."""
+    return isinstance(x, Tensor) and x.dtype.is_float
+
+
+def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
+    """What the gradient of each element counts."""
+    from aerogel.tensor._creation import ones
+
+    if not is_differentiable(x):
+        raise TypeError(f"`{who}`: gradients are of floats, not of {x.dtype}")
+    if seed is None:
+        if x.ndim != 0 and (tracing.program is not None or x.size != 1):
+            raise ValueError(
+                f"`{who}` takes the gradient of one number, and the result has the shape {x._native.shape_text()}: take "
+                "its sum, or give a seed of that shape"
+            )
+        return ones(x.shape, dtype=x.dtype)
+    seed = asarray(seed, dtype=x.dtype)
+    if seed._native.shape_text() != x._native.shape_text():
+        raise ValueError(
+            f"`{who}`: the seed has the shape {seed._native.shape_text()}, the result {x._native.shape_text()}"
+        )
+    return seed
+
+
+class _Variables:
+    """The variables of a function that is differentiated."""
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._natives: list[Any] = []
+        self.tensors: list[Tensor] = []
+
+    def of(self, tree: Any, name: str) -> Any:
+        """The same tree with variables for tensors."""
+        return _trees.mapped(tree, lambda leaf: self._variable(leaf, name))
+
+    def _variable(self, value: Any, name: str) -> Tensor:
+        x = asarray(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+        if not is_differentiable(x):
+            raise TypeError(f"`{self._who}`: {name} has {x.dtype}, and gradients are taken by floats")
+        native, _ = _native.variable_of_tensor(x._native, False)
+        self._natives.append(native)
+        made = Tensor(native, x._outside)
+        self.tensors.append(made)
+        return made
+
+    def gradients(self, seeds: list[tuple[Any, Any]]) -> list[Tensor]:
+        """The gradients by the variables, zeros where nothing depends on one."""
+        from aerogel.tensor._creation import zeros_like
+
+        trace = None if tracing.program is None else tracing.program.native
+        pairs = [(y._native, seed._native) for y, seed in seeds]
+        made = _native.tensor_gradients(pairs, self._natives, trace)
+        return [zeros_like(x) if g is None else Tensor(g) for g, x in zip(made, self.tensors)]
+
+    def __del__(self) -> None:
+        _native.end_variables(self._natives)
+
+
+def _positions(argnums: Any, n: int, who: str) -> tuple[int, ...]:
+    positions = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    for k in positions:
+        if not isinstance(k, int) or not -n <= k < n:
+            raise ValueError(f"`{who}`: there is no argument {k!r}, the function is given {n}")
+    return tuple(k % n for k in positions)
+
+
+def _called(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any, who: str
+) -> tuple[_Variables, list[Any], Any]:
+    """Calls a function with variables in place of some arguments."""
+    variables = _Variables(who)
+    given = list(args)
+    positions = _positions(argnums, len(given), who)
+    with enable_grad():
+        for k in positions:
+            given[k] = variables.of(given[k], f"argument {k}")
+        return variables, [given[k] for k in positions], function(*given, **kwargs)
+
+
+def _transformed(function: Any, transform: Callable[[Any], Any], who: str) -> Any:
+    """The same for a program."""
+    from aerogel.tensor.programs import Program
+
+    if isinstance(function, Program):
+        return function.transformed(transform)
+    if not callable(function):
+        raise TypeError(f"`{who}` takes a function, not {type(function).__name__}")
+    return None
+
+
+def grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed: Any = None) -> Any:
+    """The function that gives the gradient of a function of tensors; or the gradient of a tensor by others.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> ti.grad(lambda x: (x * x).sum())(ti.tensor.asarray([1.0, 2.0, 3.0]))
+    tensor([2., 4., 6.], dtype=f32)
+
+    Args:
+        function: It gives one number, or a tensor with a ``seed``. Programs are taken too. A tensor ``y``: then
+            ``argnums`` has the tensor, or the tensors, by which its gradient is taken.
+        argnums: Which arguments the gradient is taken by: a number or several. An argument may be a tuple, list,
+            dictionary or dataclass of tensors, and so is its gradient.
+        has_aux: Whether the function gives a pair, of which only the first is differentiated.
+        seed: What the gradient of each element of the result counts.
+
+    Returns:
+        A function that gives the gradient, with ``has_aux`` the gradient and the second of the pair.
+
+    Raises:
+        TypeError: If an argument or the result is not of floats.
+        ValueError: If the result is not one number and there is no seed, or depends on an argument by an operation that
+            has no derivative.
+    """
+    if isinstance(function, Tensor):
+        return _by_tensors(function, argnums, seed)
+    program = _transformed(function, lambda own: grad(own, argnums, has_aux, seed), "grad")
+    if program is not None:
+        return program
+    both = value_and_grad(function, argnums, has_aux, seed)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        out, made = both(*args, **kwargs)
+        return (made, out[1]) if has_aux else made
+
+    return gradient
+
+
+def value_and_grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed: Any = None) -> Any:
+    """As ``grad``; the function gives its result and the gradient."""
+    program = _transformed(function, lambda own: value_and_grad(own, argnums, has_aux, seed), "value_and_grad")
+    if program is not None:
+        return program
+
+    @functools.wraps(function)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        variables, given, result = _called(function, args, kwargs, argnums, "grad")
+        out, aux = result if has_aux else (result, None)
+        if not isinstance(out, Tensor):
+            out = asarray(out)
+        made = iter(variables.gradients([(out, seed_of(out, seed, "grad"))]))
+        made = [_trees.mapped(tree, lambda _: next(made)) for tree in given]
+        gradients = tuple(made) if isinstance(argnums, (tuple, list)) else made[0]
+        return ((out, aux), gradients) if has_aux else (out, gradients)
+
+    return both
+
+
+def _by_tensors(y: Tensor, by: Any, seed: Any) -> Any:
+    """The gradient of a tensor by others."""
+    from aerogel.tensor._creation import zeros_like
+
+    wanted = _trees.leaves(by)
+    for x in wanted:
+        if not is_differentiable(x):
+            raise TypeError("`grad` of a tensor takes the tensors of floats by which the gradient is taken")
+        if tracing.program is None and not x.requires_grad:
+            raise ValueError("`grad`: the tensor by which the gradient is taken has no `requires_grad`")
+    trace = None if tracing.program is None else tracing.program.native
+    seed = seed_of(y, seed, "grad")
+    made = _native.tensor_gradients([(y._native, seed._native)], [x._native for x in wanted], trace)
+    each = iter([zeros_like(x) if g is None else Tensor(g) for g, x in zip(made, wanted)])
+    return _trees.mapped(by, lambda _: next(each))
+
+
+def vjp(function: Any, *primals: Any, has_aux: bool = False) -> Any:
+    """The result of a function, and the function that gives the gradient for a seed of the result's structure.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> y, back = ti.vjp(lambda x: x * x, ti.tensor.asarray([1.0, 2.0]))
+    >>> back(ti.tensor.asarray([1.0, 10.0]))
+    (tensor([ 2., 40.], dtype=f32),)
+    """
+    variables, given, result = _called(function, primals, {}, tuple(range(len(primals))), "vjp")
+    out, aux = result if has_aux else (result, None)
+    results = [asarray(y) for y in _trees.leaves(out)]
+
+    def pullback(seeds: Any) -> tuple[Any, ...]:
+        own = _trees.leaves(seeds)
+        if _trees.structure(seeds) != _trees.structure(out):
+            raise ValueError(f"`vjp`: the seed is {_trees.text(seeds)}, the result {_trees.text(out)}")
+        made = iter(variables.gradients([(y, seed_of(y, seed, "vjp")) for y, seed in zip(results, own)]))
+        return tuple(_trees.mapped(tree, lambda _: next(made)) for tree in given)
+
+    return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def jvp(function: Any, primals: Any, tangents: Any) -> Any:
+    """The result of a function, and how it changes along tangents of the arguments.
+
+    The gradient is linear in its seed, and its own gradient by the seed is the change (Christianson 1992; Radul et al.,
+    "You only linearize once", 2022).
+    """
+    from aerogel.tensor._creation import ones_like
+
+    if len(primals) != len(tangents):
+        raise ValueError(f"`jvp`: {len(primals)} arguments, {len(tangents)} tangents")
+    variables, _, out = _called(function, primals, {}, tuple(range(len(primals))), "jvp")
+    results = [asarray(y) for y in _trees.leaves(out)]
+    seeds = _Variables("jvp")
+    with enable_grad():
+        own = [seeds.of(ones_like(y), "a result") for y in results]
+        gradients = variables.gradients(list(zip(results, own)))
+        changes = [t for tree in tangents for t in _trees.leaves(tree)]
+        pairs = [(g, seed_of(g, t, "jvp")) for g, t in zip(gradients, changes)]
+        made = iter(seeds.gradients(pairs))
+    return out, _trees.mapped(out, lambda _: next(made))
+
+
+def jacobian(function: Any, argnums: int = 0) -> Any:
+    """The function that gives the derivative of each number of the result by each number of an argument.
+
+    Its shape is the result's and then the argument's.
+    """
+
+    program = _transformed(function, lambda own: jacobian(own, argnums), "jacobian")
+    if program is not None:
+        return program
+
+    @functools.wraps(function)
+    def derivatives(*args: Any, **kwargs: Any) -> Any:
+        from aerogel.tensor._creation import eye
+        from aerogel.tensor._vmap import vmap
+
+        variables, given, out = _called(function, args, kwargs, argnums, "jacobian")
+        out = asarray(out)
+        seeds = eye(out.size, dtype=out.dtype).reshape((out.size, *out.shape))
+        rows = vmap(lambda seed: variables.gradients([(out, seed)]))(seeds)
+        made = iter(rows)
+        shaped = [_trees.mapped(tree, lambda x: next(made).reshape((*out.shape, *x.shape))) for tree in given]
+        return shaped[0]
+
+    return derivatives
+
+
+def hessian(function: Any, argnums: int = 0) -> Any:
+    """The function that gives the second derivatives of a number by each pair of numbers of an argument."""
+    return jacobian(grad(function, argnums), argnums)
+
+
+def hvp(function: Any, primals: Any, tangents: Any) -> Any:
+    """The product of the second derivatives of a number with tangents, without the matrix of them."""
+    of = tuple(range(len(primals)))
+    return jvp(grad(function, of), primals, tangents)[1]
+
+
+def check_grad(function: Any, *args: Any, step: float = 1e-6, tolerance: float = 1e-5) -> float:
+    """The largest difference between gradients and central differences along a random direction, relative to the larger.
+
+    The arguments are of ``f64``.
+
+    Raises:
+        AssertionError: If the difference is larger than ``tolerance``.
+    """
+    import numpy as np
+
+    arrays = [np.asarray(a, dtype=np.float64) for a in args]
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    made = grad(function, tuple(range(len(arrays))))(*arrays)
+    for k, (array, gradient) in enumerate(zip(arrays, made)):
+        direction = rng.standard_normal(array.shape)
+        ends = [
+            float(function(*[a + sign * step * direction if j == k else a for j, a in enumerate(map(asarray, arrays))]))
+            for sign in (1.0, -1.0)
+        ]
+        difference = (ends[0] - ends[1]) / (2 * step)
+        slope = float((gradient.numpy() * direction).sum())
+        size = max(abs(slope), abs(difference), 1e-3)
+        worst = max(worst, abs(slope - difference) / size)
+        if not worst <= tolerance:
+            raise AssertionError(f"argument {k}: the gradient says {slope}, differences say {difference}")
+    return worst
+
+
+__all__ = [
+    "check_grad",
+    "enable_grad",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "no_grad",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]

@@ -1,0 +1,157 @@
+//! Gradients of tensors: variables, what is detached, and the gradients of results by variables.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::recorded::step_of;
+use super::{Home, NativeTensor, NativeTrace, SESSION, lock, note, raised};
+
+/// A result and its seed.
+type Seed<'py> = (Bound<'py, NativeTensor>, Bound<'py, NativeTensor>);
+
+fn outside(home: Home) -> NativeTensor {
+    NativeTensor { home }
+}
+
+fn slot_of(tensor: &Bound<'_, NativeTensor>) -> PyResult<u32> {
+    match tensor.get().home {
+        Home::Lazy(slot) => Ok(slot),
+        Home::Program(..) => Err(PyValueError::new_err(
+            "a tensor of a program has no gradient outside of it: take the gradient in the program, as by `ti.grad`",
+        )),
+    }
+}
+
+fn slots(seeds: &[Seed<'_>]) -> PyResult<Vec<(u32, u32)>> {
+    let all = seeds.iter();
+    all.map(|(result, seed)| Ok((slot_of(result)?, slot_of(seed)?)))
+        .collect()
+}
+
+/// A variable with the numbers of a tensor. A leaf has a number, by which its gradients are found; others end.
+#[pyfunction]
+pub(crate) fn variable_of_tensor(
+    tensor: &Bound<'_, NativeTensor>,
+    is_leaf: bool,
+) -> PyResult<(NativeTensor, Option<u32>)> {
+    match &tensor.get().home {
+        Home::Lazy(slot) => {
+            let made = lock(&SESSION).variable(*slot, is_leaf);
+            let (slot, leaf) = made.map_err(raised)?;
+            note();
+            Ok((outside(Home::Lazy(slot)), leaf))
+        }
+        Home::Program(trace, value) => {
+            let value = *value;
+            let made = step_of(trace, move |s| s.variable(value)).map_err(raised)?;
+            Ok((outside(Home::Program(trace.clone(), made)), None))
+        }
+    }
+}
+
+/// Ends variables that are no leaves.
+#[pyfunction]
+pub(crate) fn end_variables(tensors: Vec<Bound<'_, NativeTensor>>) {
+    let mut session = lock(&SESSION);
+    for tensor in &tensors {
+        if let Home::Lazy(slot) = tensor.get().home {
+            session.end_variable(slot);
+        }
+    }
+}
+
+/// A tensor with the same numbers on which no gradient depends.
+#[pyfunction]
+pub(crate) fn detached_tensor(tensor: &Bound<'_, NativeTensor>) -> PyResult<NativeTensor> {
+    match &tensor.get().home {
+        Home::Lazy(slot) => {
+            let made = lock(&SESSION).detached(*slot).map_err(raised)?;
+            note();
+            Ok(outside(Home::Lazy(made)))
+        }
+        Home::Program(trace, value) => {
+            let value = *value;
+            let made = step_of(trace, move |s| s.detached(value)).map_err(raised)?;
+            Ok(outside(Home::Program(trace.clone(), made)))
+        }
+    }
+}
+
+/// Whether a gradient may depend on a tensor.
+#[pyfunction]
+pub(crate) fn has_history(tensor: &Bound<'_, NativeTensor>) -> bool {
+    match tensor.get().home {
+        Home::Lazy(slot) => lock(&SESSION).has_history(slot),
+        Home::Program(..) => false,
+    }
+}
+
+/// Whether gradients do not depend on what is made from now on; gives what it was before.
+#[pyfunction]
+pub(crate) fn set_gradients_off(is_off: bool) -> bool {
+    lock(&SESSION).set_off(is_off)
+}
+
+/// The gradients of results, each times its seed, by variables; None for those on which no result depends.
+#[pyfunction]
+#[pyo3(signature = (seeds, variables, trace = None))]
+pub(crate) fn tensor_gradients(
+    seeds: Vec<Seed<'_>>,
+    variables: Vec<Bound<'_, NativeTensor>>,
+    trace: Option<Bound<'_, NativeTrace>>,
+) -> PyResult<Vec<Option<NativeTensor>>> {
+    if let Some(trace) = trace {
+        return trace.get().gradients(&seeds, &variables);
+    }
+    let seeds = slots(&seeds)?;
+    let variables = variables.iter().map(slot_of).collect::<PyResult<Vec<_>>>()?;
+    let made = lock(&SESSION).gradients(&seeds, &variables);
+    note();
+    let made = made.map_err(raised)?.into_iter();
+    Ok(made
+        .map(|slot| slot.map(|slot| outside(Home::Lazy(slot))))
+        .collect())
+}
+
+/// The gradients by all leaves on which results depend, each with its leaf's number, and by other tensors.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(crate) fn leaf_gradients(
+    seeds: Vec<Seed<'_>>,
+    others: Vec<Bound<'_, NativeTensor>>,
+) -> PyResult<(Vec<(u32, NativeTensor)>, Vec<Option<NativeTensor>>)> {
+    let seeds = slots(&seeds)?;
+    let others = others.iter().map(slot_of).collect::<PyResult<Vec<_>>>()?;
+    let made = lock(&SESSION).gradients_by_leaves(&seeds, &others);
+    note();
+    let (by_leaf, by_other) = made.map_err(raised)?;
+    let by_leaf = by_leaf.into_iter();
+    let by_other = by_other.into_iter();
+    Ok((
+        by_leaf
+            .map(|(leaf, slot)| (leaf, outside(Home::Lazy(slot))))
+            .collect(),
+        by_other
+            .map(|slot| slot.map(|slot| outside(Home::Lazy(slot))))
+            .collect(),
+    ))
+}
+
+impl NativeTrace {
+    fn gradients(
+        &self,
+        seeds: &[Seed<'_>],
+        variables: &[Bound<'_, NativeTensor>],
+    ) -> PyResult<Vec<Option<NativeTensor>>> {
+        let mut pairs = Vec::new();
+        for (result, seed) in seeds {
+            pairs.push((self.value(result.get())?, self.value(seed.get())?));
+        }
+        let variables = self.values(variables)?;
+        let made = self.step(move |s| s.gradients(&pairs, &variables))?;
+        let made = made.into_iter();
+        Ok(made
+            .map(|value| value.map(|value| self.tensor(value)))
+            .collect())
+    }
+}

@@ -1,0 +1,242 @@
+//! Gradients of tensors: which tensors are variables, and whose history is kept for them.
+//!
+//! A variable is a copy of a tensor, a statement of its own that nothing shares. What is made of variables is *tracked*: the
+//! statements that make it are kept, also where its numbers are there, as long as somebody holds what is made of it. The
+//! variables of a function that is differentiated end with it; those of `requires_grad` are leaves: what made them does
+//! not matter, and a number tells them apart.
+
+use super::{Session, Slot};
+use crate::autodiff::{Adjoints, reverse};
+use crate::ir::{Buffer, ExprDef, Stmt, exprs_of, order, targets};
+use crate::record::{RecordError, Recorded};
+
+/// The number of a leaf.
+pub type Leaf = u32;
+
+/// What has no number of its own: a copy or result on which no gradient depends.
+const CONSTANT: Leaf = 0;
+
+impl Session {
+    /// A variable with the numbers of a tensor. The gradients of a leaf have its number; other variables end by
+    /// [`Self::end_variable`].
+    ///
+    /// # Errors
+    /// If the tensor has values at active cells only.
+    pub fn variable(&mut self, slot: Slot, is_leaf: bool) -> Recorded<(Slot, Option<Leaf>)> {
+        self.track();
+        let source = self.buffer(slot);
+        let copy = self.record(|r| r.distinct(source))?;
+        if let Some(value) = &self.values[source] {
+            self.values[copy] = Some(value.clone());
+        }
+        self.stores[copy] = self.stores[source];
+        self.track();
+        self.roots[copy] = true;
+        self.n_roots += 1;
+        let leaf = is_leaf.then(|| {
+            self.tracked[copy] = false;
+            self.n_leaves += 1;
+            self.n_leaves
+        });
+        self.leaves[copy] = leaf;
+        Ok((self.hold(copy), leaf))
+    }
+
+    /// A copy of a tensor on which no gradient depends.
+    ///
+    /// # Errors
+    /// If the tensor has values at active cells only.
+    pub fn detached(&mut self, slot: Slot) -> Recorded<Slot> {
+        if !self.has_history(slot) {
+            let buffer = self.buffer(slot);
+            return Ok(self.hold(buffer));
+        }
+        let source = self.buffer(slot);
+        if let Some(copy) = self.detached[source] {
+            return Ok(self.hold(copy));
+        }
+        let (slot, _) = self.variable(slot, true)?;
+        let copy = self.buffer(slot);
+        self.roots[copy] = false;
+        self.n_roots -= 1;
+        self.detached[source] = Some(copy);
+        Ok(slot)
+    }
+
+    /// Whether gradients are not to depend on what is made from now on, and whether it was so before.
+    pub fn set_off(&mut self, is_off: bool) -> bool {
+        self.track();
+        if self.is_off && !is_off {
+            // The same statement means another value from now on.
+            self.recording.forget();
+        }
+        std::mem::replace(&mut self.is_off, is_off)
+    }
+
+    /// Whether a gradient may depend on a tensor.
+    pub fn has_history(&mut self, slot: Slot) -> bool {
+        if self.n_roots == 0 {
+            return false;
+        }
+        self.track();
+        let buffer = self.buffer(slot);
+        self.tracked[buffer] || self.roots[buffer]
+    }
+
+    /// Ends a variable: what is made of it has a history only because of others.
+    pub fn end_variable(&mut self, slot: Slot) {
+        let buffer = self.buffer(slot);
+        if !std::mem::take(&mut self.roots[buffer]) {
+            return;
+        }
+        self.track();
+        self.n_roots -= 1;
+        self.makers.update(&self.recording.program);
+        // Only what comes behind it may depend on it.
+        let from = self.makers.first(buffer).map_or(0, |at| at + 1);
+        for at in from..self.recording.program.body.len() {
+            let depends = self.depends(at);
+            targets(&self.recording.program.body[at], &mut |b| {
+                self.tracked[b] = depends && self.leaves[b].is_none();
+            });
+        }
+    }
+
+    /// Whether a statement reads what has a history.
+    fn depends(&self, at: usize) -> bool {
+        let program = &self.recording.program;
+        let is_known = |b: Buffer| self.tracked[b] || self.roots[b];
+        let stmt = &program.body[at];
+        let mut depends = false;
+        program
+            .exprs
+            .visit(exprs_of(std::slice::from_ref(stmt)), &mut |e| {
+                if let ExprDef::Load { buffer, .. } = program.exprs[e] {
+                    depends |= is_known(buffer);
+                }
+            });
+        if let Stmt::Call(call) = stmt {
+            depends |= call.inputs.iter().any(|&b| is_known(b));
+        }
+        depends
+    }
+
+    /// Looks at the statements that are new: what depends on a variable is tracked.
+    pub(super) fn track(&mut self) {
+        let n = self.recording.program.body.len();
+        if self.n_roots > 0 {
+            for at in self.n_tracked..n {
+                if self.depends(at) {
+                    targets(&self.recording.program.body[at], &mut |b| {
+                        if self.is_off {
+                            self.leaves[b].get_or_insert(CONSTANT);
+                        }
+                        // A leaf's own statement is no history.
+                        self.tracked[b] = self.leaves[b].is_none();
+                    });
+                }
+            }
+        }
+        self.n_tracked = n;
+    }
+
+    /// Whether the statements that make a buffer do not matter for a gradient.
+    pub(super) fn is_given(&self, b: Buffer) -> bool {
+        self.leaves[b].is_some() || (self.values[b].is_some() && !self.tracked[b])
+    }
+
+    /// The gradients of results, each times its seed, by variables; nothing for those on which no result depends.
+    ///
+    /// # Errors
+    /// If a result depends on a variable by an operation that has no derivative.
+    pub fn gradients(
+        &mut self,
+        seeds: &[(Slot, Slot)],
+        wanted: &[Slot],
+    ) -> Recorded<Vec<Option<Slot>>> {
+        let wanted: Vec<Buffer> = wanted.iter().map(|&slot| self.buffer(slot)).collect();
+        let made = self.adjoints(seeds, &wanted)?;
+        let made = made.into_iter();
+        Ok(made.map(|b| b.map(|b| self.hold(b))).collect())
+    }
+
+    /// The gradients of results, each times its seed, by all leaves on which they depend, and by some tensors made of these.
+    ///
+    /// # Errors
+    /// As `gradients`, or if they depend on none.
+    pub fn gradients_by_leaves(
+        &mut self,
+        seeds: &[(Slot, Slot)],
+        others: &[Slot],
+    ) -> Recorded<(Vec<(Leaf, Slot)>, Vec<Option<Slot>>)> {
+        self.track();
+        let results: Vec<Buffer> = seeds.iter().map(|s| self.buffer(s.0)).collect();
+        let mut found: Vec<(Leaf, Buffer)> = Vec::new();
+        let mut note = |session: &Self, b: Buffer| {
+            if let Some(leaf) = session.leaves[b].filter(|_| session.roots[b])
+                && !found.contains(&(leaf, b))
+            {
+                found.push((leaf, b));
+            }
+        };
+        results.iter().for_each(|&b| note(self, b));
+        for stmt in self.history(&results, &[]) {
+            let program = &self.recording.program;
+            program
+                .exprs
+                .visit(exprs_of(std::slice::from_ref(&stmt)), &mut |e| {
+                    if let ExprDef::Load { buffer, .. } = program.exprs[e] {
+                        note(self, buffer);
+                    }
+                });
+            if let Stmt::Call(call) = &stmt {
+                call.inputs.iter().for_each(|&b| note(self, b));
+            }
+        }
+        if found.is_empty() {
+            return Err(RecordError::Value(
+                "`backward`: the tensor does not depend on any tensor with `requires_grad`".to_owned(),
+            ));
+        }
+        let mut wanted: Vec<Buffer> = found.iter().map(|f| f.1).collect();
+        wanted.extend(others.iter().map(|&slot| self.buffer(slot)));
+        let made = self.adjoints(seeds, &wanted)?;
+        let held: Vec<Option<Slot>> = made.into_iter().map(|b| b.map(|b| self.hold(b))).collect();
+        let (by_leaf, by_other) = held.split_at(found.len());
+        let by_leaf = found.iter().zip(by_leaf);
+        let by_leaf = by_leaf.filter_map(|((leaf, _), slot)| Some((*leaf, (*slot)?)));
+        Ok((by_leaf.collect(), by_other.to_vec()))
+    }
+
+    /// The statements that make results, up to what is given.
+    fn history(&mut self, results: &[Buffer], wanted: &[Buffer]) -> Vec<Stmt> {
+        self.makers.update(&self.recording.program);
+        let program = &self.recording.program;
+        let is_there = |b: Buffer| self.is_given(b) || (wanted.contains(&b) && self.roots[b]);
+        let needed = order(program, &self.makers, &is_there, results);
+        let body = needed.iter().map(|&at| program.body[at as usize].clone());
+        body.collect()
+    }
+
+    fn adjoints(
+        &mut self,
+        seeds: &[(Slot, Slot)],
+        wanted: &[Buffer],
+    ) -> Recorded<Vec<Option<Buffer>>> {
+        self.track();
+        let pairs = seeds.iter();
+        let pairs: Vec<(Buffer, Buffer)> = pairs
+            .map(|&(result, seed)| (self.buffer(result), self.buffer(seed)))
+            .collect();
+        let results: Vec<Buffer> = pairs.iter().map(|p| p.0).collect();
+        let body = self.history(&results, wanted);
+        let Adjoints { wanted, copies } =
+            self.record(|r| reverse(r, &body, &pairs, wanted))?;
+        match copies.is_empty() {
+            true => Ok(wanted),
+            false => Err(RecordError::Value(
+                "there is no gradient: a value changes after it was used".to_owned(),
+            )),
+        }
+    }
+}
