@@ -3,19 +3,20 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};
 
+use super::points::Point;
 use super::{Reverse, refused};
-use crate::ir::{Accum, Buffer, Expr, For, Store};
+use crate::ir::{Accum, Buffer, Dim, Expr, Store};
 use crate::record::Recorded;
 
 impl Reverse<'_> {
     /// The adjoint of the value that a statement accumulates, where that of its target's element is `d`.
     pub(super) fn through_accumulation(
         &mut self,
-        all: &For,
-        store: &Store,
+        point: &Point,
         accum: Accum,
         d: Expr,
     ) -> Recorded<Option<Expr>> {
+        let (all, store) = (&point.domain[..], &point.store);
         match accum {
             Accum::Add => Ok(Some(d)),
             Accum::Mul | Accum::Min | Accum::Max if !store.init => {
@@ -34,19 +35,19 @@ impl Reverse<'_> {
     }
 
     /// What is accumulated beside the target, by the same points.
-    fn accumulated(&mut self, all: &For, store: &Store, accum: Accum, value: Expr) -> Expr {
+    fn accumulated(&mut self, all: &[Dim], store: &Store, accum: Accum, value: Expr) -> Expr {
         let shape = self.recording.shape(store.target);
         let mut index = self.now(&[&store.index[..], &[value]].concat());
         let value = index.pop().expect("there is a value");
         let made = self
             .recording
-            .gather_into(&all.domain, shape, index, accum, value);
+            .gather_into(all, shape, index, accum, value);
         self.beside(store, made)
     }
 
     /// A product changes by the product of all other factors: by the quotient, or where one factor is zero, by the product
     /// of those that are not.
-    fn through_product(&mut self, all: &For, store: &Store, d: Expr) -> Expr {
+    fn through_product(&mut self, all: &[Dim], store: &Store, d: Expr) -> Expr {
         let factor = store.value;
         let ty = self.recording.program.exprs.ty(factor);
         let zero = self.recording.number(ty, 0.0);
@@ -69,9 +70,13 @@ impl Reverse<'_> {
     }
 
     /// Equal extrema share the adjoint equally.
-    fn through_extremum(&mut self, all: &For, store: &Store, d: Expr) -> Expr {
+    fn through_extremum(&mut self, all: &[Dim], store: &Store, d: Expr) -> Expr {
         let ty = self.recording.program.exprs.ty(store.value);
+        // A copy, since the statement itself changes the target.
         let whole = self.after(store.target);
+        let shape = self.recording.shape(whole);
+        let element = self.recording.at_point(whole, shape.len());
+        let whole = self.recording.map(&shape, element);
         let found = self.beside(store, whole);
         let [zero, one] = [0.0, 1.0].map(|n| self.recording.number(ty, n));
         let exprs = &mut self.recording.program.exprs;

@@ -25,6 +25,7 @@ pub mod notation;
 mod numbers;
 mod parts;
 mod random;
+mod recurrence;
 mod reduce;
 mod scan;
 mod single;
@@ -45,6 +46,7 @@ pub use index::Mode;
 pub use join::Margin;
 pub use keys::{Bound, Item, Key, KnownPart, Part};
 pub use lines::Lines;
+pub(crate) use recurrence::{Recurrence, Running};
 pub(crate) use varying::varying;
 pub use vmap::Mapped;
 
@@ -104,6 +106,8 @@ pub struct Recording {
     gone: SecondaryMap<Buffer, bool>,
     /// Copies on which no gradient depends.
     detached: SecondaryMap<Buffer, bool>,
+    /// Which running operation makes a buffer.
+    running: LookupMap<Buffer, Running>,
     /// What statements that come may store to.
     memory: SecondaryMap<Buffer, bool>,
     made: LookupMap<Made, Buffer>,
@@ -192,6 +196,12 @@ impl Recording {
                     asked: asked.flatten(),
                 };
                 self.checked.insert(at, site);
+            }
+        });
+        std::mem::take(&mut old.running).consume(|target, running| {
+            let to = |b: Buffer| buffers.get(&b).copied();
+            if let (Some(target), Some(running)) = (to(target), running.moved(to)) {
+                self.running.insert(target, running);
             }
         });
         std::mem::take(&mut old.numbers).consume(|buffer, value| {

@@ -5,7 +5,7 @@ use aerogel_ir::{BinaryOp, CompareOp};
 
 use crate::ir::{Accum, Buffer, Expr, Outside, Stmt, Store};
 
-use super::{RecordError, Recorded, Recording};
+use super::{RecordError, Recorded, Recording, Running};
 
 impl Recording {
     /// At each index along an axis what `accum` makes of the numbers up to it; before it, if `exclusive`.
@@ -64,6 +64,13 @@ impl Recording {
             },
         ];
         self.for_all(domain, body);
+        let running = Running::Scan {
+            accum,
+            x,
+            axis,
+            exclusive,
+        };
+        self.note_running(target, running);
         Ok(target)
     }
 

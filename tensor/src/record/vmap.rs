@@ -155,6 +155,7 @@ impl Recording {
         };
         let body = mapping.block(body, At::default())?;
         let places = mapping.places;
+        self.note_running_of_all(&places);
         for &one in places.keys().filter(|&&one| is_own(one)) {
             self.gone[one] = true;
         }
