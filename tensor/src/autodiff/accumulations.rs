@@ -37,8 +37,7 @@ impl Reverse<'_> {
     /// What is accumulated beside the target, by the same points.
     fn accumulated(&mut self, all: &[Dim], store: &Store, accum: Accum, value: Expr) -> Expr {
         let shape = self.recording.shape(store.target);
-        let mut index = self.now(&[&store.index[..], &[value]].concat());
-        let value = index.pop().expect("there is a value");
+        let index = store.index.clone();
         let made = self
             .recording
             .gather_into(all, shape, index, accum, value);
@@ -72,11 +71,7 @@ impl Reverse<'_> {
     /// Equal extrema share the adjoint equally.
     fn through_extremum(&mut self, all: &[Dim], store: &Store, d: Expr) -> Expr {
         let ty = self.recording.program.exprs.ty(store.value);
-        // A copy, since the statement itself changes the target.
         let whole = self.after(store.target);
-        let shape = self.recording.shape(whole);
-        let element = self.recording.at_point(whole, shape.len());
-        let whole = self.recording.map(&shape, element);
         let found = self.beside(store, whole);
         let [zero, one] = [0.0, 1.0].map(|n| self.recording.number(ty, n));
         let exprs = &mut self.recording.program.exprs;

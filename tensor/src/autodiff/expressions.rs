@@ -86,14 +86,15 @@ impl Reverse<'_> {
             }
         }
         for ((buffer, index, outside), d) in places {
-            let mut both = index;
-            both.push(d);
-            let mut index = self.now(&both);
-            let d = index.pop().expect("there is a value");
+            let buffer = self.versions.original(buffer);
             let part = self.scattered(domain, buffer, &index, outside, d);
             self.contribute(buffer, part);
         }
         Ok(())
+    }
+
+    fn is_active(&self, buffer: Buffer) -> bool {
+        self.active.contains(&self.versions.original(buffer))
     }
 
     /// What an expression is made of: the operands of a function that has a derivative of its own, or of its operation.
@@ -126,7 +127,7 @@ impl Reverse<'_> {
                 continue;
             }
             let is_active =
-                matches!(def, ExprDef::Load { buffer, .. } if self.active.contains(buffer));
+                matches!(def, ExprDef::Load { buffer, .. } if self.is_active(*buffer));
             if is_active || operands.iter().any(|x| live.contains(x)) {
                 live.insert(e);
             }

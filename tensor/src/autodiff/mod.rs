@@ -20,9 +20,10 @@ mod scans;
 mod traced;
 mod versions;
 
+use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Program, Stmt, targets};
+use crate::ir::{Buffer, Expr, Program, Stmt, targets};
 use crate::record::{RecordError, Recorded, Recording, varying};
 use versions::Versions;
 
@@ -55,6 +56,7 @@ pub fn reverse(
     let mut active = varying(&recording.program, &through, wanted);
     active.retain(|&b| recording.ty(b).is_float());
     let versions = Versions::of(&recording.program, body);
+    let indices = points::indices(&recording.program, body);
     let mut reverse = Reverse {
         recording,
         active,
@@ -62,8 +64,11 @@ pub fn reverse(
         wanted: wanted.iter().copied().collect(),
         found: IndexMap::new(),
         versions,
+        indices,
     };
     for &(result, seed) in seeds {
+        // A copy: the seed may be made by what is visited.
+        let seed = reverse.recording.distinct(seed)?;
         reverse.contribute(result, seed);
     }
     for (at, stmt) in body.iter().enumerate().rev() {
@@ -90,6 +95,8 @@ struct Reverse<'r> {
     /// The adjoints of what is wanted that a statement makes.
     found: IndexMap<Buffer, Buffer>,
     versions: Versions,
+    /// The values of buffers of indices.
+    indices: LookupMap<Buffer, Expr>,
 }
 
 fn refused<T>(what: &str) -> Recorded<T> {

@@ -7,7 +7,8 @@ use indexmap::IndexSet;
 
 use super::{Reverse, refused};
 use crate::ir::{
-    Accum, Buffer, Dim, DimDef, Expr, ExprDef, Exprs, For, Outside, Stmt, Store, Touched, is_whole,
+    Accum, Buffer, Dim, DimDef, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, Touched,
+    is_whole, targets,
 };
 use crate::record::Recorded;
 
@@ -40,7 +41,14 @@ impl Reverse<'_> {
                 return refused("one statement reads what it has stored before");
             }
         }
-        for point in points.into_iter().rev() {
+        for mut point in points.into_iter().rev() {
+            let mut all = point.store.index.clone();
+            all.push(point.store.value);
+            all.extend(point.cond);
+            let mut all = self.now(&all);
+            point.cond = point.cond.and_then(|_| all.pop());
+            point.store.value = all.pop().expect("there is a value");
+            point.store.index = all;
             self.point(&point)?;
         }
         self.recording.span = span;
@@ -173,11 +181,8 @@ impl Reverse<'_> {
         let ty = self.recording.ty(store.target);
         let shape = self.recording.shape(store.target);
         let [none, zero] = [-1.0, 0.0].map(|n| self.recording.number(ScalarType::I32, n));
-        let mut all = store.index.clone();
-        all.extend(point.cond);
-        let mut index = self.now(&all);
-        let cond = point.cond.and_then(|_| index.pop());
-        let (index, inside) = self.brought_inside(store.target, &index, store.outside);
+        let cond = point.cond;
+        let (index, inside) = self.brought_inside(store.target, &store.index, store.outside);
         let exprs = &mut self.recording.program.exprs;
         let mut turn = match point.is_ordered {
             true => exprs.axis(0),
@@ -211,33 +216,84 @@ impl Reverse<'_> {
         Ok(Some(program.exprs.compare(CompareOp::Eq, winner, own)))
     }
 
-    /// Whether no two points store to one element: each axis of the domain is in one index, which is a factor times it plus a
-    /// constant.
+    /// Whether no two points store to one element: each axis of the domain is in one index, which is a factor times it plus
+    /// what is the same for all points.
     fn is_injective(&self, domain: &[Dim], store: &Store) -> bool {
-        let exprs = &self.program().exprs;
-        let axis = |mut e: Expr| loop {
-            let (a, b, is_product) = match exprs[e] {
-                ExprDef::Axis(k) => return Some(k),
-                ExprDef::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => (a, b, false),
-                ExprDef::Binary(BinaryOp::Mul, a, b) => (a, b, true),
-                _ => return None,
-            };
-            let is_fixed = |c: Expr| match exprs.as_const(c) {
-                Some(c) => !is_product || c.as_i128() != 0,
-                None => !is_product && matches!(exprs[c], ExprDef::Extent(_)),
-            };
-            e = match (is_fixed(a), is_fixed(b)) {
-                (false, true) => a,
-                (true, false) => b,
-                _ => return None,
-            };
-        };
-        let own: IndexSet<u32> = store.index.iter().filter_map(|&e| axis(e)).collect();
+        let own = store.index.iter().filter_map(|&e| self.axis_of(e));
+        let own: IndexSet<u32> = own.collect();
         let repeats = matches!(store.outside, Outside::Clamp | Outside::Wrap);
         let single = |k: &u32| self.program().const_dim(domain[*k as usize]) == Some(1);
         let rest = (0..domain.len() as u32).filter(|k| !own.contains(k));
         !repeats && rest.into_iter().all(|k| single(&k))
     }
+
+    /// The one axis by which an index differs from point to point, if it is other at each place along it.
+    fn axis_of(&self, mut e: Expr) -> Option<u32> {
+        let exprs = &self.program().exprs;
+        let is_fixed = |e: Expr| {
+            let mut is_fixed = true;
+            exprs.visit([e], &mut |x| is_fixed &= !matches!(exprs[x], ExprDef::Axis(_)));
+            is_fixed
+        };
+        loop {
+            e = match &exprs[e] {
+                ExprDef::Axis(k) => return Some(*k),
+                &ExprDef::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => {
+                    match (is_fixed(a), is_fixed(b)) {
+                        (false, true) => a,
+                        (true, false) => b,
+                        _ => return None,
+                    }
+                }
+                &ExprDef::Binary(BinaryOp::Mul, a, b) => {
+                    let is_factor = |c| exprs.as_const(c).is_some_and(|c| c.as_i128() != 0);
+                    match (is_factor(a), is_factor(b)) {
+                        (false, true) => a,
+                        (true, false) => b,
+                        _ => return None,
+                    }
+                }
+                ExprDef::Load { buffer, index, .. } => {
+                    // What is loaded is other at each place if it was made so.
+                    let made = self.axis_of(*self.indices.get(buffer)?)?;
+                    index[made as usize]
+                }
+                _ => return None,
+            };
+        }
+    }
+}
+
+/// The values of buffers of indices that are made at their own points.
+pub(super) fn indices(program: &Program, body: &[Stmt]) -> LookupMap<Buffer, Expr> {
+    let mut made: LookupMap<Buffer, Option<Expr>> = LookupMap::default();
+    for stmt in program.body.iter().chain(body) {
+        targets(stmt, &mut |b| {
+            if program.buffers[b].ty != ScalarType::I32 {
+                return;
+            }
+            let value = match stmt {
+                Stmt::For(all) => match &all.body[..] {
+                    [Stmt::Store(store)]
+                        if store.accum.is_none() && is_whole(program, all, store) =>
+                    {
+                        Some(store.value)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            let is_same = made.get(&b).is_none_or(|known| *known == value);
+            made.insert(b, value.filter(|_| is_same));
+        });
+    }
+    let mut out = LookupMap::default();
+    made.consume(|b, value| {
+        if let Some(value) = value {
+            out.insert(b, value);
+        }
+    });
+    out
 }
 
 /// Stores and branches with other expressions.

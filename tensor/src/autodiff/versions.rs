@@ -4,7 +4,7 @@ use aerogel_base::Span;
 use aerogel_base::hash::LookupMap;
 use indexmap::IndexMap;
 
-use crate::ir::{Buffer, Expr, ExprDef, For, Outside, Program, Stmt, Store, targets};
+use crate::ir::{Buffer, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, targets};
 use crate::record::Recording;
 
 use super::Reverse;
@@ -15,6 +15,8 @@ pub(super) struct Versions {
     writers: IndexMap<Buffer, Vec<usize>>,
     /// The copy of a buffer from before a statement.
     copied: IndexMap<(Buffer, usize), Buffer>,
+    /// Of which buffer each copy is.
+    originals: LookupMap<Buffer, Buffer>,
     /// The statement that is visited.
     at: usize,
 }
@@ -58,7 +60,13 @@ impl Versions {
         let copy = recording.program.temporary(ty, &shape);
         recording.lines.follow(copy, buffer);
         self.copied.insert((buffer, changed), copy);
+        self.originals.insert(copy, buffer);
         copy
+    }
+
+    /// The buffer that a copy is of, or the buffer itself.
+    pub(super) fn original(&self, buffer: Buffer) -> Buffer {
+        self.originals.get(&buffer).copied().unwrap_or(buffer)
     }
 
     /// The statements that make the copies, and before which statement each belongs.
@@ -113,25 +121,37 @@ impl Reverse<'_> {
         for buffer in loads {
             new.insert(buffer, versions.before(recording, buffer, at));
         }
-        let mut done = LookupMap::default();
+        let mut done: LookupMap<Expr, Expr> = LookupMap::default();
         let exprs = &mut recording.program.exprs;
-        let all = of.iter().map(|&e| {
-            exprs.replace(e, &mut done, &mut |exprs, def| match def {
-                ExprDef::Load {
-                    buffer,
-                    ty,
-                    index,
-                    outside,
-                } => Some(exprs.add(ExprDef::Load {
-                    buffer: *new.get(buffer)?,
-                    ty: *ty,
-                    index: index.clone(),
-                    outside: *outside,
-                })),
-                _ => None,
-            })
-        });
-        all.collect()
+        let mut copy = |exprs: &mut Exprs, def: &ExprDef| match def {
+            ExprDef::Load {
+                buffer,
+                ty,
+                index,
+                outside,
+            } => Some(exprs.add(ExprDef::Load {
+                buffer: *new.get(buffer)?,
+                ty: *ty,
+                index: index.clone(),
+                outside: *outside,
+            })),
+            _ => None,
+        };
+        let out = of.iter().map(|&e| exprs.replace(e, &mut done, &mut copy));
+        let out: Vec<Expr> = out.collect();
+        // What is a function of its own stays one.
+        let mut all = Vec::new();
+        exprs.visit(of.iter().copied(), &mut |e| all.push(e));
+        for e in all {
+            if let Some((function, operands)) = exprs.function(e).cloned() {
+                let operands = operands.iter();
+                let operands = operands.map(|&x| exprs.replace(x, &mut done, &mut copy));
+                let operands = operands.collect();
+                let new = exprs.replace(e, &mut done, &mut copy);
+                exprs.note_function(new, function, operands);
+            }
+        }
+        out
     }
 
     /// The buffer with the elements that a target has after the visited statement.
