@@ -141,6 +141,7 @@ impl Signature {
                     own.read_only,
                 )
             } else if let Some(tensor) = &tensor {
+                tensor.get().expect_no_history("a kernel", "")?;
                 let operand = tensor.get().computed(py)?;
                 let buffer = ArrayArg::Own(operand.buffer);
                 (buffer, operand.ty, operand.shape.into(), None, None)

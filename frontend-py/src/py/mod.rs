@@ -109,6 +109,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::vmap_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::variable_of_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::end_variables, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::are_gradients_off, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::detached_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::has_history, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_gradients_off, m)?)?;

@@ -38,9 +38,7 @@ impl Reverse<'_> {
     fn accumulated(&mut self, all: &[Dim], store: &Store, accum: Accum, value: Expr) -> Expr {
         let shape = self.recording.shape(store.target);
         let index = store.index.clone();
-        let made = self
-            .recording
-            .gather_into(all, shape, index, accum, value);
+        let made = self.recording.gather_into(all, shape, index, accum, value);
         self.beside(store, made)
     }
 

@@ -126,8 +126,7 @@ impl Reverse<'_> {
                 stack.extend(operands.into_iter().rev().map(|x| (x, false)));
                 continue;
             }
-            let is_active =
-                matches!(def, ExprDef::Load { buffer, .. } if self.is_active(*buffer));
+            let is_active = matches!(def, ExprDef::Load { buffer, .. } if self.is_active(*buffer));
             if is_active || operands.iter().any(|x| live.contains(x)) {
                 live.insert(e);
             }
@@ -225,8 +224,7 @@ impl Reverse<'_> {
             match program.exprs[e] {
                 ExprDef::Axis(k)
                     if self.recording.are_equal(domain[k as usize], n) && own.insert(k) => {}
-                ExprDef::Const(zero)
-                    if zero.as_i128() == 0 && program.const_dim(n) == Some(1) => {}
+                ExprDef::Const(zero) if zero.as_i128() == 0 && program.const_dim(n) == Some(1) => {}
                 _ => return None,
             }
         }

@@ -25,7 +25,10 @@ impl Reverse<'_> {
         use BinaryOp::{Add, Div, Mul, Sub};
         let x = operands[0];
         let signs = match function {
-            Function::CopySign => operands.iter().map(|&e| self.recording.signbit(e)).collect(),
+            Function::CopySign => operands
+                .iter()
+                .map(|&e| self.recording.signbit(e))
+                .collect(),
             _ => Vec::new(),
         };
         let length = match function {

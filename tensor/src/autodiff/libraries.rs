@@ -351,13 +351,17 @@ impl Matrices<'_> {
         let one = |m: Recorded<Matrix>| Ok(vec![Some(m?)]);
         match op {
             Algebra::Inv => {
-                let Some(d) = given[0] else { return Ok(Vec::new()) };
+                let Some(d) = given[0] else {
+                    return Ok(Vec::new());
+                };
                 let turned = self.adjoint(outputs[0])?;
                 let made = self.products(&[turned, d, turned])?;
                 one(self.minus(made))
             }
             Algebra::Solve => {
-                let Some(d) = given[0] else { return Ok(Vec::new()) };
+                let Some(d) = given[0] else {
+                    return Ok(Vec::new());
+                };
                 let turned = self.adjoint(a)?;
                 let right = Matrix::of(&self.library(Algebra::Solve, &[turned, d])?);
                 let x = self.adjoint(outputs[0])?;
@@ -369,7 +373,9 @@ impl Matrices<'_> {
                 if is_complex && given[0].is_some() {
                     return refused("the sign of a complex determinant");
                 }
-                let Some(d) = given[1] else { return Ok(vec![None]) };
+                let Some(d) = given[1] else {
+                    return Ok(vec![None]);
+                };
                 let inverse = self.inverse(a)?;
                 let turned = self.adjoint(inverse)?;
                 let d = self.column(d.re)?;
@@ -391,7 +397,9 @@ impl Matrices<'_> {
             }
             Algebra::Svd if !is_complex => one(self.through_svd(outputs, given)),
             Algebra::SvdVals => {
-                let Some(d) = given[0] else { return Ok(Vec::new()) };
+                let Some(d) = given[0] else {
+                    return Ok(Vec::new());
+                };
                 let made = self.library(Algebra::Svd, &[a])?;
                 let n_planes = 1 + usize::from(is_complex);
                 let u = Matrix::of(&made[..n_planes]);
@@ -403,7 +411,11 @@ impl Matrices<'_> {
             other => refused(&format!(
                 "`{}`{}",
                 other.name(),
-                if is_complex { " of complex matrices" } else { "" }
+                if is_complex {
+                    " of complex matrices"
+                } else {
+                    ""
+                }
             )),
         }
     }

@@ -138,7 +138,9 @@ impl Reverse<'_> {
         match stmt {
             Stmt::For(all) => {
                 let mut running = None;
-                targets(stmt, &mut |b| running = self.recording.running(b).map(|r| (b, r)));
+                targets(stmt, &mut |b| {
+                    running = self.recording.running(b).map(|r| (b, r))
+                });
                 match running {
                     Some((target, running)) => self.through_running(target, running),
                     None => self.points(all),

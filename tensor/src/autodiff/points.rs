@@ -33,10 +33,7 @@ impl Reverse<'_> {
         self.flatten(&all.domain, None, false, &all.body, &mut points)?;
         for (k, point) in points.iter().enumerate() {
             let before = points[..k].iter().map(|p| p.store.target);
-            let touched = Touched::by(
-                &self.recording.program,
-                &[Stmt::Store(point.store.clone())],
-            );
+            let touched = Touched::by(&self.recording.program, &[Stmt::Store(point.store.clone())]);
             if before.into_iter().any(|b| touched.reads.contains(&b)) {
                 return refused("one statement reads what it has stored before");
             }
@@ -89,7 +86,11 @@ impl Reverse<'_> {
                     ref body,
                 } if !is_ordered && out.is_empty() && cond.is_none() => {
                     let program = &mut self.recording.program;
-                    if program.exprs.as_const(lo).is_none_or(|lo| lo.as_i128() != 0) {
+                    if program
+                        .exprs
+                        .as_const(lo)
+                        .is_none_or(|lo| lo.as_i128() != 0)
+                    {
                         return refused("an operation whose points have loops");
                     }
                     let mut is_known = true;
@@ -167,7 +168,9 @@ impl Reverse<'_> {
         let (Some(value), Some(cond)) = (value, cond) else {
             return value;
         };
-        let zero = self.recording.number(self.recording.program.exprs.ty(value), 0.0);
+        let zero = self
+            .recording
+            .number(self.recording.program.exprs.ty(value), 0.0);
         Some(self.recording.program.exprs.select(cond, value, zero))
     }
 
@@ -176,7 +179,9 @@ impl Reverse<'_> {
     fn overwritten(&mut self, point: &Point, adjoint: Buffer) -> Recorded<Option<Expr>> {
         let store = &point.store;
         if !point.is_ordered && !self.is_injective(&point.domain, store) {
-            return refused("several points may store to one element, and any of them may be the last");
+            return refused(
+                "several points may store to one element, and any of them may be the last",
+            );
         }
         let ty = self.recording.ty(store.target);
         let shape = self.recording.shape(store.target);
@@ -191,11 +196,10 @@ impl Reverse<'_> {
         for cond in [cond, inside].into_iter().flatten() {
             turn = exprs.select(cond, turn, none);
         }
-        let last = self
-            .recording
-            .gather_into(&point.domain, shape.clone(), index, Accum::Max, turn);
-        let [last_here, old] =
-            [last, adjoint].map(|b| self.recording.at_point(b, shape.len()));
+        let last =
+            self.recording
+                .gather_into(&point.domain, shape.clone(), index, Accum::Max, turn);
+        let [last_here, old] = [last, adjoint].map(|b| self.recording.at_point(b, shape.len()));
         let no_part = self.recording.number(ty, 0.0);
         let exprs = &mut self.recording.program.exprs;
         let is_stored = exprs.compare(CompareOp::Ge, last_here, zero);
@@ -232,7 +236,9 @@ impl Reverse<'_> {
         let exprs = &self.program().exprs;
         let is_fixed = |e: Expr| {
             let mut is_fixed = true;
-            exprs.visit([e], &mut |x| is_fixed &= !matches!(exprs[x], ExprDef::Axis(_)));
+            exprs.visit([e], &mut |x| {
+                is_fixed &= !matches!(exprs[x], ExprDef::Axis(_))
+            });
             is_fixed
         };
         loop {

@@ -2,8 +2,8 @@
 
 use super::{Adjoints, reverse};
 use crate::ir::{Buffer, targets};
-use crate::record::trace::{State, Value};
 use crate::record::Recorded;
+use crate::record::trace::{State, Value};
 
 impl State {
     /// A variable with the elements of a value, by which gradients are taken.
@@ -57,8 +57,10 @@ impl State {
         let from = makers.min().unwrap_or(0);
         self.expect_here(&self.r.program.body[from..], &variables)?;
         let body = self.r.program.body[from..].to_vec();
-        let Adjoints { wanted: found, copies } =
-            reverse(&mut self.r, &body, &pairs, &variables)?;
+        let Adjoints {
+            wanted: found,
+            copies,
+        } = reverse(&mut self.r, &body, &pairs, &variables)?;
         let mut copies = copies;
         copies.sort_by_key(|c| std::cmp::Reverse(c.0));
         for (at, copy) in copies {

@@ -258,7 +258,9 @@ impl Recording {
 
     fn note_function(&mut self, name: &str, made: Expr, operands: &[Expr]) {
         if let Some(function) = Function::from_name(name)
-            && operands.iter().all(|&x| self.program.exprs.ty(x).is_float())
+            && operands
+                .iter()
+                .all(|&x| self.program.exprs.ty(x).is_float())
         {
             let exprs = &mut self.program.exprs;
             exprs.note_function(made, function, operands.to_vec());

@@ -73,6 +73,11 @@ impl Session {
         std::mem::replace(&mut self.is_off, is_off)
     }
 
+    /// Whether gradients are not to depend on what is made now.
+    pub fn is_off(&self) -> bool {
+        self.is_off
+    }
+
     /// Whether a gradient may depend on a tensor.
     pub fn has_history(&mut self, slot: Slot) -> bool {
         if self.n_roots == 0 {
@@ -195,7 +200,8 @@ impl Session {
         }
         if found.is_empty() {
             return Err(RecordError::Value(
-                "`backward`: the tensor does not depend on any tensor with `requires_grad`".to_owned(),
+                "`backward`: the tensor does not depend on any tensor with `requires_grad`"
+                    .to_owned(),
             ));
         }
         let mut wanted: Vec<Buffer> = found.iter().map(|f| f.1).collect();
@@ -230,8 +236,7 @@ impl Session {
             .collect();
         let results: Vec<Buffer> = pairs.iter().map(|p| p.0).collect();
         let body = self.history(&results, wanted);
-        let Adjoints { wanted, copies } =
-            self.record(|r| reverse(r, &body, &pairs, wanted))?;
+        let Adjoints { wanted, copies } = self.record(|r| reverse(r, &body, &pairs, wanted))?;
         match copies.is_empty() {
             true => Ok(wanted),
             false => Err(RecordError::Value(

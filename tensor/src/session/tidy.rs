@@ -15,11 +15,7 @@ impl Session {
         self.track();
         let held: Vec<(Slot, Buffer)> = self.held().collect();
         let is_there = |b: Buffer| self.values[b].is_some() && !self.tracked[b];
-        let pending: Vec<Buffer> = held
-            .iter()
-            .map(|h| h.1)
-            .filter(|&b| !is_there(b))
-            .collect();
+        let pending: Vec<Buffer> = held.iter().map(|h| h.1).filter(|&b| !is_there(b)).collect();
         self.makers.update(&self.recording.program);
         let sliced = slice(&self.recording.program, &self.makers, is_there, &pending);
         let mut next = Self {

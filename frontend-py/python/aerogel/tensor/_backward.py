@@ -203,11 +203,20 @@ def leaf_of(x: Any) -> _Leaf | None:
     return getattr(x, "_leaf", None)
 
 
+def expect_free(x: Any) -> None:
+    """Refuses to store to a tensor with ``requires_grad`` where that would not count for gradients."""
+    if leaf_of(x) is not None and x not in _RETAINED and not _native.are_gradients_off():
+        raise RuntimeError(
+            "a tensor with `requires_grad` is stored to, which no gradient would know of: store in `with ti.no_grad():`"
+        )
+
+
 def renew(x: Any) -> None:
     """Makes a tensor with a gradient a leaf again, whose numbers have been set."""
     leaf = leaf_of(x)
     if leaf is None or x in _RETAINED:
         return
     _LEAVES.pop(leaf.number, None)
-    x._native, leaf.number = _native.variable_of_tensor(x._native, True)
+    x._native, number = _native.variable_of_tensor(x._native, True)
+    leaf.number = number or 0
     _LEAVES[leaf.number] = leaf

@@ -163,8 +163,8 @@ def value_and_grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed:
         out, aux = result if has_aux else (result, None)
         if not isinstance(out, Tensor):
             out = asarray(out)
-        made = iter(variables.gradients([(out, seed_of(out, seed, "grad"))]))
-        made = [_trees.mapped(tree, lambda _: next(made)) for tree in given]
+        parts = iter(variables.gradients([(out, seed_of(out, seed, "grad"))]))
+        made = [_trees.mapped(tree, lambda _: next(parts)) for tree in given]
         gradients = tuple(made) if isinstance(argnums, (tuple, list)) else made[0]
         return ((out, aux), gradients) if has_aux else (out, gradients)
 
@@ -271,7 +271,7 @@ def hvp(function: Any, primals: Any, tangents: Any) -> Any:
 
 
 def check_grad(function: Any, *args: Any, step: float = 1e-6, tolerance: float = 1e-5) -> float:
-    """The largest difference between gradients and central differences along a random direction, relative to the larger.
+    """The largest relative difference of gradients from central differences, along a random direction.
 
     The arguments are of ``f64``.
 

@@ -10,7 +10,7 @@ from aerogel import _native
 from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.errors import AerogelRuntimeError
 from aerogel.tensor import _complex, _held, _lists, _types
-from aerogel.tensor._backward import Backward
+from aerogel.tensor._backward import Backward, expect_free, renew
 from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
@@ -151,6 +151,11 @@ class Tensor(Backward, Methods):
                 "function of that name in `aerogel.tensor`, choose by `if_cond` or `where`, repeat by `loop`, show it "
                 "by `print_value`, or return it. An argument that is known when the program is traced is annotated "
                 "`int` or `bool`, or named in `static`"
+            )
+        if _native.has_history(self._native) and not _native.are_gradients_off():
+            raise AerogelRuntimeError(
+                f"{who} numbers, and no gradient would go through them: take those of `detach()`, or all of it in "
+                "`with ti.no_grad():`"
             )
 
     def _view(self) -> Any:
@@ -365,8 +370,10 @@ class Tensor(Backward, Methods):
         _held.expect_held(self)
         from aerogel.tensor import _items
 
+        expect_free(self)
         if _items.takes_by_truth(key, value):
             _items.set_by_truth(self, key, value)
+            renew(self)
             return
         if tracing.program is not None:
             tracing.program.store(self, key, value)
@@ -374,6 +381,7 @@ class Tensor(Backward, Methods):
         if tracing.mapped is not None and self._made is not tracing.mapped:
             raise ValueError("`vmap`: the function stores to a tensor that was made outside of it: store to a copy")
         _items.store(self, key, value)
+        renew(self)
 
 
 class GivenNumber(Tensor):

@@ -92,6 +92,12 @@ pub(crate) fn set_gradients_off(is_off: bool) -> bool {
     lock(&SESSION).set_off(is_off)
 }
 
+/// Whether gradients do not depend on what is made now.
+#[pyfunction]
+pub(crate) fn are_gradients_off() -> bool {
+    lock(&SESSION).is_off()
+}
+
 /// The gradients of results, each times its seed, by variables; None for those on which no result depends.
 #[pyfunction]
 #[pyo3(signature = (seeds, variables, trace = None))]
@@ -104,7 +110,10 @@ pub(crate) fn tensor_gradients(
         return trace.get().gradients(&seeds, &variables);
     }
     let seeds = slots(&seeds)?;
-    let variables = variables.iter().map(slot_of).collect::<PyResult<Vec<_>>>()?;
+    let variables = variables
+        .iter()
+        .map(slot_of)
+        .collect::<PyResult<Vec<_>>>()?;
     let made = lock(&SESSION).gradients(&seeds, &variables);
     note();
     let made = made.map_err(raised)?.into_iter();
@@ -135,6 +144,27 @@ pub(crate) fn leaf_gradients(
             .map(|slot| slot.map(|slot| outside(Home::Lazy(slot))))
             .collect(),
     ))
+}
+
+impl NativeTensor {
+    /// Refuses a tensor through which gradients are taken, where they would be lost.
+    ///
+    /// # Errors
+    /// If a gradient may depend on it.
+    pub(crate) fn expect_no_history(&self, who: &str, instead: &str) -> PyResult<()> {
+        let Home::Lazy(slot) = self.home else {
+            return Ok(());
+        };
+        let mut session = lock(&SESSION);
+        if session.is_off() || !session.has_history(slot) {
+            return Ok(());
+        }
+        drop(session);
+        Err(PyValueError::new_err(format!(
+            "{who} is given a tensor that a gradient is taken through, which it has no rule for: {instead}give it \
+             `x.detach()` if it does not matter, or call it in `with ti.no_grad():`"
+        )))
+    }
 }
 
 impl NativeTrace {

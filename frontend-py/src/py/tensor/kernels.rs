@@ -286,6 +286,7 @@ impl KernelRunner {
         }
         let operands = all.iter().map(|tensor| {
             let native = native_of(tensor)?.expect("made above");
+            native.get().expect_no_history("a kernel", "")?;
             native.get().computed(py)
         });
         Ok((operands.collect::<PyResult<Vec<Operand>>>()?, results))

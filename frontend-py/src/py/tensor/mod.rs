@@ -33,8 +33,8 @@ use super::program;
 use super::snode::TreeStore;
 
 pub(crate) use gradients::{
-    detached_tensor, end_variables, has_history, leaf_gradients, set_gradients_off,
-    tensor_gradients, variable_of_tensor,
+    are_gradients_off, detached_tensor, end_variables, has_history, leaf_gradients,
+    set_gradients_off, tensor_gradients, variable_of_tensor,
 };
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};

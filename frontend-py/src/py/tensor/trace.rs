@@ -582,7 +582,11 @@ impl NativeProgram {
         py: Python<'_>,
         inputs: Vec<Bound<'_, NativeTensor>>,
     ) -> PyResult<Vec<NativeTensor>> {
-        let inputs = inputs.iter().map(|t| t.get().operand(py));
+        let inputs = inputs.iter().map(|t| {
+            let instead = "take `ti.grad` of the program, or of a function that calls it; ";
+            t.get().expect_no_history("a program", instead)?;
+            t.get().operand(py)
+        });
         let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
         let changes = self.stores_to_fields || !self.runners.is_empty();
         if changes && recorder::current(py).is_some() {

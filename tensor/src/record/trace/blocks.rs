@@ -180,9 +180,13 @@ impl State {
         let outer = self.around.concat();
         let made = varying(&self.r.program, &outer, values);
         let reads = Touched::by(&self.r.program, body).reads;
-        match reads.iter().any(|b| made.contains(b) && !values.contains(b)) {
+        match reads
+            .iter()
+            .any(|b| made.contains(b) && !values.contains(b))
+        {
             true => Err(RecordError::Value(
-                "a gradient through values from outside of the block is taken outside of the block".to_owned(),
+                "a gradient through values from outside of the block is taken outside of the block"
+                    .to_owned(),
             )),
             false => Ok(()),
         }
