@@ -161,14 +161,17 @@ class Backward:
         x._native = _native.detached_tensor(value._native)
         renew(x)
 
-    def backward(self, grad: Any = None, retain_graph: bool = True, inputs: Any = None) -> None:
+    def backward(
+        self, grad: Any = None, retain_graph: bool = True, create_graph: bool = False, inputs: Any = None
+    ) -> None:
         """Adds the gradients of this tensor to ``grad`` of all tensors with ``requires_grad`` that it depends on.
 
-        Nothing is computed yet: gradients are tensors like others, and may be differentiated again.
+        Nothing is computed yet: gradients are tensors like others.
 
         Args:
             grad: What the gradient of each element counts, of the same shape; of one number 1 by default.
             retain_graph: Accepted; what has been recorded is kept as long as somebody holds a tensor that needs it.
+            create_graph: Whether the gradients may be differentiated again.
             inputs: The tensors that get their gradient, if not all do.
 
         Raises:
@@ -180,7 +183,8 @@ class Backward:
         x: Any = self
         seed = seed_of(x, grad, "backward")
         retained = [t for t in _RETAINED if leaf_of(t) is not None]
-        by_leaf, by_other = _native.leaf_gradients([(x._native, seed._native)], [t._native for t in retained])
+        with enable_grad() if create_graph else no_grad():
+            by_leaf, by_other = _native.leaf_gradients([(x._native, seed._native)], [t._native for t in retained])
         only = (
             None
             if inputs is None
@@ -192,7 +196,8 @@ class Backward:
             if leaf is None or only is not None and id(leaf) not in only:
                 continue
             made = _tensor.Tensor(native)
-            leaf.grad = made if leaf.grad is None else leaf.grad + made
+            with enable_grad() if create_graph else no_grad():
+                leaf.grad = made if leaf.grad is None else leaf.grad + made
 
 
 #: Tensors that are computed, and keep their gradient.

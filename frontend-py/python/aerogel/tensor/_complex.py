@@ -224,11 +224,16 @@ class ComplexTensor:
 
     def numpy(self) -> Any:
         """The numbers as a NumPy array."""
+        self._real._has_numbers("`numpy` takes")
+        self._imag._has_numbers("`numpy` takes")
+        return self._copied()
+
+    def _copied(self) -> Any:
         import numpy as np
 
         self.realize()
         out = np.empty(self.shape, self.dtype.name)
-        out.real, out.imag = self._real.numpy(), self._imag.numpy()
+        out.real, out.imag = self._real._copied(), self._imag._copied()
         return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -261,7 +266,7 @@ class ComplexTensor:
 
     def tolist(self) -> Any:
         """The numbers in lists."""
-        return self.numpy().tolist()
+        return self._copied().tolist()
 
     def __complex__(self) -> complex:
         return self.item()
@@ -279,7 +284,7 @@ class ComplexTensor:
             return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
         import numpy as np
 
-        return f"tensor({np.array2string(self.numpy(), separator=', ', prefix='tensor(')}, dtype={self.dtype})"
+        return f"tensor({np.array2string(self._copied(), separator=', ', prefix='tensor(')}, dtype={self.dtype})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel.tensor._backward import enable_grad, no_grad
+from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 from aerogel.tensor.programs import _trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 def stop_gradient(x: Any) -> Any:
@@ -33,7 +34,7 @@ def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
     if seed is None:
         if x.ndim != 0 and (tracing.program is not None or x.size != 1):
             raise ValueError(
-                f"`{who}` takes the gradient of one number, and the result has the shape {x._native.shape_text()}: take "
+                f"`{who}` differentiates one number, and the result has the shape {x._native.shape_text()}: take "
                 "its sum, or give a seed of that shape"
             )
         return ones(x.shape, dtype=x.dtype)
@@ -57,8 +58,11 @@ class _Variables:
         """The same tree with variables for tensors."""
         return _trees.mapped(tree, lambda leaf: self._variable(leaf, name))
 
-    def _variable(self, value: Any, name: str) -> Tensor:
+    def _variable(self, value: Any, name: str) -> Any:
         x = asarray(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+        if isinstance(x, ComplexTensor):
+            # The gradient is dL/d(re) + i dL/d(im).
+            return ComplexTensor(self._variable(x.real, name), self._variable(x.imag, name))
         if not is_differentiable(x):
             raise TypeError(f"`{self._who}`: {name} has {x.dtype}, and gradients are taken by floats")
         native, _ = _native.variable_of_tensor(x._native, False)
@@ -78,6 +82,16 @@ class _Variables:
 
     def __del__(self) -> None:
         _native.end_variables(self._natives)
+
+
+def _parts(tree: Any, gradients: Iterator[Tensor]) -> Any:
+    """The gradients by the tensors of a tree, in its structure."""
+
+    def part(x: Any) -> Any:
+        made = next(gradients)
+        return ComplexTensor(made, next(gradients)) if isinstance(x, ComplexTensor) else made
+
+    return _trees.mapped(tree, part)
 
 
 def _positions(argnums: Any, n: int, who: str) -> tuple[int, ...]:
@@ -164,7 +178,7 @@ def value_and_grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed:
         if not isinstance(out, Tensor):
             out = asarray(out)
         parts = iter(variables.gradients([(out, seed_of(out, seed, "grad"))]))
-        made = [_trees.mapped(tree, lambda _: next(parts)) for tree in given]
+        made = [_parts(tree, parts) for tree in given]
         gradients = tuple(made) if isinstance(argnums, (tuple, list)) else made[0]
         return ((out, aux), gradients) if has_aux else (out, gradients)
 
@@ -206,7 +220,7 @@ def vjp(function: Any, *primals: Any, has_aux: bool = False) -> Any:
         if _trees.structure(seeds) != _trees.structure(out):
             raise ValueError(f"`vjp`: the seed is {_trees.text(seeds)}, the result {_trees.text(out)}")
         made = iter(variables.gradients([(y, seed_of(y, seed, "vjp")) for y, seed in zip(results, own)]))
-        return tuple(_trees.mapped(tree, lambda _: next(made)) for tree in given)
+        return tuple(_parts(tree, made) for tree in given)
 
     return (out, pullback, aux) if has_aux else (out, pullback)
 

@@ -135,6 +135,10 @@ class Tensor(Backward, Methods):
     def numpy(self) -> Any:
         """The numbers as a NumPy array of its own; those of ``bf16`` want the package ``ml_dtypes``."""
         self._has_numbers("`numpy` takes")
+        return self._copied()
+
+    def _copied(self) -> Any:
+        """The numbers as a NumPy array, which is for showing where gradients go through the tensor."""
         import numpy as np
 
         self._native.realise()
@@ -145,17 +149,21 @@ class Tensor(Backward, Methods):
     to_numpy = numpy
 
     def _has_numbers(self, who: str) -> None:
+        """Refuses to give numbers that a program has not yet, or that no gradient would go through."""
+        self._expect_numbers(who)
+        if _native.has_history(self._native) and not _native.are_gradients_off():
+            raise AerogelRuntimeError(
+                f"{who} numbers, and no gradient would go through them: take those of `detach()`, or all of it in "
+                "`with ti.no_grad():`"
+            )
+
+    def _expect_numbers(self, who: str) -> None:
         if tracing.program is not None and not self._native.is_outside:
             raise AerogelRuntimeError(
                 f"{who} numbers, and a tensor of a program has no numbers while the program is traced: take the "
                 "function of that name in `aerogel.tensor`, choose by `if_cond` or `where`, repeat by `loop`, show it "
                 "by `print_value`, or return it. An argument that is known when the program is traced is annotated "
                 "`int` or `bool`, or named in `static`"
-            )
-        if _native.has_history(self._native) and not _native.are_gradients_off():
-            raise AerogelRuntimeError(
-                f"{who} numbers, and no gradient would go through them: take those of `detach()`, or all of it in "
-                "`with ti.no_grad():`"
             )
 
     def _view(self) -> Any:
@@ -171,7 +179,8 @@ class Tensor(Backward, Methods):
 
     def tolist(self) -> Any:
         """The numbers in lists."""
-        return self._as_numpy_has_them().numpy().tolist()
+        self._expect_numbers("`tolist` takes")
+        return self._as_numpy_has_them()._copied().tolist()
 
     def _as_numpy_has_them(self) -> Tensor:
         """The same numbers, in a type that NumPy has by itself."""
@@ -230,7 +239,7 @@ class Tensor(Backward, Methods):
             return f"<tensor of shape {self._native.shape_text()}, dtype={self.dtype}>"
         import numpy as np
 
-        text = np.array2string(self._as_numpy_has_them().numpy(), separator=", ", prefix="tensor(")
+        text = np.array2string(self._as_numpy_has_them()._copied(), separator=", ", prefix="tensor(")
         return f"tensor({text}, dtype={self.dtype})"
 
     @property
