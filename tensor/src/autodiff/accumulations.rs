@@ -1,6 +1,5 @@
 //! Adjoints through what accumulates: sums, products, minima and maxima over the points of a statement.
 
-use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};
 
 use super::points::Point;
@@ -19,11 +18,11 @@ impl Reverse<'_> {
         let (all, store) = (&point.domain[..], &point.store);
         match accum {
             Accum::Add => Ok(Some(d)),
-            Accum::Mul | Accum::Min | Accum::Max if !store.init => {
-                refused("a product, minimum or maximum with what is there")
+            Accum::Mul if !store.init => {
+                refused("a product with what is there, as by `scatter(how=\"mul\")`")
             }
-            Accum::Mul => Ok(Some(self.through_product(all, store, d))),
-            Accum::Min | Accum::Max => Ok(Some(self.through_extremum(all, store, d))),
+            Accum::Mul => self.through_product(all, store, d).map(Some),
+            Accum::Min | Accum::Max => self.through_extremum(all, store, d).map(Some),
             Accum::And | Accum::Or | Accum::Xor => Ok(None),
         }
     }
@@ -34,40 +33,35 @@ impl Reverse<'_> {
         self.recording.program.load(buffer, index, outside)
     }
 
-    /// What is accumulated beside the target, by the same points.
-    fn accumulated(&mut self, all: &[Dim], store: &Store, accum: Accum, value: Expr) -> Expr {
+    /// A product changes by the product of all other factors: of those before and of those behind.
+    fn through_product(&mut self, all: &[Dim], store: &Store, d: Expr) -> Recorded<Expr> {
         let shape = self.recording.shape(store.target);
-        let index = store.index.clone();
-        let made = self.recording.gather_into(all, shape, index, accum, value);
-        self.beside(store, made)
+        let Some(own) = self.own_axes(all, &shape, &store.index) else {
+            return refused("a product at computed indices");
+        };
+        let is_behind = own.iter().enumerate().all(|(at, &k)| at as u32 == k);
+        let kept = own.len();
+        if !is_behind || kept == all.len() {
+            return refused("a product at computed indices");
+        }
+        let r = &mut *self.recording;
+        let factors = r.map(all, store.value);
+        let behind = r.product(&all[kept..]);
+        let rows = [&all[..kept], &[behind]].concat();
+        let factors = r.reshape(factors, &rows)?;
+        let axis = kept as i64;
+        let before = r.scan(Accum::Mul, factors, axis, true)?;
+        let turned = r.flip(factors, &[axis])?;
+        let turned = r.scan(Accum::Mul, turned, axis, true)?;
+        let after = r.flip(turned, &[axis])?;
+        let others = r.binary("mul", before, after)?;
+        let others = r.reshape(others, all)?;
+        let others = r.at_point(others, all.len());
+        Ok(r.mul(d, others))
     }
 
-    /// A product changes by the product of all other factors: by the quotient, or where one factor is zero, by the product
-    /// of those that are not.
-    fn through_product(&mut self, all: &[Dim], store: &Store, d: Expr) -> Expr {
-        let factor = store.value;
-        let ty = self.recording.program.exprs.ty(factor);
-        let zero = self.recording.number(ty, 0.0);
-        let one = self.recording.number(ty, 1.0);
-        let [none, single] = [0.0, 1.0].map(|n| self.recording.number(ScalarType::I32, n));
-        let exprs = &mut self.recording.program.exprs;
-        let is_zero = exprs.compare(CompareOp::Eq, factor, zero);
-        let other = exprs.select(is_zero, one, factor);
-        let counted = exprs.select(is_zero, single, none);
-        let others = self.accumulated(all, store, Accum::Mul, other);
-        let zeros = self.accumulated(all, store, Accum::Add, counted);
-        let exprs = &mut self.recording.program.exprs;
-        let quotient = exprs.binary(BinaryOp::Div, others, other);
-        let without_zeros = exprs.compare(CompareOp::Eq, zeros, none);
-        let slope = exprs.select(without_zeros, quotient, zero);
-        let with_one = exprs.compare(CompareOp::Eq, zeros, single);
-        let at_zero = exprs.select(with_one, others, zero);
-        let slope = exprs.select(is_zero, at_zero, slope);
-        exprs.binary(BinaryOp::Mul, d, slope)
-    }
-
-    /// Equal extrema share the adjoint equally.
-    fn through_extremum(&mut self, all: &[Dim], store: &Store, d: Expr) -> Expr {
+    /// Equal extrema share the adjoint equally. What was there before is one more candidate.
+    fn through_extremum(&mut self, all: &[Dim], store: &Store, d: Expr) -> Recorded<Expr> {
         let ty = self.recording.program.exprs.ty(store.value);
         let whole = self.after(store.target);
         let found = self.beside(store, whole);
@@ -75,9 +69,28 @@ impl Reverse<'_> {
         let exprs = &mut self.recording.program.exprs;
         let is_one = exprs.compare(CompareOp::Eq, store.value, found);
         let counted = exprs.select(is_one, one, zero);
-        let n = self.accumulated(all, store, Accum::Add, counted);
+        let shape = self.recording.shape(store.target);
+        let index = store.index.clone();
+        let mut n = self
+            .recording
+            .gather_into(all, shape.clone(), index, Accum::Add, counted);
+        if !store.init {
+            let old = self.before(store.target);
+            let rank = shape.len();
+            let [old, new] = [old, whole].map(|b| self.recording.at_point(b, rank));
+            let exprs = &mut self.recording.program.exprs;
+            let stays = exprs.compare(CompareOp::Eq, old, new);
+            let own = exprs.select(stays, one, zero);
+            let own = self.recording.map(&shape, own);
+            n = self.recording.binary("add", n, own)?;
+            let adjoint = self.adjoint(store.target)?.expect("it has been asked for");
+            let share = self.recording.binary("div", adjoint, n)?;
+            let left = self.recording.binary("mul", share, own)?;
+            self.adjoints.insert(store.target, vec![left]);
+        }
+        let n = self.beside(store, n);
         let exprs = &mut self.recording.program.exprs;
         let share = exprs.binary(BinaryOp::Div, d, n);
-        exprs.select(is_one, share, zero)
+        Ok(exprs.select(is_one, share, zero))
     }
 }

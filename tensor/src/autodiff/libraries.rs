@@ -141,15 +141,20 @@ impl Matrices<'_> {
     /// `1 / (x[j] - x[i])` at row `i` and column `j`, zero for equal ones.
     fn couplings(&mut self, x: Buffer) -> Recorded {
         let (row, column) = (self.row(x)?, self.column(x)?);
+        let off = self.0.binary("sub", row, column)?;
+        self.inverse_or_zero(off)
+    }
+
+    /// `1 / x`, zero of zero.
+    fn inverse_or_zero(&mut self, x: Buffer) -> Recorded {
         let r = &mut *self.0;
-        let off = r.binary("sub", row, column)?;
         let ty = r.ty(x);
         let [zero, one] = [0.0, 1.0].map(|n| r.number(ty, n));
         let [zero, one] = [zero, one].map(|n| r.map(&[], n));
-        let is_equal = r.binary("eq", off, zero)?;
-        let safe = r.select(is_equal, one, off)?;
+        let is_zero = r.binary("eq", x, zero)?;
+        let safe = r.select(is_zero, one, x)?;
         let inverse = r.binary("div", one, safe)?;
-        r.select(is_equal, zero, inverse)
+        r.select(is_zero, zero, inverse)
     }
 
     /// The numbers of vectors on the diagonals of matrices like `like`, of which the first rows and columns count.
@@ -191,8 +196,8 @@ impl Reverse<'_> {
                 Library::Sort { .. } => self.through_sort(call, adjoints[0]),
                 Library::Transform(op) => self.through_transform(op, call, &adjoints)?,
                 Library::Algebra(op) => self.through_algebra(op, call, &adjoints)?,
-                Library::MatMul | Library::MatMulRows => {
-                    return refused("a product of matrices by a library");
+                Library::MatMul | Library::MatMulRows | Library::Push | Library::Pop => {
+                    return refused("a call that only passes make");
                 }
             }
         }
@@ -554,11 +559,8 @@ impl Matrices<'_> {
             let re = self.on_diagonal(d.re, like.re)?;
             inner = sum(self, inner, Matrix { re, im: None })?;
         }
-        let ty = self.0.ty(s);
-        let one = self.0.number(ty, 1.0);
-        let one = self.0.map(&[], one);
-        let inverse_row = self.0.binary("div", one, row)?;
-        let inverse_column = self.0.binary("div", one, column)?;
+        let inverse = self.inverse_or_zero(s)?;
+        let (inverse_row, inverse_column) = (self.row(inverse)?, self.column(inverse)?);
         if let Some(d) = given[0] {
             let own = self.product(uh, d)?;
             let turned = self.adjoint(own)?;

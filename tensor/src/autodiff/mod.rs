@@ -12,6 +12,7 @@
 //! Everything is recorded as ordinary statements, so that adjoints have adjoints.
 
 mod accumulations;
+mod blocks;
 mod expressions;
 mod functions;
 mod libraries;
@@ -25,6 +26,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{Buffer, Expr, Program, Stmt, targets};
 use crate::record::{RecordError, Recorded, Recording, varying};
+use points::note_indices;
 use versions::Versions;
 
 /// The adjoints of some buffers.
@@ -32,8 +34,8 @@ use versions::Versions;
 pub struct Adjoints {
     /// Each with its buffer's type and shape; none for what no result depends on smoothly.
     pub wanted: Vec<Option<Buffer>>,
-    /// Copies of buffers that later statements change, and before which statement of the body each belongs.
-    pub copies: Vec<(usize, Stmt)>,
+    /// The statements that make the results, which keep what the adjoints read of them.
+    pub body: Vec<Stmt>,
 }
 
 /// The adjoints of `wanted`. `body` has the statements that make the results, in their order, and `seeds` has each result
@@ -55,33 +57,34 @@ pub fn reverse(
     let through: Vec<Stmt> = body.iter().filter(|s| !is_detached(s)).cloned().collect();
     let mut active = varying(&recording.program, &through, wanted);
     active.retain(|&b| recording.ty(b).is_float());
-    let versions = Versions::of(&recording.program, body);
-    let indices = points::indices(&recording.program, body);
+    let mut indices = LookupMap::default();
+    note_indices(&recording.program, &recording.program.body, &mut indices);
+    note_indices(&recording.program, body, &mut indices);
+    let mut uses = blocks::uses(&recording.program, &recording.program.body);
+    blocks::add_uses(&recording.program, body, &mut uses);
     let mut reverse = Reverse {
         recording,
         active,
         adjoints: IndexMap::new(),
         wanted: wanted.iter().copied().collect(),
         found: IndexMap::new(),
-        versions,
+        versions: Versions::default(),
+        edits: IndexMap::new(),
         indices,
+        uses,
     };
     for &(result, seed) in seeds {
         // A copy: the seed may be made by what is visited.
         let seed = reverse.recording.distinct(seed)?;
         reverse.contribute(result, seed);
     }
-    for (at, stmt) in body.iter().enumerate().rev() {
-        reverse.versions.visit(at);
-        reverse.stmt(stmt)?;
-    }
+    let body = reverse.block(body)?;
     let adjoints = wanted.iter().map(|&b| match reverse.found.get(&b) {
         Some(&found) => Ok(Some(found)),
         None => reverse.adjoint(b),
     });
     let wanted = adjoints.collect::<Recorded<_>>()?;
-    let copies = reverse.versions.copies(reverse.recording);
-    Ok(Adjoints { wanted, copies })
+    Ok(Adjoints { wanted, body })
 }
 
 /// The state of a reversal.
@@ -95,8 +98,12 @@ struct Reverse<'r> {
     /// The adjoints of what is wanted that a statement makes.
     found: IndexMap<Buffer, Buffer>,
     versions: Versions,
+    /// What statements of the visited block become so that adjoints can read what they need.
+    edits: IndexMap<usize, Vec<Stmt>>,
     /// The values of buffers of indices.
-    indices: LookupMap<Buffer, Expr>,
+    indices: LookupMap<Buffer, Option<Expr>>,
+    /// How many statements touch each buffer.
+    uses: LookupMap<Buffer, usize>,
 }
 
 fn refused<T>(what: &str) -> Recorded<T> {
@@ -127,7 +134,7 @@ impl Reverse<'_> {
         Ok(Some(sum))
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Recorded<()> {
+    fn stmt(&mut self, at: usize, stmt: &Stmt) -> Recorded<()> {
         let mut matters = false;
         targets(stmt, &mut |b| {
             matters |= self.adjoints.contains_key(&b) && self.active.contains(&b);
@@ -148,7 +155,9 @@ impl Reverse<'_> {
             }
             Stmt::Call(call) => self.call(call),
             Stmt::Run(_) => refused("a kernel is called inside of a program"),
-            _ => refused("a loop or branch changes a value that the gradient is taken through"),
+            Stmt::If(..) => self.branch(at, stmt),
+            Stmt::Loop { .. } => self.turns(at, stmt),
+            _ => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use indexmap::IndexSet;
 use super::{Reverse, refused};
 use crate::ir::{
     Accum, Buffer, Dim, DimDef, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, Touched,
-    is_whole, targets,
+    is_whole, targets, visit_host,
 };
 use crate::record::Recorded;
 
@@ -261,7 +261,7 @@ impl Reverse<'_> {
                 }
                 ExprDef::Load { buffer, index, .. } => {
                     // What is loaded is other at each place if it was made so.
-                    let made = self.axis_of(*self.indices.get(buffer)?)?;
+                    let made = self.axis_of((*self.indices.get(buffer)?)?)?;
                     index[made as usize]
                 }
                 _ => return None,
@@ -270,36 +270,30 @@ impl Reverse<'_> {
     }
 }
 
-/// The values of buffers of indices that are made at their own points.
-pub(super) fn indices(program: &Program, body: &[Stmt]) -> LookupMap<Buffer, Expr> {
-    let mut made: LookupMap<Buffer, Option<Expr>> = LookupMap::default();
-    for stmt in program.body.iter().chain(body) {
-        targets(stmt, &mut |b| {
-            if program.buffers[b].ty != ScalarType::I32 {
-                return;
+/// Notes the values of buffers of indices that are made at their own points, once.
+pub(super) fn note_indices(
+    program: &Program,
+    body: &[Stmt],
+    indices: &mut LookupMap<Buffer, Option<Expr>>,
+) {
+    visit_host(body, &mut |stmt| {
+        let mut note = |b: Buffer, value: Option<Expr>| {
+            if program.buffers[b].ty == ScalarType::I32 {
+                let is_same = indices.get(&b).is_none_or(|known| *known == value);
+                indices.insert(b, value.filter(|_| is_same));
             }
-            let value = match stmt {
-                Stmt::For(all) => match &all.body[..] {
-                    [Stmt::Store(store)]
-                        if store.accum.is_none() && is_whole(program, all, store) =>
-                    {
-                        Some(store.value)
-                    }
-                    _ => None,
-                },
-                _ => None,
-            };
-            let is_same = made.get(&b).is_none_or(|known| *known == value);
-            made.insert(b, value.filter(|_| is_same));
-        });
-    }
-    let mut out = LookupMap::default();
-    made.consume(|b, value| {
-        if let Some(value) = value {
-            out.insert(b, value);
+        };
+        match stmt {
+            Stmt::For(all) => match &all.body[..] {
+                [Stmt::Store(store)] if store.accum.is_none() && is_whole(program, all, store) => {
+                    note(store.target, Some(store.value));
+                }
+                _ => targets(stmt, &mut |b| note(b, None)),
+            },
+            Stmt::Call(call) => call.outputs.iter().for_each(|&b| note(b, None)),
+            _ => {}
         }
     });
-    out
 }
 
 /// Stores and branches with other expressions.

@@ -57,15 +57,12 @@ impl State {
         let from = makers.min().unwrap_or(0);
         self.expect_here(&self.r.program.body[from..], &variables)?;
         let body = self.r.program.body[from..].to_vec();
+        let made = reverse(&mut self.r, &body, &pairs, &variables)?;
         let Adjoints {
             wanted: found,
-            copies,
-        } = reverse(&mut self.r, &body, &pairs, &variables)?;
-        let mut copies = copies;
-        copies.sort_by_key(|c| std::cmp::Reverse(c.0));
-        for (at, copy) in copies {
-            self.r.program.body.insert(from + at, copy);
-        }
+            body: kept,
+        } = made;
+        self.r.program.body.splice(from..from + body.len(), kept);
         let found = found.into_iter().zip(wanted);
         Ok(found
             .map(|(buffer, &of)| {

@@ -4,7 +4,7 @@ use aerogel_base::Span;
 use aerogel_base::hash::LookupMap;
 use indexmap::IndexMap;
 
-use crate::ir::{Buffer, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, targets};
+use crate::ir::{Buffer, Expr, ExprDef, Exprs, For, Outside, Stmt, Store, targets};
 use crate::record::Recording;
 
 use super::Reverse;
@@ -12,55 +12,71 @@ use super::Reverse;
 /// Which statements change each buffer, and the copies that reverse mode reads instead.
 #[derive(Default)]
 pub(super) struct Versions {
+    /// The blocks that are visited, the innermost last.
+    blocks: Vec<Block>,
+    /// Of which buffer each copy is.
+    originals: LookupMap<Buffer, Buffer>,
+}
+
+#[derive(Default)]
+struct Block {
     writers: IndexMap<Buffer, Vec<usize>>,
     /// The copy of a buffer from before a statement.
     copied: IndexMap<(Buffer, usize), Buffer>,
-    /// Of which buffer each copy is.
-    originals: LookupMap<Buffer, Buffer>,
     /// The statement that is visited.
     at: usize,
 }
 
-impl Versions {
-    pub(super) fn of(_program: &Program, body: &[Stmt]) -> Self {
-        let mut writers: IndexMap<Buffer, Vec<usize>> = IndexMap::new();
-        for (at, stmt) in body.iter().enumerate() {
-            targets(stmt, &mut |b| {
-                let all = writers.entry(b).or_default();
-                if all.last() != Some(&at) {
-                    all.push(at);
-                }
-            });
-        }
-        Self {
-            writers,
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn visit(&mut self, at: usize) {
-        self.at = at;
-    }
-
+impl Block {
     /// The first statement from `from` on that changes a buffer.
     fn changed_by(&self, buffer: Buffer, from: usize) -> Option<usize> {
         let all = self.writers.get(&buffer)?;
         all.iter().copied().find(|&w| w >= from)
     }
+}
 
-    /// The buffer that has the elements which `buffer` has before statement `from`.
-    fn before(&mut self, recording: &mut Recording, buffer: Buffer, from: usize) -> Buffer {
-        let Some(changed) = self.changed_by(buffer, from) else {
+impl Versions {
+    /// Begins with the statements of a block.
+    pub(super) fn begin(&mut self, body: &[Stmt]) {
+        let mut block = Block::default();
+        for (at, stmt) in body.iter().enumerate() {
+            targets(stmt, &mut |b| {
+                let all = block.writers.entry(b).or_default();
+                if all.last() != Some(&at) {
+                    all.push(at);
+                }
+            });
+        }
+        self.blocks.push(block);
+    }
+
+    pub(super) fn visit(&mut self, at: usize) {
+        self.blocks.last_mut().expect("a block has begun").at = at;
+    }
+
+    /// Where a buffer is changed next, behind the visited statement, or by it: in which block, and by which of its
+    /// statements.
+    fn changed(&self, buffer: Buffer, is_after: bool) -> Option<(usize, usize)> {
+        let n = self.blocks.len();
+        (0..n).rev().find_map(|k| {
+            // What is around is over.
+            let from = self.blocks[k].at + usize::from(is_after || k + 1 < n);
+            Some((k, self.blocks[k].changed_by(buffer, from)?))
+        })
+    }
+
+    /// The buffer with the elements that `buffer` has before, or after, the visited statement.
+    pub(super) fn at(&mut self, r: &mut Recording, buffer: Buffer, is_after: bool) -> Buffer {
+        let Some((k, changed)) = self.changed(buffer, is_after) else {
             return buffer;
         };
-        if let Some(&copy) = self.copied.get(&(buffer, changed)) {
+        if let Some(&copy) = self.blocks[k].copied.get(&(buffer, changed)) {
             return copy;
         }
-        let (ty, shape) = (recording.ty(buffer), recording.shape(buffer));
-        let copy = recording.program.temporary(ty, &shape);
-        recording.lines.follow(copy, buffer);
-        self.copied.insert((buffer, changed), copy);
-        self.originals.insert(copy, buffer);
+        let copy = r.program.temporary(r.ty(buffer), &r.shape(buffer));
+        r.lines.follow(copy, buffer);
+        self.blocks[k].copied.insert((buffer, changed), copy);
+        self.originals.insert(copy, self.original(buffer));
         copy
     }
 
@@ -69,28 +85,33 @@ impl Versions {
         self.originals.get(&buffer).copied().unwrap_or(buffer)
     }
 
-    /// The statements that make the copies, and before which statement each belongs.
-    pub(super) fn copies(self, recording: &mut Recording) -> Vec<(usize, Stmt)> {
-        let mut out = Vec::new();
-        for ((buffer, at), copy) in self.copied {
-            out.push((at, copied(recording, buffer, copy)));
-        }
-        out
+    /// Ends the innermost block: the statements that make its copies, and before which of its statements each belongs.
+    pub(super) fn end(&mut self, recording: &mut Recording) -> Vec<(usize, Stmt)> {
+        let block = self.blocks.pop().expect("a block has begun");
+        let copied = block.copied.into_iter();
+        copied
+            .map(|((buffer, at), copy)| (at, assigned(recording, copy, buffer)))
+            .collect()
     }
 }
 
-/// `copy[i0, ..] = buffer[i0, ..]`.
-pub(super) fn copied(recording: &mut Recording, buffer: Buffer, copy: Buffer) -> Stmt {
-    let domain = recording.shape(copy);
+/// `target[i0, ..] = source[i0, ..]`.
+pub(super) fn assigned(recording: &mut Recording, target: Buffer, source: Buffer) -> Stmt {
+    let rank = recording.rank(target);
+    let index = recording.program.axes(rank);
+    let value = recording.program.load(source, index, Outside::Never);
+    filled(recording, target, value)
+}
+
+/// `target[i0, ..] = value`, at all elements.
+pub(super) fn filled(recording: &mut Recording, target: Buffer, value: Expr) -> Stmt {
+    let domain = recording.shape(target);
     let index = recording.program.axes(domain.len());
-    let value = recording
-        .program
-        .load(buffer, index.clone(), Outside::Never);
     Stmt::For(For {
         domain,
         cells: None,
         body: vec![Stmt::Store(Store {
-            target: copy,
+            target,
             index,
             value,
             accum: None,
@@ -99,6 +120,27 @@ pub(super) fn copied(recording: &mut Recording, buffer: Buffer, copy: Buffer) ->
         })],
         span: Span::default(),
     })
+}
+
+/// Expressions with other leaves; what is a function with a derivative of its own stays one.
+pub(super) fn replaced(
+    exprs: &mut Exprs,
+    of: &[Expr],
+    done: &mut LookupMap<Expr, Expr>,
+    leaf: &mut dyn FnMut(&mut Exprs, &ExprDef) -> Option<Expr>,
+) -> Vec<Expr> {
+    let out = of.iter().map(|&e| exprs.replace(e, done, leaf)).collect();
+    let mut all = Vec::new();
+    exprs.visit(of.iter().copied(), &mut |e| all.push(e));
+    for e in all {
+        if let Some((function, operands)) = exprs.function(e).cloned() {
+            let operands = operands.iter();
+            let operands = operands.map(|&x| exprs.replace(x, done, leaf)).collect();
+            let new = exprs.replace(e, done, leaf);
+            exprs.note_function(new, function, operands);
+        }
+    }
+    out
 }
 
 impl Reverse<'_> {
@@ -112,51 +154,50 @@ impl Reverse<'_> {
                 loads.push(buffer);
             }
         });
-        let at = versions.at;
-        loads.retain(|&b| versions.changed_by(b, at).is_some());
+        loads.retain(|&b| versions.changed(b, false).is_some());
         if loads.is_empty() {
             return of.to_vec();
         }
         let mut new: LookupMap<Buffer, Buffer> = LookupMap::default();
         for buffer in loads {
-            new.insert(buffer, versions.before(recording, buffer, at));
+            new.insert(buffer, versions.at(recording, buffer, false));
         }
-        let mut done: LookupMap<Expr, Expr> = LookupMap::default();
         let exprs = &mut recording.program.exprs;
-        let mut copy = |exprs: &mut Exprs, def: &ExprDef| match def {
-            ExprDef::Load {
-                buffer,
-                ty,
-                index,
-                outside,
-            } => Some(exprs.add(ExprDef::Load {
-                buffer: *new.get(buffer)?,
-                ty: *ty,
-                index: index.clone(),
-                outside: *outside,
-            })),
-            _ => None,
-        };
-        let out = of.iter().map(|&e| exprs.replace(e, &mut done, &mut copy));
-        let out: Vec<Expr> = out.collect();
-        // What is a function of its own stays one.
-        let mut all = Vec::new();
-        exprs.visit(of.iter().copied(), &mut |e| all.push(e));
-        for e in all {
-            if let Some((function, operands)) = exprs.function(e).cloned() {
-                let operands = operands.iter();
-                let operands = operands.map(|&x| exprs.replace(x, &mut done, &mut copy));
-                let operands = operands.collect();
-                let new = exprs.replace(e, &mut done, &mut copy);
-                exprs.note_function(new, function, operands);
-            }
-        }
-        out
+        replaced(exprs, of, &mut LookupMap::default(), &mut |exprs, def| {
+            loaded(exprs, def, |b| new.get(&b).copied())
+        })
+    }
+
+    /// The buffer with the elements that a target has before the visited statement.
+    pub(super) fn before(&mut self, buffer: Buffer) -> Buffer {
+        self.versions.at(self.recording, buffer, false)
     }
 
     /// The buffer with the elements that a target has after the visited statement.
     pub(super) fn after(&mut self, buffer: Buffer) -> Buffer {
-        let from = self.versions.at + 1;
-        self.versions.before(self.recording, buffer, from)
+        self.versions.at(self.recording, buffer, true)
     }
+}
+
+/// A load from another buffer, if there is one for it.
+pub(super) fn loaded(
+    exprs: &mut Exprs,
+    def: &ExprDef,
+    new: impl Fn(Buffer) -> Option<Buffer>,
+) -> Option<Expr> {
+    let ExprDef::Load {
+        buffer,
+        ty,
+        index,
+        outside,
+    } = def
+    else {
+        return None;
+    };
+    Some(exprs.add(ExprDef::Load {
+        buffer: new(*buffer)?,
+        ty: *ty,
+        index: index.clone(),
+        outside: *outside,
+    }))
 }

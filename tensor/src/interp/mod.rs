@@ -6,13 +6,15 @@ mod cells;
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 use aerogel_ir::eval;
 
 pub use cells::Fields;
 
 use crate::ir::{
-    Array, Buffer, Call, Expr, Failure, For, Operand, Outside, Program, Role, Run, RunError, Scope,
-    Stmt, Store, Var, agreements, check_inputs, counted, eval_in, extent, place, point,
+    Array, Buffer, Call, Expr, Failure, For, Library, Operand, Outside, Program, Role, Run,
+    RunError, Scope, Stmt, Store, Var, agreements, check_inputs, counted, eval_in, extent, place,
+    point,
 };
 use crate::library::reference::library;
 
@@ -34,6 +36,8 @@ struct Interp<'p> {
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// The point at which statements run.
     point: Vec<i32>,
+    /// What has been put on the histories.
+    histories: LookupMap<Buffer, Vec<Array>>,
 }
 
 /// Runs a program: `inputs` in their order, changed by it; the result arrays.
@@ -67,6 +71,7 @@ pub fn run_over(
         scratch: Fields::scratch(program),
         vars: SecondaryMap::new(),
         point: Vec::new(),
+        histories: LookupMap::default(),
     };
     let outcome = agreements(program, &mut interp).and_then(|()| interp.block(&program.body));
     let results = outcome.and_then(|_| {
@@ -258,7 +263,22 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// Puts a copy of a buffer on a history, or takes the last one back.
+    fn history(&mut self, call: &Call) -> Result<(), RunError> {
+        let history = *call.outputs.last().expect("a history");
+        let mut all = self.histories.get(&history).cloned().unwrap_or_default();
+        match call.library {
+            Library::Push => all.push(self.array(call.inputs[0])?.clone()),
+            _ => self.memory[call.outputs[0]] = all.pop(),
+        }
+        self.histories.insert(history, all);
+        Ok(())
+    }
+
     fn call(&mut self, call: &Call) -> Result<(), RunError> {
+        if matches!(call.library, Library::Push | Library::Pop) {
+            return self.history(call);
+        }
         let inputs = call
             .inputs
             .iter()

@@ -23,6 +23,11 @@ pub enum Library {
         /// From the largest.
         descending: bool,
     },
+    /// Puts a copy of a buffer on top of a history: `history = push(x, history)`. The buffer that names a history has no
+    /// elements that anybody reads.
+    Push,
+    /// Takes what is on top of a history: `x, history = pop(history)`.
+    Pop,
     /// Linear algebra of matrices.
     Algebra(Algebra),
     /// Fourier transforms of rows.

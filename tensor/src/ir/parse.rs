@@ -387,6 +387,8 @@ impl Parser<'_> {
                 let library = match name.as_str() {
                     "matmul" => Library::MatMul,
                     "matmul_rows" => Library::MatMulRows,
+                    "push" => Library::Push,
+                    "pop" => Library::Pop,
                     "sort" => Library::Sort { descending: false },
                     "sort_down" => Library::Sort { descending: true },
                     name => {

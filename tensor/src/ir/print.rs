@@ -325,6 +325,8 @@ impl Printer<'_> {
             Library::MatMulRows => "matmul_rows",
             Library::Sort { descending: false } => "sort",
             Library::Sort { descending: true } => "sort_down",
+            Library::Push => "push",
+            Library::Pop => "pop",
             Library::Algebra(op) => op.name(),
             Library::Transform(op) => op.name(),
         };

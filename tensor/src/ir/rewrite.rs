@@ -142,7 +142,7 @@ impl Stmt {
         roots
     }
 
-    fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+    pub(crate) fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match self {
             Self::Store(store) => {
                 store.index.iter_mut().for_each(&mut *f);

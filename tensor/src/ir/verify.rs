@@ -336,6 +336,8 @@ impl<'p> Check<'p> {
                 None => (op.takes(), 0),
             },
             Library::Transform(op) => op.operands(),
+            Library::Push => (2, 1),
+            Library::Pop => (1, 2),
         };
         ensure(
             (call.inputs.len(), call.outputs.len()) == (n_in, n_out),
@@ -351,6 +353,10 @@ impl<'p> Check<'p> {
             Library::Sort { .. } => {
                 let mut places = call.outputs[1..].iter();
                 ty(&call.inputs[0]) == ty(&call.outputs[0]) && places.all(|b| ty(b).is_int())
+            }
+            Library::Push | Library::Pop => {
+                let mut all = call.inputs.iter().chain(&call.outputs);
+                all.all(|b| ty(b) == ty(&call.inputs[0]))
             }
             Library::Algebra(_) | Library::Transform(_) => {
                 let first = ty(&call.inputs[0]);
@@ -370,6 +376,12 @@ impl<'p> Check<'p> {
                 all.all(|(b, own)| axes(b).checked_sub(own) == batch),
                 || "matrices with another number of axes".to_owned(),
             );
+        }
+        if matches!(call.library, Library::Push | Library::Pop) {
+            let history = call.outputs.last();
+            return ensure(call.inputs.last() == history, || {
+                "two histories at once".to_owned()
+            });
         }
         let n = axes(&call.outputs[0]);
         let is_product = matches!(call.library, Library::MatMul | Library::MatMulRows);

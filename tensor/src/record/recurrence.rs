@@ -44,7 +44,7 @@ pub(crate) struct Recurrence {
 
 impl Running {
     /// The same of other buffers.
-    pub(super) fn moved(self, to: impl Fn(Buffer) -> Option<Buffer>) -> Option<Self> {
+    pub(crate) fn moved(self, to: impl Fn(Buffer) -> Option<Buffer>) -> Option<Self> {
         Some(match self {
             Self::Scan {
                 accum,
@@ -165,7 +165,7 @@ impl Recording {
     }
 
     /// Notes which running operation makes a buffer.
-    pub(super) fn note_running(&mut self, target: Buffer, running: Running) {
+    pub(crate) fn note_running(&mut self, target: Buffer, running: Running) {
         self.running.insert(target, running);
     }
 

@@ -138,6 +138,8 @@ impl Steps {
                         Library::MatMul => "product of matrices".to_owned(),
                         Library::MatMulRows => "some rows of a product of matrices".to_owned(),
                         Library::Sort { .. } => "sort".to_owned(),
+                        Library::Push => "keep for the gradient".to_owned(),
+                        Library::Pop => "take back for the gradient".to_owned(),
                         Library::Algebra(op) => op.to_string(),
                         Library::Transform(op) => op.to_string(),
                     };

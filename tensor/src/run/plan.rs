@@ -15,9 +15,9 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::free::Free;
 use crate::ir::{
-    Buffer, Call, Dim, DimDef, Expr, Failure, For, LibraryError, Operand, OutOfBounds, Program,
-    Role, Run, RunError, Scope, Site, Stage, Stmt, Touched, Var, agreements, check_inputs, counted,
-    eval_in, extent, number, verify_at,
+    Buffer, Call, Dim, DimDef, Expr, Failure, For, Library, LibraryError, Operand, OutOfBounds,
+    Program, Role, Run, RunError, Scope, Site, Stage, Stmt, Touched, Var, agreements, check_inputs,
+    counted, eval_in, extent, number, verify_at,
 };
 use crate::library;
 use crate::lower::{Parameter, lower};
@@ -301,6 +301,7 @@ impl Plan {
             trees: SecondaryMap::new(),
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
+            histories: LookupMap::default(),
         };
         for (tree, memory) in self.program.trees.keys().zip(trees) {
             run.trees[tree] = Some(memory.clone());
@@ -364,6 +365,8 @@ struct Running<'p> {
     trees: SecondaryMap<TreeId, Option<Arc<TreeMemory>>>,
     memory: SecondaryMap<Buffer, Option<Operand>>,
     vars: SecondaryMap<Var, Option<Scalar>>,
+    /// What has been put on the histories.
+    histories: LookupMap<Buffer, Vec<Operand>>,
 }
 
 impl Scope for Running<'_> {
@@ -642,7 +645,31 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Puts a copy of a buffer on a history, or takes the last one back.
+    fn history(&mut self, call: &Call) -> Result<(), RunError> {
+        let history = *call.outputs.last().expect("a history");
+        if call.library == Library::Push {
+            let own = self.operand(call.inputs[0])?.copied()?;
+            match self.histories.get_mut(&history) {
+                Some(all) => all.push(own),
+                None => {
+                    self.histories.insert(history, vec![own]);
+                }
+            }
+            return Ok(());
+        }
+        let all = self.histories.get_mut(&history);
+        let last = all
+            .and_then(Vec::pop)
+            .expect("as many are taken as were put");
+        self.memory[call.outputs[0]] = Some(last);
+        Ok(())
+    }
+
     fn call(&mut self, call: &Call) -> Result<(), RunError> {
+        if matches!(call.library, Library::Push | Library::Pop) {
+            return self.history(call);
+        }
         let mut operands = [Vec::new(), Vec::new()];
         for (buffers, operands) in [&call.inputs, &call.outputs].into_iter().zip(&mut operands) {
             for &buffer in buffers {

@@ -17,12 +17,17 @@ pub type Leaf = u32;
 const CONSTANT: Leaf = 0;
 
 impl Session {
-    /// A variable with the numbers of a tensor. The gradients of a leaf have its number; other variables end by
-    /// [`Self::end_variable`].
+    /// A variable with the numbers of a tensor. The gradients of a leaf have its number, which is `again` for a leaf that
+    /// has other numbers now; other variables end by [`Self::end_variable`].
     ///
     /// # Errors
     /// If the tensor has values at active cells only.
-    pub fn variable(&mut self, slot: Slot, is_leaf: bool) -> Recorded<(Slot, Option<Leaf>)> {
+    pub fn variable(
+        &mut self,
+        slot: Slot,
+        is_leaf: bool,
+        again: Option<Leaf>,
+    ) -> Recorded<(Slot, Option<Leaf>)> {
         self.track();
         let source = self.buffer(slot);
         let copy = self.record(|r| r.distinct(source))?;
@@ -35,8 +40,10 @@ impl Session {
         self.n_roots += 1;
         let leaf = is_leaf.then(|| {
             self.tracked[copy] = false;
-            self.n_leaves += 1;
-            self.n_leaves
+            again.unwrap_or_else(|| {
+                self.n_leaves += 1;
+                self.n_leaves
+            })
         });
         self.leaves[copy] = leaf;
         Ok((self.hold(copy), leaf))
@@ -55,7 +62,7 @@ impl Session {
         if let Some(copy) = self.detached[source] {
             return Ok(self.hold(copy));
         }
-        let (slot, _) = self.variable(slot, true)?;
+        let (slot, _) = self.variable(slot, true, Some(CONSTANT))?;
         let copy = self.buffer(slot);
         self.roots[copy] = false;
         self.n_roots -= 1;
@@ -236,8 +243,9 @@ impl Session {
             .collect();
         let results: Vec<Buffer> = pairs.iter().map(|p| p.0).collect();
         let body = self.history(&results, wanted);
-        let Adjoints { wanted, copies } = self.record(|r| reverse(r, &body, &pairs, wanted))?;
-        match copies.is_empty() {
+        let made = self.record(|r| reverse(r, &body, &pairs, wanted))?;
+        let Adjoints { wanted, body: kept } = made;
+        match kept == body {
             true => Ok(wanted),
             false => Err(RecordError::Value(
                 "there is no gradient: a value changes after it was used".to_owned(),

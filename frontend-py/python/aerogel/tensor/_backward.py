@@ -221,7 +221,6 @@ def renew(x: Any) -> None:
     leaf = leaf_of(x)
     if leaf is None or x in _RETAINED:
         return
-    _LEAVES.pop(leaf.number, None)
-    x._native, number = _native.variable_of_tensor(x._native, True)
+    x._native, number = _native.variable_of_tensor(x._native, True, leaf.number or None)
     leaf.number = number or 0
     _LEAVES[leaf.number] = leaf

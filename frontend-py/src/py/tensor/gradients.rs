@@ -28,15 +28,18 @@ fn slots(seeds: &[Seed<'_>]) -> PyResult<Vec<(u32, u32)>> {
         .collect()
 }
 
-/// A variable with the numbers of a tensor. A leaf has a number, by which its gradients are found; others end.
+/// A variable with the numbers of a tensor. A leaf has a number, by which its gradients are found: `again` where it has
+/// other numbers now. Other variables end.
 #[pyfunction]
+#[pyo3(signature = (tensor, is_leaf, again = None))]
 pub(crate) fn variable_of_tensor(
     tensor: &Bound<'_, NativeTensor>,
     is_leaf: bool,
+    again: Option<u32>,
 ) -> PyResult<(NativeTensor, Option<u32>)> {
     match &tensor.get().home {
         Home::Lazy(slot) => {
-            let made = lock(&SESSION).variable(*slot, is_leaf);
+            let made = lock(&SESSION).variable(*slot, is_leaf, again);
             let (slot, leaf) = made.map_err(raised)?;
             note();
             Ok((outside(Home::Lazy(slot)), leaf))

@@ -1,0 +1,498 @@
+//! Adjoints through branches and loops of the host.
+//!
+//! ```text
+//! loop i in 0..n { s = f(s) }      n' = 0                          loop k in 0..n' {
+//!                                  loop i in 0..n {                    s' = pop(history)
+//!                                    push(history, s)                  t' = f(s')
+//!                                    n' = n' + 1                       S = adjoint of f at s', of S
+//!                                    s = f(s)                        }
+//!                                  }
+//! ```
+//! Adjoints that go in and out of a block are memory. A branch is taken again by the condition that it was taken by. A loop
+//! keeps what its turns carry from one to the next in a history, as it is when the turn begins, and runs each turn again
+//! before its adjoint: the number of turns need not be known before, and nothing but what is carried is kept. What no adjoint
+//! asks for is neither kept nor run again.
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{BinaryOp, UnaryOp};
+use indexmap::{IndexMap, IndexSet};
+
+use super::points::note_indices;
+use super::versions::{filled, loaded, replaced};
+use super::{Reverse, refused};
+use crate::ir::{
+    Buffer, Call, Expr, ExprDef, Library, Outside, Stmt, Touched, Var, is_whole, targets, visit_mut,
+};
+use crate::record::Recorded;
+
+/// A loop of the host.
+#[derive(Clone, Copy)]
+struct Turns<'l> {
+    var: Var,
+    lo: Expr,
+    hi: Expr,
+    step: i32,
+    body: &'l [Stmt],
+}
+
+impl Reverse<'_> {
+    /// Goes through the statements of a block, which is returned with the copies that the adjoints read.
+    pub(super) fn block(&mut self, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
+        self.versions.begin(body);
+        let around = std::mem::take(&mut self.edits);
+        for (at, stmt) in body.iter().enumerate().rev() {
+            self.versions.visit(at);
+            self.stmt(at, stmt)?;
+        }
+        let mut edits = std::mem::replace(&mut self.edits, around);
+        let copies = self.versions.end(self.recording);
+        let mut out = Vec::new();
+        for (at, stmt) in body.iter().enumerate() {
+            let own = copies.iter().filter(|c| c.0 == at);
+            out.extend(own.map(|c| c.1.clone()));
+            match edits.shift_remove(&at) {
+                Some(edited) => out.extend(edited),
+                None => out.push(stmt.clone()),
+            }
+        }
+        Ok(out)
+    }
+
+    /// What is recorded by `f`.
+    fn recorded<R>(
+        &mut self,
+        f: impl FnOnce(&mut Self) -> Recorded<R>,
+    ) -> Recorded<(R, Vec<Stmt>)> {
+        // Values from before the block may be others in it.
+        self.recording.forget();
+        let around = std::mem::take(&mut self.recording.program.body);
+        let out = f(self);
+        let body = std::mem::replace(&mut self.recording.program.body, around);
+        self.recording.forget();
+        Ok((out?, body))
+    }
+
+    /// The buffers whose adjoints go in and out of a statement, as memory with these adjoints.
+    fn memory(&mut self, stmt: &Stmt) -> Recorded<IndexMap<Buffer, Buffer>> {
+        let touched = Touched::by(&self.recording.program, std::slice::from_ref(stmt));
+        let all = touched.writes.iter().chain(&touched.reads);
+        let all: IndexSet<Buffer> = all.map(|&b| self.versions.original(b)).collect();
+        let mut out = IndexMap::new();
+        for buffer in all {
+            let is_outside =
+                self.adjoints.contains_key(&buffer) || self.is_used_beside(stmt, buffer);
+            if !self.active.contains(&buffer) || !is_outside {
+                continue;
+            }
+            let r = &mut *self.recording;
+            let memory = r.program.temporary(r.ty(buffer), &r.shape(buffer));
+            r.note_memory(memory);
+            let value = match self.adjoint(buffer)? {
+                Some(adjoint) => {
+                    let rank = self.recording.rank(adjoint);
+                    self.recording.at_point(adjoint, rank)
+                }
+                None => self.recording.number(self.recording.ty(buffer), 0.0),
+            };
+            let set = filled(self.recording, memory, value);
+            self.recording.program.body.push(set);
+            out.insert(buffer, memory);
+        }
+        Ok(out)
+    }
+
+    /// Whether other statements than one touch a buffer.
+    fn is_used_beside(&self, stmt: &Stmt, buffer: Buffer) -> bool {
+        let own = uses(&self.recording.program, std::slice::from_ref(stmt));
+        let own = own.get(&buffer).copied().unwrap_or(0);
+        self.uses.get(&buffer).copied().unwrap_or(0) > own
+    }
+
+    /// Sets memory to the adjoints at the beginning of a block.
+    fn write_back(&mut self, memory: &IndexMap<Buffer, Buffer>) -> Recorded<()> {
+        let mut sets = Vec::new();
+        for (&buffer, &memory) in memory {
+            let value = match self.adjoint(buffer)? {
+                Some(adjoint) if adjoint == memory => continue,
+                Some(adjoint) => {
+                    let rank = self.recording.rank(adjoint);
+                    self.recording.at_point(adjoint, rank)
+                }
+                None => self.recording.number(self.recording.ty(buffer), 0.0),
+            };
+            sets.push(filled(self.recording, memory, value));
+        }
+        self.recording.program.body.extend(sets);
+        Ok(())
+    }
+
+    fn begin_with(&mut self, memory: &IndexMap<Buffer, Buffer>) {
+        for (&buffer, &memory) in memory {
+            self.adjoints.insert(buffer, vec![memory]);
+        }
+    }
+
+    pub(super) fn branch(&mut self, at: usize, stmt: &Stmt) -> Recorded<()> {
+        let Stmt::If(cond, then, otherwise) = stmt else {
+            unreachable!("a branch is given");
+        };
+        let taken = self.recording.program.temporary(ScalarType::U1, &[]);
+        let keep = filled(self.recording, taken, *cond);
+        let memory = self.memory(stmt)?;
+        let mut forward = Vec::new();
+        let mut back = Vec::new();
+        for body in [then, otherwise] {
+            self.begin_with(&memory);
+            let (edited, adjoint) = self.recorded(|s| {
+                let edited = s.block(body)?;
+                s.write_back(&memory)?;
+                Ok(edited)
+            })?;
+            forward.push(edited);
+            back.push(adjoint);
+        }
+        self.begin_with(&memory);
+        let taken = self
+            .recording
+            .program
+            .load(taken, Vec::new(), Outside::Never);
+        let [then, otherwise] = [0, 1].map(|k| std::mem::take(&mut back[k]));
+        let branch = Stmt::If(taken, then, otherwise);
+        self.recording.program.body.push(branch);
+        let [then, otherwise] = [0, 1].map(|k| std::mem::take(&mut forward[k]));
+        self.edits
+            .insert(at, vec![keep, Stmt::If(*cond, then, otherwise)]);
+        Ok(())
+    }
+
+    pub(super) fn turns(&mut self, at: usize, stmt: &Stmt) -> Recorded<()> {
+        let &Stmt::Loop {
+            var,
+            lo,
+            hi,
+            step,
+            ref body,
+        } = stmt
+        else {
+            unreachable!("a loop is given");
+        };
+        let turns = Turns {
+            var,
+            lo,
+            hi,
+            step,
+            body,
+        };
+        if has_history(body) {
+            return refused("a second derivative through a loop");
+        }
+        let memory = self.memory(stmt)?;
+        let r = &mut *self.recording;
+        let [first, count] = [(); 2].map(|()| r.program.temporary(ScalarType::I32, &[]));
+        r.note_memory(count);
+        let zero = r.program.exprs.i32(0);
+        let begin = vec![filled(r, first, lo), filled(r, count, zero)];
+        let one = r.program.exprs.i32(1);
+        let [first, n] = [first, count].map(|b| r.program.load(b, Vec::new(), Outside::Never));
+        let more = r.program.exprs.binary(BinaryOp::Add, n, one);
+        let counted = filled(r, count, more);
+
+        // The turn, from the last to the first.
+        let back = r.program.var(ScalarType::I32);
+        let back_at = r.program.get(back);
+        let exprs = &mut r.program.exprs;
+        let turn = exprs.binary(BinaryOp::Sub, n, one);
+        let turn = exprs.binary(BinaryOp::Sub, turn, back_at);
+        let by = exprs.i32(step);
+        let turn = exprs.binary(BinaryOp::Mul, turn, by);
+        let index = exprs.binary(BinaryOp::Add, first, turn);
+        let (again, carried) = self.again(&turns, index)?;
+        for (&own, &new) in &carried.renamed {
+            if let Some(&memory) = memory.get(&own) {
+                self.adjoints.insert(new, vec![memory]);
+            }
+        }
+        let own: IndexMap<Buffer, Buffer> = memory
+            .iter()
+            .map(|(b, &m)| (carried.renamed.get(b).copied().unwrap_or(*b), m))
+            .collect();
+        self.begin_with(&own);
+        let (edited, adjoint) = self.recorded(|s| {
+            let edited = s.block(&again)?;
+            s.write_back(&own)?;
+            Ok(edited)
+        })?;
+        let mut turn = [edited, adjoint].concat();
+        let asked: IndexSet<Buffer> = own.values().copied().collect();
+        let asked = self.keep_asked(&mut turn, asked);
+
+        let (mut pushes, mut pops) = (Vec::new(), Vec::new());
+        for &buffer in carried
+            .begins
+            .iter()
+            .filter(|b| asked.contains(&carried.renamed[*b]))
+        {
+            let r = &mut *self.recording;
+            let history = r.program.temporary(r.ty(buffer), &[]);
+            r.note_memory(history);
+            let span = r.span;
+            let call = |library, inputs, outputs| {
+                Stmt::Call(Call {
+                    library,
+                    inputs,
+                    outputs,
+                    span,
+                })
+            };
+            pushes.push(call(Library::Push, vec![buffer, history], vec![history]));
+            let new = carried.renamed[&buffer];
+            pops.push(call(Library::Pop, vec![history], vec![new, history]));
+        }
+        let zero = self.recording.program.exprs.i32(0);
+        self.begin_with(&memory);
+        self.recording.program.body.push(Stmt::Loop {
+            var: back,
+            lo: zero,
+            hi: n,
+            step: 1,
+            body: [pops, turn].concat(),
+        });
+        let mut forward = begin;
+        forward.push(Stmt::Loop {
+            var: turns.var,
+            lo: turns.lo,
+            hi: turns.hi,
+            step: turns.step,
+            body: [pushes, vec![counted], turns.body.to_vec()].concat(),
+        });
+        self.edits.insert(at, forward);
+        Ok(())
+    }
+
+    /// The statements of a turn, to be run again: what it writes goes to buffers of their own, nobody leaves it early, and the
+    /// counter is an expression.
+    fn again(&mut self, turns: &Turns<'_>, index: Expr) -> Recorded<(Vec<Stmt>, Carried)> {
+        let mut written = IndexSet::new();
+        for stmt in turns.body {
+            targets(stmt, &mut |b| {
+                written.insert(b);
+            });
+        }
+        let begins = self.carried(turns.body, &written);
+        let mut renamed: IndexMap<Buffer, Buffer> = IndexMap::new();
+        for &buffer in &written {
+            let r = &mut *self.recording;
+            let new = r.program.temporary(r.ty(buffer), &r.shape(buffer));
+            if r.is_memory(buffer) {
+                r.note_memory(new);
+            }
+            r.lines.follow(new, buffer);
+            if self.active.contains(&buffer) {
+                self.active.insert(new);
+            }
+            if self.wanted.contains(&buffer) {
+                return refused("a variable is changed in a loop");
+            }
+            renamed.insert(buffer, new);
+        }
+        for &buffer in &written {
+            let running = self.recording.running(buffer);
+            let to = |b: Buffer| Some(renamed.get(&b).copied().unwrap_or(b));
+            if let Some(running) = running.and_then(|r| r.moved(to)) {
+                self.recording.note_running(renamed[&buffer], running);
+            }
+        }
+        // What others change after the loop is read as it was.
+        let touched = Touched::by(&self.recording.program, turns.body);
+        let mut new = renamed.clone();
+        for &buffer in touched.reads.iter().filter(|b| !written.contains(*b)) {
+            let kept = self.after(buffer);
+            if kept != buffer {
+                new.insert(buffer, kept);
+            }
+        }
+        let mut body = turns.body.to_vec();
+        let mut vars: LookupMap<Var, Expr> = LookupMap::default();
+        vars.insert(turns.var, index);
+        let mut done = LookupMap::default();
+        let recording = &mut *self.recording;
+        visit_mut(&mut body, &mut |stmt| {
+            if let Stmt::Set(var, _) | Stmt::Loop { var, .. } = stmt {
+                let own = recording.program.var(recording.program.vars[*var]);
+                vars.insert(*var, recording.program.get(own));
+                *var = own;
+            }
+        });
+        visit_mut(&mut body, &mut |stmt| {
+            let exprs = &mut recording.program.exprs;
+            stmt.exprs_mut(&mut |e| {
+                let all = replaced(exprs, &[*e], &mut done, &mut |exprs, def| match def {
+                    ExprDef::Var(var, _) => vars.get(var).copied(),
+                    _ => loaded(exprs, def, |b| new.get(&b).copied()),
+                });
+                *e = all[0];
+            });
+            let to = |b: &mut Buffer| *b = new.get(b).copied().unwrap_or(*b);
+            match stmt {
+                Stmt::Store(store) => to(&mut store.target),
+                Stmt::Call(call) => call.inputs.iter_mut().chain(&mut call.outputs).for_each(to),
+                _ => {}
+            }
+        });
+        let body = self.without_leaving(body);
+        note_indices(&self.recording.program, &body, &mut self.indices);
+        add_uses(&self.recording.program, &body, &mut self.uses);
+        Ok((body, Carried { renamed, begins }))
+    }
+
+    /// The buffers that a turn finds as the turn before has left them.
+    fn carried(&self, body: &[Stmt], written: &IndexSet<Buffer>) -> Vec<Buffer> {
+        let program = &self.recording.program;
+        let mut open = written.clone();
+        let mut out = Vec::new();
+        for stmt in body {
+            let own = std::slice::from_ref(stmt);
+            let touched = Touched::by(program, own);
+            let makes = |b: Buffer| match stmt {
+                Stmt::For(all) => all.body.iter().all(|s| match s {
+                    Stmt::Store(store) if store.target == b => {
+                        store.init || (store.accum.is_none() && is_whole(program, all, store))
+                    }
+                    Stmt::Store(_) => true,
+                    _ => self.recording.running(b).is_some(),
+                }),
+                Stmt::Call(call) => call.outputs.contains(&b),
+                _ => false,
+            };
+            for &buffer in touched.reads.iter().chain(&touched.writes) {
+                let is_read = touched.reads.contains(&buffer);
+                if !open.contains(&buffer) || !is_read && !touched.writes.contains(&buffer) {
+                    continue;
+                }
+                if is_read || !makes(buffer) {
+                    out.push(buffer);
+                }
+                open.swap_remove(&buffer);
+            }
+        }
+        out
+    }
+
+    /// The same statements, where what follows a place at which a turn is left is done if it was not.
+    fn without_leaving(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
+        if !leaves(&body) {
+            return body;
+        }
+        let left = self.recording.program.temporary(ScalarType::U1, &[]);
+        self.recording.note_memory(left);
+        let no = self.recording.program.exprs.constant(Scalar::bool(false));
+        let mut out = vec![filled(self.recording, left, no)];
+        out.extend(self.guarded(body, left));
+        out
+    }
+
+    fn guarded(&mut self, body: Vec<Stmt>, left: Buffer) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        let mut rest = body.into_iter();
+        while let Some(stmt) = rest.next() {
+            match stmt {
+                Stmt::Break | Stmt::Continue => {
+                    let yes = self.recording.program.exprs.constant(Scalar::bool(true));
+                    out.push(filled(self.recording, left, yes));
+                    return out;
+                }
+                Stmt::If(cond, then, otherwise) if leaves(&then) || leaves(&otherwise) => {
+                    let then = self.guarded(then, left);
+                    let otherwise = self.guarded(otherwise, left);
+                    out.push(Stmt::If(cond, then, otherwise));
+                    let rest = self.guarded(rest.collect(), left);
+                    if !rest.is_empty() {
+                        let program = &mut self.recording.program;
+                        let has_left = program.load(left, Vec::new(), Outside::Never);
+                        let stays = program.exprs.unary(UnaryOp::Not, has_left);
+                        out.push(Stmt::If(stays, rest, Vec::new()));
+                    }
+                    return out;
+                }
+                other => out.push(other),
+            }
+        }
+        out
+    }
+
+    /// Drops statements on which nothing that is asked for depends: all that is read on the way.
+    fn keep_asked(&self, body: &mut Vec<Stmt>, mut asked: IndexSet<Buffer>) -> IndexSet<Buffer> {
+        let program = &self.recording.program;
+        let all: Vec<Touched> = body
+            .iter()
+            .map(|stmt| Touched::by(program, std::slice::from_ref(stmt)))
+            .collect();
+        loop {
+            let before = asked.len();
+            for touched in all.iter().rev() {
+                if touched.writes.iter().any(|b| asked.contains(b)) {
+                    asked.extend(&touched.reads);
+                }
+            }
+            if asked.len() == before {
+                break;
+            }
+        }
+        let mut keeps = all
+            .iter()
+            .map(|touched| touched.writes.iter().any(|b| asked.contains(b)));
+        body.retain(|_| keeps.next() == Some(true));
+        asked
+    }
+}
+
+/// What a turn that is run again works on.
+struct Carried {
+    /// What the buffers that it writes are.
+    renamed: IndexMap<Buffer, Buffer>,
+    /// Those that it finds as the turn before has left them.
+    begins: Vec<Buffer>,
+}
+
+/// Whether a turn of the loop around is left.
+fn leaves(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Break | Stmt::Continue => true,
+        Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
+        _ => false,
+    })
+}
+
+fn has_history(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Call(call) => matches!(call.library, Library::Push | Library::Pop),
+        Stmt::For(_) => false,
+        other => other.inside().into_iter().any(has_history),
+    })
+}
+
+/// How many statements of the host touch each buffer.
+pub(super) fn uses(program: &crate::ir::Program, body: &[Stmt]) -> LookupMap<Buffer, usize> {
+    let mut out = LookupMap::default();
+    add_uses(program, body, &mut out);
+    out
+}
+
+pub(super) fn add_uses(
+    program: &crate::ir::Program,
+    body: &[Stmt],
+    out: &mut LookupMap<Buffer, usize>,
+) {
+    crate::ir::visit_host(body, &mut |stmt| {
+        let touched = match stmt {
+            Stmt::For(_) => Touched::by(program, std::slice::from_ref(stmt)),
+            _ => Touched::of_itself(program, stmt),
+        };
+        let all: IndexSet<Buffer> = touched.reads.union(&touched.writes).copied().collect();
+        for buffer in all {
+            let n = out.get(&buffer).copied().unwrap_or(0);
+            out.insert(buffer, n + 1);
+        }
+    });
+}
