@@ -24,7 +24,7 @@ mod versions;
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Expr, Program, Stmt, targets};
+use crate::ir::{Buffer, Expr, Program, Stmt, Touched, targets};
 use crate::record::{RecordError, Recorded, Recording, varying};
 use points::note_indices;
 use versions::Versions;
@@ -135,12 +135,13 @@ impl Reverse<'_> {
     }
 
     fn stmt(&mut self, at: usize, stmt: &Stmt) -> Recorded<()> {
-        let mut matters = false;
-        targets(stmt, &mut |b| {
-            matters |= self.adjoints.contains_key(&b) && self.active.contains(&b);
-        });
-        if !matters {
+        let touched = Touched::by(self.program(), std::slice::from_ref(stmt));
+        let matters = |b: &Buffer| self.adjoints.contains_key(b) && self.active.contains(b);
+        if !touched.writes.iter().any(matters) {
             return Ok(());
+        }
+        if touched.outside {
+            return refused("it goes through a kernel that is called in a program");
         }
         match stmt {
             Stmt::For(all) => {
@@ -154,7 +155,6 @@ impl Reverse<'_> {
                 }
             }
             Stmt::Call(call) => self.call(call),
-            Stmt::Run(_) => refused("a kernel is called inside of a program"),
             Stmt::If(..) => self.branch(at, stmt),
             Stmt::Loop { .. } => self.turns(at, stmt),
             _ => Ok(()),

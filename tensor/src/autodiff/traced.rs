@@ -1,9 +1,9 @@
 //! Gradients of values of a program.
 
 use super::{Adjoints, reverse};
-use crate::ir::{Buffer, targets};
-use crate::record::Recorded;
+use crate::ir::{Buffer, Touched, targets};
 use crate::record::trace::{State, Value};
+use crate::record::{RecordError, Recorded, varying};
 
 impl State {
     /// A variable with the elements of a value, by which gradients are taken.
@@ -44,25 +44,44 @@ impl State {
             pairs.push((self.buffer(result)?, self.buffer(seed)?));
         }
         let variables = self.buffers(wanted)?;
+        let (body, around) = self.visible();
         // Statements before the first variable do not depend on one.
         let makers = variables.iter().map(|&variable| {
-            let mut body = self.r.program.body.iter();
-            let at = body.position(|stmt| {
+            let at = body.iter().position(|stmt| {
                 let mut makes = false;
                 targets(stmt, &mut |b| makes |= b == variable);
                 makes
             });
             at.map_or(0, |at| at + 1)
         });
-        let from = makers.min().unwrap_or(0);
-        self.expect_here(&self.r.program.body[from..], &variables)?;
-        let body = self.r.program.body[from..].to_vec();
-        let made = reverse(&mut self.r, &body, &pairs, &variables)?;
+        let body = &body[makers.min().unwrap_or(0)..];
+        let outer = varying(&self.r.program, &around, &variables);
+        let mut reads = Touched::by(&self.r.program, body).reads;
+        reads.extend(pairs.iter().map(|p| p.0));
+        if reads
+            .iter()
+            .any(|b| outer.contains(b) && !variables.contains(b))
+        {
+            return Err(RecordError::Value(
+                "a gradient through values from outside of the block is taken outside of the block"
+                    .to_owned(),
+            ));
+        }
+        let n_before = self.r.program.body.len();
+        let made = reverse(&mut self.r, body, &pairs, &variables)?;
         let Adjoints {
             wanted: found,
             body: kept,
         } = made;
-        self.r.program.body.splice(from..from + body.len(), kept);
+        if kept != body {
+            // What is kept belongs to statements of this block.
+            let Some(from) = n_before.checked_sub(body.len()) else {
+                return Err(RecordError::Value(
+                    "a gradient through loops and branches is taken outside of `vmap`".to_owned(),
+                ));
+            };
+            self.r.program.body.splice(from..n_before, kept);
+        }
         let found = found.into_iter().zip(wanted);
         Ok(found
             .map(|(buffer, &of)| {

@@ -39,7 +39,7 @@ pub(crate) use rewrite::{
 };
 pub(crate) use scope::Scope;
 pub use site::{OutOfBounds, Place, SiteDef};
-pub(crate) use slice::{Makers, Slice, order, slice, targets};
+pub(crate) use slice::{Makers, Slice, order, reads, slice, targets};
 pub use stage::Stage;
 pub(crate) use touched::{Touched, is_at_own_place, is_whole, only_store};
 pub use verify::{verify, verify_at};

@@ -55,7 +55,8 @@ pub(crate) fn targets(stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
     }
 }
 
-fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
+/// Calls `f` with the buffers that a statement reads.
+pub(crate) fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
     let roots = exprs_of(std::slice::from_ref(stmt));
     program.exprs.visit(roots, &mut |e| {
         if let ExprDef::Load { buffer, .. } = program.exprs[e] {

@@ -73,7 +73,7 @@ impl Session {
     /// Whether gradients are not to depend on what is made from now on, and whether it was so before.
     pub fn set_off(&mut self, is_off: bool) -> bool {
         self.track();
-        if self.is_off && !is_off {
+        if self.is_off != is_off {
             // The same statement means another value from now on.
             self.recording.forget();
         }

@@ -2,9 +2,11 @@
 //!
 //! How much memory of temporaries is kept between runs is said in `run/free.rs`.
 
+use indexmap::IndexSet;
+
 use super::slots::bytes_of;
 use super::{Session, Slot};
-use crate::ir::{Buffer, Slice, order};
+use crate::ir::{Buffer, Slice, order, reads};
 
 /// A session is tidied when it has this many buffers more than twice those that were held last time: tidying copies what is
 /// held, so its cost per recorded statement stays bounded.
@@ -115,8 +117,8 @@ impl Session {
         false
     }
 
-    /// Of the tensors that are held and made on the way, those whose numbers are kept: together with what is asked for, what
-    /// takes no more memory than that and what it is made of.
+    /// Of what is made on the way, that whose numbers are kept since tensors are held, or wait for it: together with what is
+    /// asked for, what takes no more memory than that and what it is made of.
     pub(super) fn kept(&self, sliced: &Slice, roots: &[Buffer]) -> Vec<Buffer> {
         let program = &self.recording.program;
         let bytes = |b: Buffer| {
@@ -129,9 +131,30 @@ impl Session {
         };
         let most: usize = sliced.inputs.iter().chain(roots).map(|&b| bytes(b)).sum();
         let all = sliced.program.body.len() > MAX_PENDING;
+        let awaited = self.awaited(sliced);
         // In the order of the program, so that it is the same for the same statements.
         let made = sliced.made.iter().map(|m| m.0);
-        made.filter(|&b| self.holds[b] > 0 && !roots.contains(&b) && (all || bytes(b) <= most))
+        let is_kept = |b: &Buffer| self.holds[*b] > 0 || awaited.contains(b);
+        made.filter(|b| is_kept(b) && !roots.contains(b) && (all || bytes(*b) <= most))
             .collect()
+    }
+
+    /// What is made on the way and read by statements that tensors wait for which are held. If nothing kept it, a loop of
+    /// Python's whose tensors depend on those of the turn before would compute all turns anew in each.
+    fn awaited(&self, sliced: &Slice) -> IndexSet<Buffer> {
+        let program = &self.recording.program;
+        let made: IndexSet<Buffer> = sliced.made.iter().map(|m| m.0).collect();
+        let is_there = |b: Buffer| self.values[b].is_some() || made.contains(&b);
+        let held = self.held().map(|h| h.1);
+        let waiting: Vec<Buffer> = held.filter(|&b| !is_there(b)).collect();
+        let mut out = IndexSet::new();
+        for at in order(program, &self.makers, &is_there, &waiting) {
+            reads(program, &program.body[at as usize], &mut |b| {
+                if made.contains(&b) {
+                    out.insert(b);
+                }
+            });
+        }
+        out
     }
 }

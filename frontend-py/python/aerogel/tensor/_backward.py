@@ -137,6 +137,10 @@ class Backward:
             self._leaf = _Leaf()
             _RETAINED.add(self)
 
+    def _stored(self) -> None:
+        """A kernel has given the tensor other numbers."""
+        renew(self)
+
     def detach(self) -> Any:
         """The same numbers, on which no gradient depends."""
         from aerogel.tensor import _tensor

@@ -37,10 +37,15 @@ impl WrittenTensor {
 
     /// Lets the tensor be what was written.
     pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<()> {
-        match self.after.take() {
-            Some(after) => self.tensor.setattr(py, "_native", Bound::new(py, after)?),
-            None => Ok(()),
+        let Some(after) = self.after.take() else {
+            return Ok(());
+        };
+        self.tensor.setattr(py, "_native", Bound::new(py, after)?)?;
+        // A leaf of gradients stays one.
+        if self.tensor.bind(py).hasattr("_leaf")? {
+            self.tensor.call_method0(py, "_stored")?;
         }
+        Ok(())
     }
 }
 

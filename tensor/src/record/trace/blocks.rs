@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
 
-use crate::ir::{Buffer, Dim, Expr, Place, Stmt, Touched, Var};
-use crate::record::{Mapped, varying};
+use crate::ir::{Buffer, Dim, Expr, Place, Stmt, Var};
+use crate::record::Mapped;
 
 use super::super::{RecordError, Recorded};
 use super::constraints::{Placement, Subject};
@@ -172,24 +172,16 @@ impl State {
         Ok(body)
     }
 
-    /// Checks that statements of the innermost block depend on values by nothing but themselves.
-    ///
-    /// # Errors
-    /// If they read what statements around the block make of the values.
-    pub(crate) fn expect_here(&self, body: &[Stmt], values: &[Buffer]) -> Recorded<()> {
-        let outer = self.around.concat();
-        let made = varying(&self.r.program, &outer, values);
-        let reads = Touched::by(&self.r.program, body).reads;
-        match reads
-            .iter()
-            .any(|b| made.contains(b) && !values.contains(b))
-        {
-            true => Err(RecordError::Value(
-                "a gradient through values from outside of the block is taken outside of the block"
-                    .to_owned(),
-            )),
-            false => Ok(()),
-        }
+    /// The statements of the innermost block, and of those around it up to one that is not a function under `vmap`, from
+    /// the outermost on; and the statements around these.
+    pub(crate) fn visible(&self) -> (Vec<Stmt>, Vec<Stmt>) {
+        let map = |block: &Block| matches!(block.kind, Kind::Map(_));
+        let n_maps = self.open.iter().rev().take_while(|b| map(b)).count();
+        let (outer, own) = self.around.split_at(self.around.len() - n_maps);
+        (
+            [&own.concat()[..], &self.r.program.body].concat(),
+            outer.concat(),
+        )
     }
 
     fn next_block(&mut self, place: Place) -> BlockId {
