@@ -16,6 +16,9 @@ pub type Leaf = u32;
 /// What has no number of its own: a copy or result on which no gradient depends.
 const CONSTANT: Leaf = 0;
 
+/// The gradients by leaves, each with its number, and by other tensors.
+pub type ByLeaves = (Vec<(Leaf, Slot)>, Vec<Option<Slot>>);
+
 impl Session {
     /// A variable with the numbers of a tensor. The gradients of a leaf have its number, which is `again` for a leaf that
     /// has other numbers now; other variables end by [`Self::end_variable`].
@@ -180,7 +183,7 @@ impl Session {
         &mut self,
         seeds: &[(Slot, Slot)],
         others: &[Slot],
-    ) -> Recorded<(Vec<(Leaf, Slot)>, Vec<Option<Slot>>)> {
+    ) -> Recorded<ByLeaves> {
         self.track();
         let results: Vec<Buffer> = seeds.iter().map(|s| self.buffer(s.0)).collect();
         let mut found: Vec<(Leaf, Buffer)> = Vec::new();

@@ -15,7 +15,7 @@ mod slots;
 mod tidy;
 
 pub use ended::Ended;
-pub use gradients::Leaf;
+pub use gradients::{ByLeaves, Leaf};
 pub use plans::realise;
 
 use std::fmt;

@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 
 use super::slots::bytes_of;
 use super::{Session, Slot};
-use crate::ir::{Buffer, Slice, order, reads};
+use crate::ir::{Buffer, Slice, Stmt, order, reads, targets};
 
 /// A session is tidied when it has this many buffers more than twice those that were held last time: tidying copies what is
 /// held, so its cost per recorded statement stays bounded.
@@ -143,7 +143,19 @@ impl Session {
     /// Python's whose tensors depend on those of the turn before would compute all turns anew in each.
     fn awaited(&self, sliced: &Slice) -> IndexSet<Buffer> {
         let program = &self.recording.program;
-        let made: IndexSet<Buffer> = sliced.made.iter().map(|m| m.0).collect();
+        // What costs little is as well made again.
+        let mut costly: IndexSet<Buffer> = IndexSet::new();
+        for stmt in &sliced.program.body {
+            let mut costs = accumulates(std::slice::from_ref(stmt));
+            reads(&sliced.program, stmt, &mut |b| costs |= costly.contains(&b));
+            if costs {
+                targets(stmt, &mut |b| {
+                    costly.insert(b);
+                });
+            }
+        }
+        let all = sliced.made.iter().filter(|m| costly.contains(&m.1));
+        let made: IndexSet<Buffer> = all.map(|m| m.0).collect();
         let is_there = |b: Buffer| self.values[b].is_some() || made.contains(&b);
         let held = self.held().map(|h| h.1);
         let waiting: Vec<Buffer> = held.filter(|&b| !is_there(b)).collect();
@@ -157,4 +169,13 @@ impl Session {
         }
         out
     }
+}
+
+/// Whether statements do more than one operation for each element of what they make.
+fn accumulates(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Store(store) => store.accum.is_some(),
+        Stmt::For(all) => accumulates(&all.body),
+        _ => true,
+    })
 }

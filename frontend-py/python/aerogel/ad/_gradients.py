@@ -87,7 +87,7 @@ def name_of(target: Any) -> str:
 
 def is_tensor(target: Any) -> bool:
     """Whether something is a tensor of PyTorch."""
-    return hasattr(target, "requires_grad") and hasattr(target, "detach")
+    return hasattr(target, "requires_grad") and not hasattr(target, "_aerogel_tensor")
 
 
 def shape_of(target: Any) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 #: Functions there, and what does the same here.
 FUNCTIONS = {
+    "jacfwd": "jacobian", "jacrev": "jacobian",
     "absolute": "abs(x)", "amax": "max(x)", "amin": "min(x)", "append": "concat([x, y], axis=None)",
     "arccos": "acos(x)", "arccosh": "acosh(x)", "arcsin": "asin(x)", "arcsinh": "asinh(x)", "arctan": "atan(x)",
     "arctan2": "atan2(x, y)", "arctanh": "atanh(x)", "around": "round(x)", "array_equal": "(x == y).all()",
@@ -44,14 +45,11 @@ TYPES = {
     "uint32": "u32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
 
-_OF_GRADIENTS = ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "vjp", "jvp")
-_GRADIENTS = "tensors have no gradients; fields have, under `ti.ad.Tape`"
-
 #: Methods there, and what does the same here.
 METHODS = {
     "add_": "x = x + y", "amax": "x.max()", "amin": "x.min()", "at": "x[i] = y", "bool": "x.astype(ti.u1)",
     "chunk": "ti.tensor.split(x, n)", "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x",
-    "cpu": "x", "detach": "x", "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
+    "cpu": "x", "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
     "expand": "ti.tensor.broadcast_to(x, shape)", "fill_": "x.fill(value)", "flat": "x.reshape(-1)",
     "float": "x.astype(ti.f32)", "ge": "x >= y", "gt": "x > y", "H": "x.mT.conj()", "half": "x.astype(ti.f16)",
     "index_select": "ti.tensor.take(x, i, axis=0)", "int": "x.astype(ti.i32)", "le": "x <= y",
@@ -70,8 +68,6 @@ def function(name: str) -> str:
 
     if name in FUNCTIONS:
         return f": write `{FUNCTIONS[name]}`"
-    if name in _OF_GRADIENTS:
-        return f": {_GRADIENTS}"
     if name in TYPES:
         return f": the type is `ti.{TYPES[name]}`"
     for module in ("linalg", "fft", "random", "programs"):
@@ -89,8 +85,6 @@ def method(name: str) -> str:
 
     if name in METHODS:
         return f": write `{METHODS[name]}`"
-    if name in ("backward", "grad", "requires_grad", "requires_grad_"):
-        return f": {_GRADIENTS}"
     own: Any = vars(tensor).get(name)
     if callable(own) and not isinstance(own, type) and not name.startswith("_"):
         return f": it is a function, `ti.tensor.{name}`"

@@ -9,6 +9,9 @@ use super::{Home, NativeTensor, NativeTrace, SESSION, lock, note, raised};
 /// A result and its seed.
 type Seed<'py> = (Bound<'py, NativeTensor>, Bound<'py, NativeTensor>);
 
+/// The gradients by leaves, each with its number, and by other tensors.
+type ByLeaves = (Vec<(u32, NativeTensor)>, Vec<Option<NativeTensor>>);
+
 fn outside(home: Home) -> NativeTensor {
     NativeTensor { home }
 }
@@ -127,11 +130,10 @@ pub(crate) fn tensor_gradients(
 
 /// The gradients by all leaves on which results depend, each with its leaf's number, and by other tensors.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
 pub(crate) fn leaf_gradients(
     seeds: Vec<Seed<'_>>,
     others: Vec<Bound<'_, NativeTensor>>,
-) -> PyResult<(Vec<(u32, NativeTensor)>, Vec<Option<NativeTensor>>)> {
+) -> PyResult<ByLeaves> {
     let seeds = slots(&seeds)?;
     let others = others.iter().map(slot_of).collect::<PyResult<Vec<_>>>()?;
     let made = lock(&SESSION).gradients_by_leaves(&seeds, &others);
