@@ -424,11 +424,17 @@ impl Recording {
         target
     }
 
-    /// `x` with a part of it replaced by `values`, which are stretched to it.
+    /// `x` with `values` in place of a part of it, or accumulated into it; they are broadcast to the part.
     ///
     /// # Errors
-    /// If they do not stretch to it, or are of another type.
-    pub fn with_part(&mut self, x: Buffer, parts: &[super::Part], values: Buffer) -> Recorded {
+    /// If they do not broadcast to it, or are of another type.
+    pub fn with_part(
+        &mut self,
+        x: Buffer,
+        parts: &[super::Part],
+        values: Buffer,
+        accum: Option<Accum>,
+    ) -> Recorded {
         let shape = self.shape(x);
         if parts.len() > shape.len() {
             return Err(RecordError::Index(format!(
@@ -470,7 +476,13 @@ impl Recording {
                 "`x[key] = value`: values of shape {from} do not stretch to the part's {to}"
             )));
         }
-        let value = self.at_point(values, domain.len());
+        let mut value = self.at_point(values, domain.len());
+        if let Some(accum) = accum {
+            // A part names each element once, so that this is arithmetic with the element as it was.
+            let old = self.element(x, index.clone());
+            let op = accum.of(self.ty(x)).binary();
+            value = self.program.exprs.binary(op, old, value);
+        }
         let target = self.copy(x);
         let store = Store {
             target,

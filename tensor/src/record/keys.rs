@@ -6,7 +6,7 @@
 //!
 //! An [`Item`] is what a key says of one axis; a [`Part`] is what that is of an axis of some extent.
 
-use crate::ir::{Buffer, Dim, Expr};
+use crate::ir::{Accum, Buffer, Dim, Expr};
 
 use super::{Mode, RecordError, Recorded, Recording};
 
@@ -340,11 +340,19 @@ impl Recording {
         self.unsqueeze(out?, &named.new_axes())
     }
 
-    /// `x` with other values where a key names its elements.
+    /// `x` with `values` in place of the elements that a key names, or accumulated into them. Where an index is repeated, all
+    /// of its values are accumulated.
     ///
     /// # Errors
-    /// If the values do not stretch to what is named, or an index is outside.
-    pub fn with_item(&mut self, x: Buffer, key: &Key, values: Buffer, mode: Mode) -> Recorded {
+    /// If the values do not broadcast to what is named, or an index is outside.
+    pub fn with_item(
+        &mut self,
+        x: Buffer,
+        key: &Key,
+        values: Buffer,
+        accum: Option<Accum>,
+        mode: Mode,
+    ) -> Recorded {
         let mut named = self.named(x, key)?;
         // Values have axes of extent 1 where the key has new ones.
         let (rank, own) = (named.rank() as i64, self.rank(values) as i64);
@@ -359,7 +367,7 @@ impl Recording {
             {
                 values = self.squeeze(values, &[0])?;
             }
-            return self.with_part(x, &named.parts, values);
+            return self.with_part(x, &named.parts, values, accum);
         }
         self.compute_indices(x, &mut named);
         // Whole axes behind the last computed one are rows.
@@ -380,7 +388,7 @@ impl Recording {
             .retain(|&axis| !matches!(axis, Axis::Of(axis) if axis >= n));
         let (index, _) = self.indices_of(&named)?;
         self.called = Some("x[key] = value");
-        let out = self.scatter(x, &index, values, None, mode);
+        let out = self.scatter(x, &index, values, accum, mode);
         self.called = None;
         out
     }

@@ -29,8 +29,12 @@ def indices(key: Any) -> tuple[Any, tuple[int, int] | None]:
     return out._native, (int(key.min()), int(key.max())) if are_known else None
 
 
-def store(x: Tensor, key: Any, value: Any) -> None:
-    """Gives a tensor other numbers in a part of it; whoever else has the old numbers keeps them."""
+def store(x: Tensor, key: Any, value: Any, how: str = "set") -> None:
+    """Gives a tensor other numbers in a part of it; whoever else has the old numbers keeps them.
+
+    With ``add``, ``mul``, ``min`` or ``max`` for ``how``, values are accumulated into the elements. Where an index is
+    repeated, all of its values are.
+    """
     dtype = x.dtype
     if is_number(value):
         _types.kept(value, dtype, "elements")
@@ -43,7 +47,7 @@ def store(x: Tensor, key: Any, value: Any) -> None:
         if values.dtype is not dtype:
             _types.kept(values.dtype, dtype, "elements")
             values = values.astype(dtype)
-    x._native = x._native.with_item(key, values._native, x._outside)
+    x._native = x._native.with_item(key, values._native, x._outside, how)
 
 
 def _is_array(key: Any) -> bool:

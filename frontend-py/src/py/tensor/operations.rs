@@ -210,7 +210,7 @@ impl NativeTensor {
         self.element_op(name, &[], move |r, x, _| r.unary(&op, x))
     }
 
-    fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
+    pub(super) fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
         let op = name.to_owned();
         self.element_op(name, &[other], move |r, x, o| r.binary(&op, x, o[0]))
     }
@@ -351,9 +351,16 @@ impl NativeTensor {
         self.item_of(key, mode, is_c)
     }
 
-    /// The tensor with other values where a key names elements, outside of programs.
-    fn with_item(&self, key: &Bound<'_, PyAny>, values: &Self, mode: &str) -> PyResult<Self> {
-        self.with_item_of(key, values, mode)
+    /// The tensor with values in place of the elements that a key names, or accumulated into them, outside of programs.
+    #[pyo3(signature = (key, values, mode, how = "set"))]
+    fn with_item(
+        &self,
+        key: &Bound<'_, PyAny>,
+        values: &Self,
+        mode: &str,
+        how: &str,
+    ) -> PyResult<Self> {
+        self.with_item_of(key, values, mode, accum(how)?)
     }
 
     /// Another handle of the same tensor.

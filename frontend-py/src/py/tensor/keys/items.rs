@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use aerogel_tensor::Buffer;
+use aerogel_tensor::{Accum, Buffer};
 use aerogel_tensor::record::trace::Trace;
 use aerogel_tensor::record::{Item, KnownPart, Mode, Recording};
 use pyo3::prelude::*;
@@ -147,12 +147,13 @@ impl NativeTensor {
         })
     }
 
-    /// Outside of programs: the tensor with other values where a key names elements.
+    /// Outside of programs: the tensor with values in place of the elements that a key names, or accumulated into them.
     pub(in crate::py::tensor) fn with_item_of(
         &self,
         key: &Bound<'_, PyAny>,
         values: &Self,
         mode: &str,
+        accum: Option<Accum>,
     ) -> PyResult<Self> {
         let (py, mode) = (key.py(), outside(mode)?);
         let mut keys = Keys::of(key, self)?;
@@ -160,18 +161,20 @@ impl NativeTensor {
         if let Some(mask) = keys.mask()
             && values.described().1 == 0
         {
-            return self.with_masked(py, mask.get(), values, &sizes);
+            return self.with_masked(py, mask.get(), values, accum, &sizes);
         }
         let mut key = keys.expanded(py, &sizes, mode)?;
         if !key.is_computed() {
             let parts = known(&key, &sizes)?.expect("extents are numbers");
             let values = fitting(&mut key, values)?;
-            if let Some(out) = self.stored_at_once(py, &parts, &values)? {
+            if accum.is_none()
+                && let Some(out) = self.stored_at_once(py, &parts, &values)?
+            {
                 return Ok(out);
             }
             let out = self.op(&[&values], move |r, x, o| {
                 let parts: Vec<_> = parts.iter().map(|&p| r.part(p)).collect();
-                r.with_part(x, &parts, o[0])
+                r.with_part(x, &parts, o[0], accum)
             })?;
             self.note_store(&out);
             return Ok(out);
@@ -183,7 +186,7 @@ impl NativeTensor {
         others.push(values);
         let out = self.op(&others, move |r, x, o| {
             let (values, index) = o.split_last().expect("the values are last");
-            r.with_item(x, &key.map(|&k| index[k]), *values, mode)
+            r.with_item(x, &key.map(|&k| index[k]), *values, accum, mode)
         })?;
         if fails && !out.is_one_of_many() {
             out.computed(py)?;
@@ -192,12 +195,13 @@ impl NativeTensor {
         Ok(out)
     }
 
-    /// One number where a mask is true.
+    /// One number where a mask is true, in place of the elements or accumulated into them.
     fn with_masked(
         &self,
         py: Python<'_>,
         mask: &Self,
         value: &Self,
+        accum: Option<Accum>,
         sizes: &[Extent],
     ) -> PyResult<Self> {
         let rank = mask.described().1;
@@ -207,7 +211,11 @@ impl NativeTensor {
             return Ok(self.again());
         }
         let behind: Vec<i64> = (rank..sizes.len()).map(|axis| axis as i64).collect();
-        mask.unsqueeze(behind)?.select(value, self)
+        let mask = mask.unsqueeze(behind)?;
+        match accum.map(|accum| accum.of(self.described().0)) {
+            Some(accum) => mask.select(&self.binary(accum.name(), value)?, self),
+            None => mask.select(value, self),
+        }
     }
 }
 
