@@ -117,7 +117,7 @@ else:
     )
 
 if TYPE_CHECKING:
-    from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, tensor, tools, ui, xp
+    from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, special, tensor, tools, ui, xp
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
@@ -263,6 +263,7 @@ __all__ = [
     "snode",
     "solve",
     "sparse",
+    "special",
     "svd",
     "sym_eig",
     "sync",
@@ -311,6 +312,7 @@ _MODULES = (
     "math",
     "profiler",
     "sparse",
+    "special",
     "tensor",
     "tools",
     "ui",

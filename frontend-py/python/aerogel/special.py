@@ -1,0 +1,42 @@
+"""Special functions of tensors, under the names of ``scipy.special``.
+
+>>> import aerogel as ti
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> ti.special.logsumexp([1000.0, 1000.0])
+tensor(1000.6931, dtype=f32)
+"""
+
+from __future__ import annotations
+
+from aerogel.tensor._elementwise import cbrt, erf, exp2, expm1, log1p
+from aerogel.tensor._logsumexp import log_softmax, logsumexp, softmax
+from aerogel.tensor._special import (
+    digamma,
+    entr,
+    erfc,
+    erfcinv,
+    erfcx,
+    erfinv,
+    expit,
+    exprel,
+    gammaln,
+    kl_div,
+    log_expit,
+    log_ndtr,
+    logit,
+    ndtr,
+    ndtri,
+    rel_entr,
+    sinc,
+    softplus,
+    xlog1py,
+    xlogy,
+)
+
+psi = digamma
+
+__all__ = [
+    "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp2", "expit", "expm1", "exprel",
+    "gammaln", "kl_div", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri",
+    "psi", "rel_entr", "sinc", "softmax", "softplus", "xlog1py", "xlogy",
+]  # fmt: skip
