@@ -2,9 +2,9 @@
 
     python scripts/derive_special.py > frontend-py/python/aerogel/tensor/_special_tables.py
 
-Each table is a polynomial in `t` from -1 to 1: the Chebyshev interpolant of a smooth function, computed with 40 digits, cut off
-where its terms fall below the rounding of the type, and written in powers of `t`, lowest first. Chebyshev terms fall off fast
-enough here that powers lose no digits.
+Each table is a polynomial in `t` from -1 to 1: the Chebyshev interpolant of a smooth function, computed with 40 digits,
+cut off where its terms fall below the rounding of the type, and written in powers of `t`, lowest first. Chebyshev terms
+fall off fast enough here that powers lose no digits.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 >>> F.relu6([-1.0, 3.0, 9.0])
 tensor([0., 3., 6.], dtype=f32)
 
-All functions take real tensors of any shape, and convert integers to the default float, except that ``relu``, ``relu6`` and
-``hard_tanh`` keep integers. None has NaN as its derivative at a finite argument.
+All functions take real tensors of any shape, and convert integers to the default float, except that ``relu``, ``relu6``
+and ``hard_tanh`` keep integers. None has NaN as its derivative at a finite argument.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from aerogel.tensor._special import _computed, expit, log_expit, ndtr, softplus
 from aerogel.tensor._tensor import Tensor, asarray
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp",
-    "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu",
-    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6",
+    "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+    "standardize", "swish", "tanh",
 ]  # fmt: skip
 
 sigmoid = expit

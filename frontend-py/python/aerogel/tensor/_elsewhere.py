@@ -47,7 +47,7 @@ TYPES = {
 
 #: Methods there, and what does the same here.
 METHODS = {
-    "add_": "x = x + y", "amax": "x.max()", "amin": "x.min()", "at": "x[i] = y", "bool": "x.astype(ti.u1)",
+    "add_": "x = x + y", "amax": "x.max()", "amin": "x.min()", "bool": "x.astype(ti.u1)",
     "chunk": "ti.tensor.split(x, n)", "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x",
     "cpu": "x", "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
     "expand": "ti.tensor.broadcast_to(x, shape)", "fill_": "x.fill(value)", "flat": "x.reshape(-1)",

@@ -1,7 +1,7 @@
 """Logarithms of sums of exponentials, and softmax functions, as SciPy and JAX have them.
 
-The largest element is subtracted before exponentials are taken, so that none overflows. Mathematically, results don't depend on
-what is subtracted, and neither do their derivatives.
+The largest element is subtracted before exponentials are taken, so that none overflows. Mathematically, results don't
+depend on what is subtracted, and neither do their derivatives.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
     >>> ti.special.logsumexp([[0.0, 0.0], [-1000.0, -1000.0]], axis=1)
-    tensor([ 6.9314718e-01, -9.9930688e+02], dtype=f32)
+    tensor([ 6.931472e-01, -9.993068e+02], dtype=f32)
     """
     if is_complex(a) or is_complex(b):
         raise TypeError("`logsumexp` takes real numbers")

@@ -256,6 +256,13 @@ class Methods:
 
         return _products.dot(self, other)
 
+    @property
+    def at(self: Any) -> Any:
+        """Updates of a part that return another tensor, as ``x.at[i].add(value)``; see ``tensor._at``."""
+        from aerogel.tensor._at import At
+
+        return At(self)
+
     # Shapes.
 
     def ravel(self: Any) -> Tensor:

@@ -68,3 +68,28 @@ def at_least(n: Any, count: int, message: str) -> None:
 def extent_at_least(dim: Any, count: int, message: str) -> None:
     """Like :func:`at_least`, for the handle of a size."""
     at_least(tracing.program.numbers((dim,))[0], count, message)
+
+
+def expect(holds: Tensor, message: str) -> None:
+    """Refuses values for which a condition is false at some point: at once, or, in a program, when it runs.
+
+    In a function that ``vmap`` calls there are no values, and nothing is checked.
+
+    Raises:
+        ValueError: With the message.
+    """
+    if tracing.program is None:
+        if not (tracing.mapped is not None or holds._native.is_one_of_many()) and not holds.numpy().all():
+            raise ValueError(message)
+        return
+    if tracing.program.is_in_vmap:
+        return
+
+    def look(found: Tensor, where: Any = None) -> None:
+        fails = ~found.numpy()
+        if where is not None:
+            fails = fails & where.numpy()
+        if fails.any():
+            raise ValueError(message)
+
+    tracing.program.watch(look, "expect", holds)

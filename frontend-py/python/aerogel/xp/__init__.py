@@ -1,4 +1,4 @@
-"""The namespace of the Array API standard (2025.12) over ``aerogel.tensor``.
+"""The namespace of the Array API standard (2025.12), and NumPy's names, over ``aerogel.tensor``.
 
 >>> import aerogel as ti
 >>> from aerogel import xp
@@ -6,8 +6,10 @@
 >>> xp.sum(xp.reshape(xp.arange(6), (2, 3)), axis=0).tolist()
 [3, 5, 7]
 
-Complex numbers are two planes (``ComplexTensor``). Functions whose results have shapes that depend on
-numbers (``nonzero``, ``unique_all``) compute at once.
+Complex tensors hold their real and imaginary parts apart (``ComplexTensor``). Functions whose results have shapes that
+depend on values (``nonzero``, ``unique``, ``bincount`` without a ``length``) compute at once. A function that both the
+standard and NumPy have takes the arguments of the standard. ``docs/names.md`` lists the names of NumPy that are not
+here.
 """
 
 # ruff: noqa: A001, A004
@@ -170,6 +172,7 @@ from aerogel.tensor._shapes import (
 )
 from aerogel.tensor._tensor import asarray
 from aerogel.xp import fft, linalg
+from aerogel.xp._numpy import *
 from aerogel.xp._types import can_cast, finfo, iinfo, isdtype, result_type
 
 __array_api_version__ = "2025.12"
