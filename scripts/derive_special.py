@@ -114,8 +114,9 @@ def main() -> None:
     print('"""Coefficients of `_special.py`, lowest power first; made by `scripts/derive_special.py`."""\n')
     print("from __future__ import annotations\n")
     first = m.mpf(int(ROOT * 2**23)) / 2**23
-    print("#: The root of the digamma function between 1 and 2, in two parts whose first has 24 bits.")
-    print(f"DIGAMMA_ROOT = ({float(first)!r}, {float(ROOT - first)!r})")
+    second = m.mpf(float(ROOT - first))
+    print("#: The root of the digamma function between 1 and 2, in three parts whose first has 24 bits.")
+    print(f"DIGAMMA_ROOT = ({float(first)!r}, {float(second)!r}, {float(ROOT - first - second)!r})")
     print("#: The ends of `log(s)` in the tail of the inverse error function.")
     print(f"FAR = ({float(LOW)!r}, {float(HIGH)!r})")
     for name, (says, f) in TABLES.items():

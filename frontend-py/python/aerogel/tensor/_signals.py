@@ -10,9 +10,11 @@ from aerogel.tensor import _types
 from aerogel.tensor._accum import accum
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._complex_products import multilinear
+from aerogel.tensor._creation import arange
+from aerogel.tensor._searching import take
 from aerogel.tensor._shapes import flip, pad
 from aerogel.tensor._tensor import Tensor, asarray, operands
-from aerogel.tensor._unknown import at_least
+from aerogel.tensor._unknown import all_known, at_least
 
 
 def _vectors(name: str, a: Any, v: Any, mode: str) -> list[Tensor]:
@@ -34,15 +36,24 @@ def _vectors(name: str, a: Any, v: Any, mode: str) -> list[Tensor]:
     return given
 
 
-def _slid(long: Tensor, short: Tensor, mode: str, start: Any) -> Tensor:
+def _slid(name: str, long: Tensor, short: Tensor, mode: str, start: Any) -> Tensor:
     """The sums of products of a vector and the parts of a longer one that it slides over.
 
     Of those that overlap at all (``full``), ``same`` are as many as the longer vector has elements, from ``start`` on,
     and ``valid`` those that overlap wholly.
     """
     m = short.shape[0]
+    if mode != "full" and not all_known((long.shape[0], m)):
+        at_least(
+            long.shape[0] - m + 1, 1, f"`{name}`: the second vector is longer: {{}} of its size fit into the first"
+        )
     margin = {"full": (m - 1, m - 1), "same": (m - 1 - start, start), "valid": (0, 0)}[mode]
-    return accum("o+k; k => o", pad(long, (margin,)) if mode != "valid" else long, short)
+    long = pad(long, (margin,)) if mode != "valid" else long
+    if all_known((long.shape[0], m)):
+        return accum("o+k; k => o", long, short)
+    n = long.shape[0] - m + 1
+    parts = take(long, arange(n).unsqueeze(1) + arange(m).unsqueeze(0))
+    return (parts * short.unsqueeze(0)).sum(axis=1, dtype=long.dtype)
 
 
 def _is_longer(a: Tensor, b: Tensor) -> bool:
@@ -76,7 +87,7 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
     long, short = _vectors("convolve", a, v, mode)
     if _is_longer(short, long):
         long, short = short, long
-    return _slid(long, flip(short), mode, short.shape[0] // 2 if mode == "same" else 0)
+    return _slid("convolve", long, flip(short), mode, (short.shape[0] - 1) // 2)
 
 
 def correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
@@ -102,8 +113,8 @@ def correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
         return multilinear(lambda x, y: correlate(x, y, mode), a, asarray(v).conj())
     x, y = _vectors("correlate", a, v, mode)
     if _is_longer(y, x):
-        return flip(_slid(y, x, mode, x.shape[0] // 2 if mode == "same" else 0))
-    return _slid(x, y, mode, y.shape[0] // 2 if mode == "same" else 0)
+        return flip(_slid("correlate", y, x, mode, (x.shape[0] - 1) // 2))
+    return _slid("correlate", x, y, mode, (y.shape[0] - 1) // 2)
 
 
 def _cosines(name: str, m: Any, *terms: float) -> Tensor:

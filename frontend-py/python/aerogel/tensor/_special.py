@@ -36,7 +36,7 @@ from aerogel.tensor._elementwise import (
     tan,
 )
 from aerogel.tensor._searching import where
-from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 
 _INF, _NAN = math.inf, math.nan
 
@@ -47,10 +47,11 @@ def _computed(name: str, *values: Any) -> tuple[list[Tensor], Any]:
     Raises:
         TypeError: For complex numbers.
     """
-    for x in values:
+    given = [x if is_number(x) else asarray(x) for x in values]
+    for x in given:
         if is_complex(x):
-            raise TypeError(f"`{name}` takes real numbers, not `{asarray(x).dtype}`")
-    given = operands(*values, to_float=True)
+            raise TypeError(f"`{name}` takes real numbers, not `{x.dtype}`")
+    given = operands(*given, to_float=True)
     dtype = given[0].dtype
     return [x.astype(f32) if dtype in (f16, bf16) else x for x in given], dtype
 
@@ -240,13 +241,13 @@ def digamma(x: Any, /) -> Tensor:
     (x,), dtype = _computed("digamma", x)
     reflects = x < 0
     z = where(reflects, 1.0 - x, x)
-    # From 1 to 2, with the zero there split off in two parts.
+    # From 1 to 2, with the zero there split off in three parts.
     near = z < 2.0
     b = where(near, z, 1.5)
     below = b < 1.0
     up = where(below, b + 1.0, b)
-    first, second = tables.DIGAMMA_ROOT
-    low = ((up - first) - second) * _polynomial("DIGAMMA_NEAR", up * 2.0 - 3.0)
+    first, second, third = tables.DIGAMMA_ROOT
+    low = (((up - first) - second) - third) * _polynomial("DIGAMMA_NEAR", up * 2.0 - 3.0)
     low = where(below, low - 1.0 / where(below, b, 1.0), low)
     # Above, the asymptotic series from 6 on.
     v = where(near, 8.0, z)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: The root of the digamma function between 1 and 2, in two parts whose first has 24 bits.
-DIGAMMA_ROOT = (1.4616321325302124, 1.2438149938918909e-08)
+#: The root of the digamma function between 1 and 2, in three parts whose first has 24 bits.
+DIGAMMA_ROOT = (1.4616321325302124, 1.2438149938918909e-08, 4.341643069426251e-25)
 #: The ends of `log(s)` in the tail of the inverse error function.
 FAR = (0.2379424976635553, 3.332204510175204)
 

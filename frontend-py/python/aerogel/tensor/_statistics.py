@@ -206,7 +206,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
     from aerogel.tensor._unknown import differ, outside_of_programs
 
     given = asarray(x)
-    if isinstance(given.shape, tuple) and given.shape == (0,) and not isinstance(x, Tensor):
+    if isinstance(x, (list, tuple)) and not x:
         given = given.astype(_types.default_int())
     if is_complex(given) or given.dtype.is_float:
         raise TypeError(f"`bincount` takes integers, not `{given.dtype}`")
@@ -228,7 +228,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
     counts = zeros((length,), dtype)
     if is_empty or isinstance(length, int) and length == 0:
         return counts
-    inside = x < length if isinstance(length, (int, Tensor)) else x < operator.index(length)
+    inside = x < length
     index = where(inside, x, 0)
     return scatter(counts, index, where(inside, w, 0).astype(dtype), how="add")
 
@@ -257,11 +257,11 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Tensor:
     if not isinstance(bins, Tensor):
         _monotonic(bins, "digitize", falls=True)
     x, edges = operands(x, edges)
-    side, other = ("left", "right") if right else ("right", "left")
+    side = "left" if right else "right"
     rising = searchsorted(edges, x, side=side)
     if isinstance(n, int) and n < 2:
         return rising
-    falling = n - searchsorted(flip(edges), x, side=other)
+    falling = n - searchsorted(flip(edges), x, side=side)
     out = where(edges[0] <= edges[-1], rising, falling)
     return out.astype(_types.index_type())
 
