@@ -603,7 +603,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 for _name in ("diagonal", "dot", "norm", "repeat", "take", "trace"):
     setattr(ComplexTensor, _name, _method(_name))
-for _name in ("sum", "prod", "mean", "cumsum", "cumprod"):
+for _name in ("at", "sum", "prod", "mean", "cumsum", "cumprod"):
     setattr(ComplexTensor, _name, getattr(Methods, _name))
 
 

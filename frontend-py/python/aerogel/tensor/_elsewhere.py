@@ -8,35 +8,14 @@ from typing import Any
 #: Functions there, and what does the same here.
 FUNCTIONS = {
     "jacfwd": "jacobian", "jacrev": "jacobian",
-    "absolute": "abs(x)", "amax": "max(x)", "amin": "min(x)", "append": "concat([x, y], axis=None)",
-    "arccos": "acos(x)", "arccosh": "acosh(x)", "arcsin": "asin(x)", "arcsinh": "asinh(x)", "arctan": "atan(x)",
-    "arctan2": "atan2(x, y)", "arctanh": "atanh(x)", "around": "round(x)", "array_equal": "(x == y).all()",
-    "array_split": "split(x, n)", "as_tensor": "asarray(x)", "average": "mean(x)",
-    "bincount": 'scatter(zeros(n, ti.i32), i, 1, how="add")', "bitwise_not": "bitwise_invert(i)",
-    "bmm": "matmul(x, y)", "cat": "concat([x, y])", "choice": "x[random.integers(0, n, shape)]",
-    "chunk": "split(x, n)", "clamp": "clip(x, low, high)", "column_stack": "stack([a, b], axis=-1)",
-    "convolve": 'accum("i+k; k => i", a, flip(b))',
-    "cov": "(x - mean(x, axis=1, keepdims=True)) @ (x - mean(x, axis=1, keepdims=True)).T / (n - 1)",
-    "deg2rad": "radians(x)", "diag": "diagonal(x)", "digitize": 'searchsorted(bins, x, side="right")',
-    "div": "divide(x, y)", "dstack": "stack([x, y], axis=-1)", "expand": "broadcast_to(x, shape)", "fabs": "abs(x)",
-    "fix": "trunc(x)", "flatnonzero": "nonzero(x.reshape(-1))[0]", "fliplr": "flip(x, axis=1)",
-    "flipud": "flip(x, axis=0)", "float_power": "pow(x, y)", "from_numpy": "asarray(x)",
-    "histogram": 'scatter(zeros(n, ti.i32), ((x - low) / (high - low) * n).astype(ti.i32), 1, how="add")',
-    "hsplit": "split(x, n, axis=1)", "hstack": "concat([x, y], axis=-1)", "index_select": "take(x, i, axis=0)",
-    "inner": "matmul(x, y.T)", "invert": "bitwise_invert(i)",
-    "kron": "(x[:, None, :, None] * y[:, None]).reshape(len(x) * len(y), -1)",
-    "left_shift": "bitwise_left_shift(i, n)", "logspace": "10 ** linspace(0, 1, n)",
-    "logsumexp": "log(sum(exp(x - max(x)))) + max(x)", "manual_seed": "random.seed(n)",
-    "masked_fill": "where(mask, value, x)", "mm": "matmul(x, y)", "mod": "remainder(x, y)", "mul": "multiply(x, y)",
-    "nan_to_num": "where(isnan(x), 0, x)", "nansum": "sum(where(isnan(x), 0, x))", "ndarray": "asarray(x)",
-    "neg": "negative(x)", "permute": "permute_dims(x, axes)", "power": "pow(x, y)", "ptp": "max(x) - min(x)",
-    "rad2deg": "degrees(x)", "randint": "random.integers(0, n, shape)", "range": "arange(n)",
-    "ravel": "x.reshape(-1)", "right_shift": "bitwise_right_shift(i, n)", "rint": "round(x)",
-    "scatter_add": 'scatter(x, i, values, how="add")', "select": "where(mask, x, y)",
-    "shuffle": "x[random.permutation(n)]", "silu": "x * sigmoid(x)", "sub": "subtract(x, y)",
-    "swapaxes": "x.swapaxes(0, 1)", "true_divide": "divide(x, y)", "unbind": "unstack(x)",
-    "unique": "unique_values(x)", "view": "reshape(x, shape)", "vsplit": "split(x, n, axis=0)",
-    "vstack": "concat([x, y], axis=0)",
+    "as_tensor": "asarray(x)", "bmm": "matmul(x, y)", "cat": "concat([x, y])",
+    "choice": "x[random.integers(0, n, shape)]", "chunk": "split(x, n)", "clamp": "clip(x, low, high)",
+    "div": "divide(x, y)", "expand": "broadcast_to(x, shape)", "from_numpy": "asarray(x)",
+    "index_select": "take(x, i, axis=0)", "manual_seed": "random.seed(n)", "masked_fill": "where(mask, value, x)",
+    "mm": "matmul(x, y)", "mul": "multiply(x, y)", "ndarray": "asarray(x)", "neg": "negative(x)",
+    "permute": "permute_dims(x, axes)", "randint": "random.integers(0, n, shape)", "range": "arange(n)",
+    "scatter_add": 'scatter(x, i, values, how="add")', "shuffle": "x[random.permutation(n)]", "sub": "subtract(x, y)",
+    "unbind": "unstack(x)", "view": "reshape(x, shape)",
 }  # fmt: skip
 
 #: Types there.
@@ -62,6 +41,22 @@ METHODS = {
 }  # fmt: skip
 
 
+#: Modules with functions of tensors besides `aerogel.tensor`, and how they are written.
+_MODULES = {
+    "tensor.linalg": "ti.tensor.linalg", "tensor.fft": "ti.tensor.fft", "tensor.random": "ti.tensor.random",
+    "tensor.programs": "ti.tensor.programs", "xp": "ti.xp", "special": "ti.special",
+    "nn.functional": "aerogel.nn.functional",
+}  # fmt: skip
+
+
+def _place(name: str) -> str:
+    """Where a function of this name is; nothing if there is none."""
+    for module, written in _MODULES.items():
+        if not name.startswith("_") and callable(getattr(importlib.import_module(f"aerogel.{module}"), name, None)):
+            return f"{written}.{name}"
+    return ""
+
+
 def function(name: str) -> str:
     """What is written here for a name of a module, as the end of a message; nothing if that is not known."""
     from aerogel import tensor
@@ -70,9 +65,9 @@ def function(name: str) -> str:
         return f": write `{FUNCTIONS[name]}`"
     if name in TYPES:
         return f": the type is `ti.{TYPES[name]}`"
-    for module in ("linalg", "fft", "random", "programs"):
-        if hasattr(importlib.import_module(f"aerogel.tensor.{module}"), name) and not name.startswith("_"):
-            return f": it is in `ti.tensor.{module}`"
+    place = _place(name)
+    if place:
+        return f": it is `{place}`"
     own = getattr(tensor.Tensor, name, None)
     if own is not None and not name.startswith("_"):
         return f": tensors have it, `x.{name}{'(...)' if callable(own) else ''}`"
@@ -88,4 +83,7 @@ def method(name: str) -> str:
     own: Any = vars(tensor).get(name)
     if callable(own) and not isinstance(own, type) and not name.startswith("_"):
         return f": it is a function, `ti.tensor.{name}`"
-    return f": of the functions in `ti.tensor` write `{FUNCTIONS[name]}`" if name in FUNCTIONS else ""
+    if name in FUNCTIONS:
+        return f": of the functions in `ti.tensor` write `{FUNCTIONS[name]}`"
+    place = _place(name)
+    return f": it is a function, `{place}`" if place else ""
