@@ -17,9 +17,11 @@ from aerogel.tensor._special import (
     erfcinv,
     erfcx,
     erfinv,
+    exp10,
     expit,
     exprel,
     gammaln,
+    gammasgn,
     kl_div,
     log_expit,
     log_ndtr,
@@ -36,7 +38,7 @@ from aerogel.tensor._special import (
 psi = digamma
 
 __all__ = [
-    "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp2", "expit", "expm1", "exprel",
-    "gammaln", "kl_div", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri",
-    "psi", "rel_entr", "sinc", "softmax", "softplus", "xlog1py", "xlogy",
+    "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp2", "exp10", "expit", "expm1",
+    "exprel", "gammaln", "gammasgn", "kl_div", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit",
+    "logsumexp", "ndtr", "ndtri", "psi", "rel_entr", "sinc", "softmax", "softplus", "xlog1py", "xlogy",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from aerogel.tensor import _complex, _types
 from aerogel.tensor._searching import clip, nonzero, where
 from aerogel.tensor._shapes import reshape
 from aerogel.tensor._tensor import Tensor, asarray, is_number, operands
-from aerogel.tensor._unknown import expect
+from aerogel.tensor._unknown import differ, expect
 
 
 def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[Tensor, Tensor]:
@@ -66,6 +66,14 @@ def diag_indices(n: Any, /, ndim: int = 2) -> tuple[Tensor, ...]:
     from aerogel.tensor._creation import arange
 
     return (arange(n),) * ndim
+
+
+def diag_indices_from(x: Any, /) -> tuple[Tensor, ...]:
+    """``diag_indices`` for the shape of a tensor with equal axes, of which there are two at least."""
+    x = asarray(x)
+    if x.ndim < 2 or any(differ(n, x.shape[0]) for n in x.shape):
+        raise ValueError(f"`diag_indices_from` takes two axes at least, all of one size: the shape is {x.shape}")
+    return diag_indices(x.shape[0], x.ndim)
 
 
 def indices(dimensions: Any, /, dtype: Any = None, sparse: bool = False) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 from aerogel.tensor import _types
 from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._creation import eye
-from aerogel.tensor._products import dot, tensordot
+from aerogel.tensor._products import dot, matmul, tensordot
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._searching import where
 from aerogel.tensor._shapes import diagonal as _diagonal
-from aerogel.tensor._shapes import expand_dims, flip, pad, permute_dims, reshape
+from aerogel.tensor._shapes import expand_dims, flip, pad, permute_dims, reshape, squeeze
 from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
@@ -173,3 +173,19 @@ def vdot(x1: Any, x2: Any, /) -> Any:
     """
     a, b = (ravel(t) for t in _both(x1, x2))
     return dot(a.conj() if is_complex(a) else a, b)
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """The product of matrices on the last two axes and vectors on the last one."""
+    a, b = _both(x1, x2)
+    if a.ndim < 2 or b.ndim < 1:
+        raise ValueError(f"`matvec` takes matrices and vectors: the shapes are {a.shape} and {b.shape}")
+    return squeeze(matmul(a, expand_dims(b, -1)), axis=-1)
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """The product of vectors on the last axis, complex conjugated, and matrices on the last two axes."""
+    a, b = _both(x1, x2)
+    if a.ndim < 1 or b.ndim < 2:
+        raise ValueError(f"`vecmat` takes vectors and matrices: the shapes are {a.shape} and {b.shape}")
+    return squeeze(matmul(expand_dims(a.conj() if is_complex(a) else a, -2), b), axis=-2)

@@ -21,6 +21,7 @@ from aerogel.tensor._complex import is_complex
 from aerogel.tensor._elementwise import (
     abs,
     atanh,
+    copysign,
     erf,
     exp,
     expm1,
@@ -230,6 +231,15 @@ def gammaln(x: Any, /) -> Tensor:
     return where(reflects, reflected, out).astype(dtype)
 
 
+def gammasgn(x: Any, /) -> Tensor:
+    """The sign of the gamma function: that of zero at zero, NaN at negative whole numbers."""
+    (x,), dtype = _computed("gammasgn", x)
+    odd = floor(x) % 2 != 0
+    out = where(x >= 0, 1.0, where(odd, -1.0, 1.0))
+    out = where(x == 0, copysign(1.0, x), out)
+    return where(isnan(x) | (x < 0) & (x == floor(x)), _NAN, out).astype(dtype)
+
+
 def digamma(x: Any, /) -> Tensor:
     """The derivative of ``gammaln``; NaN at negative whole numbers, infinite at zero.
 
@@ -366,6 +376,12 @@ def exprel(x: Any, /) -> Tensor:
     out = where(x == _INF, _INF, expm1(safe) / safe)
     # To first order, so that the derivative at zero is right.
     return where(x == 0, 1.0 + 0.5 * x, out).astype(dtype)
+
+
+def exp10(x: Any, /) -> Tensor:
+    """10 to the power of each element."""
+    (x,), dtype = _computed("exp10", x)
+    return (10.0**x).astype(dtype)
 
 
 def sinc(x: Any, /) -> Tensor:

@@ -20,6 +20,7 @@ bitwise_not = invert = e.bitwise_invert
 left_shift, right_shift = e.bitwise_left_shift, e.bitwise_right_shift
 degrees = rad2deg = e.degrees
 radians = deg2rad = e.radians
+bitwise_count = e.popcnt
 fix = e.trunc
 fmod = e.fmod
 mod = e.remainder
@@ -123,6 +124,32 @@ def isneginf(x: Any, /) -> Tensor:
 def around(x: Any, /, decimals: int = 0) -> Any:
     """Each element rounded, halves to the even one, to so many decimals."""
     return e.round(x) if decimals == 0 else asarray(x).round(decimals)
+
+
+def iscomplexobj(x: Any, /) -> bool:
+    """Whether this is a complex number or a tensor of such."""
+    return is_complex(asarray(x))
+
+
+def isrealobj(x: Any, /) -> bool:
+    """Whether this is neither a complex number nor a tensor of such."""
+    return not iscomplexobj(x)
+
+
+def ndim(x: Any, /) -> int:
+    """The number of axes."""
+    return asarray(x).ndim
+
+
+def shape(x: Any, /) -> tuple[Any, ...]:
+    """The size of each axis."""
+    return asarray(x).shape
+
+
+def size(x: Any, /, axis: int | None = None) -> Any:
+    """The number of elements, or of those along an axis."""
+    x = asarray(x)
+    return x.size if axis is None else x.shape[_types.axis(axis, x.ndim, "size")]
 
 
 def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:

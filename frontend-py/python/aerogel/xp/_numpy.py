@@ -22,6 +22,7 @@ from aerogel.tensor._ignoring_nan import (
 )
 from aerogel.tensor._indices import (
     diag_indices,
+    diag_indices_from,
     flatnonzero,
     indices,
     ravel_multi_index,
@@ -59,6 +60,7 @@ from aerogel.tensor._rearranging import (
     flipud,
     inner,
     kron,
+    matvec,
     outer,
     ravel,
     rollaxis,
@@ -66,6 +68,7 @@ from aerogel.tensor._rearranging import (
     swapaxes,
     trace,
     vdot,
+    vecmat,
 )
 from aerogel.tensor._reductions import max as amax
 from aerogel.tensor._reductions import min as amin
@@ -86,6 +89,7 @@ from aerogel.tensor._spellings import (
     around,
     array_equal,
     array_equiv,
+    bitwise_count,
     bitwise_not,
     deg2rad,
     degrees,
@@ -99,19 +103,24 @@ from aerogel.tensor._spellings import (
     geomspace,
     heaviside,
     invert,
+    iscomplexobj,
     isneginf,
     isposinf,
+    isrealobj,
     left_shift,
     logaddexp2,
     logspace,
     mod,
     modf,
     nan_to_num,
+    ndim,
     power,
     rad2deg,
     radians,
     right_shift,
     rint,
+    shape,
+    size,
     tri,
     true_divide,
 )
@@ -119,22 +128,25 @@ from aerogel.tensor._statistics import average, bincount, corrcoef, cov, digitiz
 from aerogel.tensor._tensor import asarray as array
 
 asanyarray = ascontiguousarray = array
+euler_gamma = 0.5772156649015329
 
 __all__ = [
     "absolute", "allclose", "amax", "amin", "angle", "append", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
     "arctan2", "arctanh", "argpartition", "argwhere", "around", "array", "array_equal", "array_equiv",
     "array_split", "asanyarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d", "average",
-    "bartlett", "bincount", "bitwise_not", "blackman", "block", "cbrt", "column_stack", "concatenate", "conjugate",
-    "convolve", "corrcoef", "correlate", "cov", "cross", "cumprod", "cumsum", "deg2rad", "degrees", "diag",
-    "diag_indices", "diagflat", "diagonal", "digitize", "divmod", "dot", "dsplit", "dstack", "ediff1d", "exp2",
-    "fabs", "fix", "flatnonzero", "fliplr", "flipud", "float_power", "fmax", "fmin", "fmod", "geomspace",
-    "gradient", "hamming", "hanning", "heaviside", "histogram", "histogram_bin_edges", "hsplit", "hstack",
-    "identity", "indices", "inner", "interp", "invert", "isclose", "isneginf", "isposinf", "kron", "left_shift",
-    "lexsort", "logaddexp2", "logspace", "median", "mod", "modf", "nan_to_num", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
-    "nanquantile", "nanstd", "nansum", "nanvar", "outer", "pad", "partition", "percentile", "polyadd", "polyder",
-    "polyfit", "polyint", "polymul", "polysub", "polyval", "power", "ptp", "quantile", "rad2deg", "radians",
-    "ravel", "ravel_multi_index", "right_shift", "rint", "rollaxis", "rot90", "select", "sinc", "split",
+    "bartlett", "bincount", "bitwise_count", "bitwise_not", "blackman", "block", "cbrt", "column_stack",
+    "concatenate", "conjugate", "convolve", "corrcoef", "correlate", "cov", "cross", "cumprod", "cumsum",
+    "deg2rad", "degrees", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "digitize",
+    "divmod", "dot", "dsplit", "dstack", "ediff1d", "euler_gamma", "exp2", "fabs", "fix", "flatnonzero", "fliplr",
+    "flipud", "float_power", "fmax", "fmin", "fmod", "geomspace", "gradient", "hamming", "hanning", "heaviside",
+    "histogram", "histogram_bin_edges", "hsplit", "hstack", "identity", "indices", "inner", "interp", "invert",
+    "isclose", "iscomplexobj", "isneginf", "isposinf", "isrealobj", "kron", "left_shift", "lexsort", "logaddexp2",
+    "logspace", "matvec", "median", "mod", "modf", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
+    "nansum", "nanvar", "ndim", "outer", "pad", "partition", "percentile", "polyadd", "polyder", "polyfit",
+    "polyint", "polymul", "polysub", "polyval", "power", "ptp", "quantile", "rad2deg", "radians", "ravel",
+    "ravel_multi_index", "right_shift", "rint", "rollaxis", "rot90", "select", "shape", "sinc", "size", "split",
     "swapaxes", "trace", "transpose", "trapezoid", "tri", "tril_indices", "tril_indices_from", "triu_indices",
-    "triu_indices_from", "true_divide", "unique", "unravel_index", "unwrap", "vander", "vdot", "vsplit", "vstack",
+    "triu_indices_from", "true_divide", "unique", "unravel_index", "unwrap", "vander", "vdot", "vecmat", "vsplit",
+    "vstack",
 ]  # fmt: skip
