@@ -269,7 +269,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Tensor:
 def _monotonic(edges: Any, name: str, falls: bool = False) -> None:
     import numpy as np
 
-    steps = np.diff(np.asarray(edges))
+    steps: Any = np.diff(np.asarray(edges))
     if not (np.all(steps >= 0) or falls and np.all(steps <= 0)):
         raise ValueError(f"`{name}`: the edges of bins have to rise{' or to fall' if falls else ''}: {edges}")
 
