@@ -43,10 +43,12 @@ class enable_grad(no_grad):  # noqa: N801
 class _Leaf:
     """The gradient of a tensor with ``requires_grad``."""
 
-    __slots__ = ("__weakref__", "grad", "number")
+    __slots__ = ("__weakref__", "grad", "is_retained", "number")
 
-    def __init__(self) -> None:
+    def __init__(self, is_retained: bool = False) -> None:
         self.number = 0
+        #: Of a tensor that is computed of others.
+        self.is_retained = is_retained
         self.grad: Any = None
 
 
@@ -89,7 +91,7 @@ class Backward:
         if value and not x.requires_grad:
             x._leaf = leaf or _Leaf()
             renew(x)
-        elif not value and leaf is not None:
+        elif not value and is_parameter(x):
             x._native = _native.detached_tensor(x._native)
             x._leaf = None
         elif not value and x.requires_grad:
@@ -99,7 +101,7 @@ class Backward:
     @property
     def is_leaf(self) -> bool:
         """Whether it is not computed of tensors with ``requires_grad``."""
-        return leaf_of(self) is not None or not self.requires_grad
+        return is_parameter(self) or not self.requires_grad
 
     @property
     def grad(self) -> Any:
@@ -134,8 +136,8 @@ class Backward:
         if leaf_of(self) is None:
             if not self.requires_grad:
                 raise RuntimeError("`retain_grad`: no gradient goes through this tensor")
-            self._leaf = _Leaf()
-            _RETAINED.add(self)
+            self._leaf = _Leaf(is_retained=True)
+            _RETAINED[id(self)] = self
 
     def _stored(self) -> None:
         """A kernel has given the tensor other numbers."""
@@ -186,7 +188,7 @@ class Backward:
 
         x: Any = self
         seed = seed_of(x, grad, "backward")
-        retained = [t for t in _RETAINED if leaf_of(t) is not None]
+        retained = [t for t in list(_RETAINED.values()) if leaf_of(t) is not None]
         with enable_grad() if create_graph else no_grad():
             by_leaf, by_other = _native.leaf_gradients([(x._native, seed._native)], [t._native for t in retained])
         only = (
@@ -204,26 +206,33 @@ class Backward:
                 leaf.grad = made if leaf.grad is None else leaf.grad + made
 
 
-#: Tensors that are computed, and keep their gradient.
-_RETAINED: weakref.WeakSet[Any] = weakref.WeakSet()
+#: Tensors that are computed, and keep their gradient, by their identity.
+_RETAINED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def leaf_of(x: Any) -> _Leaf | None:
     return getattr(x, "_leaf", None)
 
 
+def is_parameter(x: Any) -> bool:
+    """Whether a tensor has ``requires_grad`` by itself, not because of others."""
+    leaf = leaf_of(x)
+    return leaf is not None and not leaf.is_retained
+
+
 def expect_free(x: Any) -> None:
     """Refuses to store to a tensor with ``requires_grad`` where that would not count for gradients."""
-    if leaf_of(x) is not None and x not in _RETAINED and not _native.are_gradients_off():
+    if is_parameter(x) and not _native.are_gradients_off():
         raise RuntimeError(
-            "a tensor with `requires_grad` is stored to, which no gradient would know of: store in `with ti.no_grad():`"
+            "a tensor with `requires_grad` is stored to, which no gradient would know of: store in `with ti.no_grad():`, "
+            "set its `data`, or store to a copy, through which gradients go"
         )
 
 
 def renew(x: Any) -> None:
     """Makes a tensor with a gradient a leaf again, whose numbers have been set."""
     leaf = leaf_of(x)
-    if leaf is None or x in _RETAINED:
+    if leaf is None or leaf.is_retained:
         return
     x._native, number = _native.variable_of_tensor(x._native, True, leaf.number or None)
     leaf.number = number or 0

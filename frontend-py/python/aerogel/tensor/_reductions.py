@@ -145,7 +145,8 @@ def _below_largest(x: Any, axis: Any, name: str) -> tuple[Tensor, list[int] | No
         raise ValueError(f"`{name}` of 0 numbers: the shape is {x._native.shape_text()}")
     # Halves would be rounded on the way.
     x = x.astype(f32) if dtype in (f16, bf16) else x
-    return x - max(x, axes, keepdims=True), axes, dtype
+    # Results do not depend on what is taken off.
+    return x - max(x, axes, keepdims=True).detach(), axes, dtype
 
 
 def softmax(x: Any, /, axis: Any = -1) -> Tensor:
@@ -172,11 +173,13 @@ def log_softmax(x: Any, /, axis: Any = -1) -> Tensor:
     >>> ti.tensor.log_softmax([1000.0, 0.0])
     tensor([    0., -1000.], dtype=f32)
     """
-    from aerogel.tensor._elementwise import exp, log, minimum
+    from aerogel.tensor._elementwise import exp, log
+    from aerogel.tensor._searching import where
 
     x, axes, dtype = _below_largest(x, axis, "log_softmax")
     # Under `fast_math`, the largest and the logarithm would else be one sum, which rounds to the digits of the largest.
-    x = minimum(x, 0.0)
+    # Not a minimum, which halves the gradient of the largest.
+    x = where(x > 0, 0.0, x)
     return (x - log(sum(exp(x), axes, keepdims=True))).astype(dtype)
 
 

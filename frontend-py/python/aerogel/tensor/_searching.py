@@ -36,18 +36,21 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
     if _complex.is_complex(x) and not (min is None and max is None):
         raise TypeError(f"`clip` takes real numbers, not `{x.dtype}`")
     x = x.copy()
-    for bound, name in ((min, "maximum"), (max, "minimum")):
+    for bound, is_outside, whole in ((min, operator.lt, math.ceil), (max, operator.gt, math.floor)):
         if bound is None:
             continue
+        is_known = is_number(bound) and bound == bound
         if is_number(bound):
-            bound = _bound(bound, x.dtype, math.ceil if name == "maximum" else math.floor)
+            bound = _bound(bound, x.dtype, whole)
             bound = None if bound is None else constant(bound, x.dtype)
         elif not x.dtype.is_float and asarray(bound).dtype.is_float:
             raise TypeError(f"`clip` of {x.dtype} by {asarray(bound).dtype}: convert one of them")
         else:
             bound = asarray(bound).astype(x.dtype)
         if bound is not None:
-            x = Tensor(x._native.binary(name, bound._native))
+            # Not a maximum or minimum, whose gradient at the bound is one half.
+            chosen = is_outside(x, bound)
+            x = where(chosen if is_known or not x.dtype.is_float else chosen | (bound != bound), bound, x)
     return x
 
 

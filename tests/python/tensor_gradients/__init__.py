@@ -1,0 +1,1 @@
+"""Tables of functions of tensors whose gradients are checked, and what checks them."""
