@@ -163,8 +163,10 @@ def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 
 def _double(value: Any) -> Any:
-    """A number in double precision; in a program one that the run knows may be."""
-    return value.astype("f64") if isinstance(value, Tensor) and tracing.program is not None else float(value)
+    """A number in double precision; a tensor where only the run knows it, or a gradient goes through it."""
+    if isinstance(value, Tensor) and (tracing.program is not None or value.requires_grad):
+        return value.astype("f64")
+    return float(value)
 
 
 def linspace(

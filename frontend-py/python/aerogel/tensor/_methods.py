@@ -301,12 +301,15 @@ class Methods:
     __copy__ = copy
 
     def __deepcopy__(self: Any, memo: Any) -> Tensor:
-        return self.copy()
+        from aerogel.tensor import _backward
+
+        return self.detach().copy().requires_grad_() if _backward.is_parameter(self) else self.copy()
 
     def __reduce__(self: Any) -> Any:
-        from aerogel.tensor import _tensor
+        from aerogel.tensor import _backward, _tensor
 
-        return (_tensor._restored, (self.numpy(), self._outside))
+        self._expect_numbers("`pickle` takes")
+        return (_tensor._restored, (self._copied(), self._outside, _backward.is_parameter(self)))
 
     def __format__(self: Any, spec: str) -> str:
         if spec and self.size != 1:

@@ -414,9 +414,10 @@ class GivenNumber(Tensor):
 _native.set_tensor_class(Tensor)
 
 
-def _restored(numbers: Any, outside: str) -> Tensor:
+def _restored(numbers: Any, outside: str, is_parameter: bool = False) -> Tensor:
     """What ``pickle`` makes a tensor of."""
-    return asarray(numbers).outside(outside)
+    made = asarray(numbers).outside(outside)
+    return made.requires_grad_() if is_parameter else made  # type: ignore[no-any-return]
 
 
 def is_number(value: Any) -> bool:
