@@ -51,6 +51,12 @@ class Jax:
     def stored(self, x: Any, key: Any, value: Any) -> Any:
         return x.at[key].set(value)
 
+    def stopped(self, x: Any) -> Any:
+        return jax.lax.stop_gradient(x)
+
+    def evaluated(self, x: Any) -> Any:
+        return x
+
     def added(self, x: Any, key: Any, value: Any) -> Any:
         return x.at[key].set(x[key] + value)
 

@@ -32,6 +32,14 @@ class Ours:
         x[key] = value
         return x
 
+    def stopped(self, x: Any) -> Any:
+        return tensor.stop_gradient(x)
+
+    def evaluated(self, x: Any) -> Any:
+        if x.is_numbers:
+            x.realize()
+        return x
+
     def added(self, x: Any, key: Any, value: Any) -> Any:
         x[key] += value
         return x
