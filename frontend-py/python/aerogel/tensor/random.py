@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.tensor import _types
 from aerogel.tensor._creation import _shape
@@ -28,14 +29,21 @@ class Generator:
 
     def key(self) -> Tensor:
         """The next key: two words. In a loop of a program each iteration has its own."""
+        return _of_iteration(asarray(self._next()))
+
+    def _next(self) -> Any:
         import numpy as np
 
         mixed = (self._seed * 0x9E3779B97F4A7C15 + self._drawn * 0xBF58476D1CE4E5B9) & (1 << 64) - 1
         self._drawn += 1
-        key = asarray(np.array([mixed & 0xFFFFFFFF, mixed >> 32], dtype=np.uint32))
-        for at in tracing.program.counters() if tracing.program is not None else ():
-            key = bits(key + stack([at.astype("u32"), at.astype("u32") * 0]), 2)
-        return key
+        return np.array([mixed & 0xFFFFFFFF, mixed >> 32], dtype=np.uint32)
+
+    def call_key(self) -> Tensor:
+        """The next key; in a program, another one at each of its calls."""
+        if tracing.program is None:
+            return self.key()
+        make = lambda: _native.NativeTensor.of_numpy(self._next())  # noqa: E731
+        return _of_iteration(tracing.program.each_call(make, "u32", [2]))
 
     def bits(self, shape: Any) -> Tensor:
         """32 random bits for each element, as ``u32``."""
@@ -56,6 +64,13 @@ class Generator:
     def permutation(self, n: int) -> Tensor:
         """The numbers below ``n`` in an order by chance."""
         return permutation(self.key(), n)
+
+
+def _of_iteration(key: Tensor) -> Tensor:
+    """In a loop of a program the key of an iteration."""
+    for at in tracing.program.counters() if tracing.program is not None else ():
+        key = bits(key + stack([at.astype("u32"), at.astype("u32") * 0]), 2)
+    return key
 
 
 def _given(shape: tuple[Any, ...], called: str) -> Any:

@@ -31,10 +31,15 @@ class _Leaf:
 class Lowered:
     """A program that has been traced and compiled for one kind of arguments."""
 
-    def __init__(self, trace: Trace, native: Any, results: Any, make: Callable[[Any], Tensor]) -> None:
+    def __init__(
+        self, trace: Trace, native: Any, results: Any, make: Callable[[Any], Tensor], effects: Sequence[Any]
+    ) -> None:
         self._native = native
         self._results = results
         self._make = make
+        #: The tensors of modules among the arguments that the function changes: which module, their names, their places.
+        self._effects = effects
+        self._returned = _trees.nodes(results)
         self._fields = list(trace.fields_read.values())
         self._given = trace.given if any(own is not None for own in trace.given) else None
         self._is_one = isinstance(results, _Leaf) and not results.is_complex
@@ -55,16 +60,16 @@ class Lowered:
         """A report: which statements share a kernel, which temporaries are materialised, and why."""
         return self._native.explained
 
-    def run(self, natives: list[Any]) -> Any:
-        """Runs it."""
+    def run(self, natives: list[Any], nodes: Sequence[Any] = ()) -> Any:
+        """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change."""
         if self._fields and _native.recorder() is not None:
             for field in self._fields:
                 expect_constant(field)
         if self._given is not None:
             arguments = iter(natives)
-            natives = [next(arguments) if own is None else own for own in self._given]
+            natives = [next(arguments) if own is None else own() if callable(own) else own for own in self._given]
         made = self._native.run(natives)
-        if self._is_one:
+        if self._is_one and not self._effects:
             return self._make(made[0])
         planes = iter([self._make(native) for native in made])
 
@@ -73,7 +78,12 @@ class Lowered:
                 return place
             return ComplexTensor(next(planes), next(planes)) if place.is_complex else next(planes)
 
-        return _trees.mapped(self._results, leaf)
+        results = _trees.mapped(self._results, leaf)
+        for at, name, place in self._effects:
+            nodes[at]._tree_set(name, leaf(place))
+        for node in _trees.nodes(results) if self._returned else ():
+            node._tree_returned()
+        return results
 
 
 class Program:
@@ -189,8 +199,7 @@ class Program:
         if self._makes_inputs:
             lowered = self._lowered(())
             return lowered.run(self._given(lowered, args, kwargs))
-        lowered, natives = self._bound(args, kwargs)
-        return lowered.run(natives)
+        return Lowered.run(*self._bound(args, kwargs))
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
         if not self._makes_inputs:
@@ -207,8 +216,8 @@ class Program:
         finally:
             called.pop()
 
-    def _bound(self, args: Any, kwargs: Any) -> tuple[Lowered, list[Any]]:
-        """The compiled program for some arguments, and the inputs that they contain."""
+    def _bound(self, args: Any, kwargs: Any) -> tuple[Lowered, list[Any], list[Any]]:
+        """The compiled program for some arguments, and the inputs and the modules that they contain."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -241,8 +250,8 @@ class Program:
             tensor = self._tensor(value, name)
             planes = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
             tensors.extend(planes)
-            is_one = tuple(n == 1 for n in tensor.shape)
-            kinds.append((len(planes), planes[0]._native.dtype, is_one, planes[0]._outside))
+            shape = tuple(n if n == 1 or annotation is _trees.FIXED else None for n in tensor.shape)
+            kinds.append((len(planes), planes[0]._native.dtype, shape, planes[0]._outside))
             return kinds[-1]
 
         parts = []
@@ -252,10 +261,11 @@ class Program:
         key = tuple(parts)
         natives = [tensor._native for tensor in tensors]
         values = tuple(bound.arguments.values())
+        nodes = _trees.nodes(values)
         lowered = self._lowered(key, bound, kinds)
         if self._n_plain == len(values) and (plain := _plain_key(values)[0]) is not None:
             self._plain[plain] = lowered
-        return lowered, natives
+        return lowered, natives, nodes
 
     def _tensor(self, value: Any, name: str) -> Any:
         try:
@@ -323,19 +333,25 @@ class Program:
         tracing.trace, tracing.program = trace.native, trace
         outer = _native.set_recorder(trace)
         try:
+            effects: list[Any] = []
+            planes: list[Any] = []
             if bound is None:
                 results = self._function()
+                trace.expect_whole()
+                tree = self._structure(results, planes)
             else:
                 self._make_inputs(trace, bound, kinds)
+                nodes = _trees.nodes(tuple(bound.arguments.values()))
+                before = [_natives(node) for node in nodes]
                 results = self._function(*bound.args, **bound.kwargs)
-            trace.expect_whole()
-            planes: list[Any] = []
-            tree = self._structure(results, planes)
+                trace.expect_whole()
+                tree = self._structure(results, planes)
+                effects = _effects(trace, nodes, before, planes)
             native = trace.native.finish(planes)
         finally:
             _native.set_recorder(outer)
             tracing.trace, tracing.program = around
-        return Lowered(trace, native, tree, self._result)
+        return Lowered(trace, native, tree, self._result, effects)
 
     def _make_inputs(self, trace: Trace, bound: Any, kinds: Sequence[Any]) -> None:
         """Replaces the tensors among some arguments by inputs of the program."""
@@ -349,9 +365,8 @@ class Program:
             elif isinstance(kind, _GivenNumber):
                 natives.append([trace.input(name, kind.wide_dtype, [])])
             else:
-                n, dtype, is_one, _ = kind
-                shape = [1 if one else None for one in is_one]
-                natives.append([trace.input(name, dtype, shape) for _ in range(n)])
+                n, dtype, shape, _ = kind
+                natives.append([trace.input(name, dtype, list(shape)) for _ in range(n)])
 
         for name in self._signature.parameters:
             _trees.flatten(bound.arguments[name], leaf, name)
@@ -380,13 +395,33 @@ class Program:
                     "a program returns tensors, or tuples, lists, dictionaries and dataclasses of them, not "
                     f"{type(value).__name__}{inside_one}"
                 )
-            tensor = value if isinstance(value, (Tensor, ComplexTensor)) else asarray(value)
-            both = is_complex(tensor)
-            own = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
-            planes.extend(inside(plane)._native for plane in own)
-            return _Leaf(both)
+            return _result(value, planes)
 
         return None if results is None else _trees.mapped(results, leaf, _is_number_that_is_known)
+
+
+def _result(value: Any, planes: list[Any]) -> _Leaf:
+    """The place of a result, which is appended to ``planes``."""
+    tensor = value if isinstance(value, (Tensor, ComplexTensor)) else asarray(value)
+    own = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
+    planes.extend(inside(plane)._native for plane in own)
+    return _Leaf(is_complex(tensor))
+
+
+def _natives(node: Any) -> dict[str, Any]:
+    """What the tensors of a module are."""
+    return {name: getattr(part, "_native", part) for name, part in node._tree_parts()[1].items()}
+
+
+def _effects(trace: Trace, nodes: list[Any], before: list[dict[str, Any]], planes: list[Any]) -> list[Any]:
+    """The tensors of modules that differ from those before, by module and name; they are appended to ``planes``."""
+    out = []
+    for at, (node, was) in enumerate(zip(nodes, before)):
+        for name, part in node._tree_parts()[1].items():
+            is_same = name in was and was[name] is getattr(part, "_native", part)
+            if not is_same or id(part) in trace.stored:
+                out.append((at, name, _result(part, planes)))
+    return out
 
 
 class Method:

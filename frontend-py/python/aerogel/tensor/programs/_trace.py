@@ -36,7 +36,8 @@ class Trace:
         self.native = _native.NativeTrace()
         self.divides_integers = divides_integers
         self.inputs: list[Any] = []
-        #: What each input of the recording is given: a tensor from outside, or nothing yet.
+        #: What each input of the recording is given: a tensor from outside, a function that makes it at each call, or
+        #: nothing yet.
         self.given: list[Any] = []
         self._constants: dict[int, Any] = {}
         #: The fields that are read, by what they are.
@@ -51,6 +52,8 @@ class Trace:
         self.called: list[str] = []
         #: Whether an exception left a block.
         self.is_broken = False
+        #: The tensors that the function has stored to, by their ids.
+        self.stored: dict[int, Tensor] = {}
 
     # Tensors as they are made.
 
@@ -77,6 +80,14 @@ class Trace:
         # Not one that the function makes: nothing sets it.
         out = Tensor.__new__(Tensor)
         out._native, out._outside, out._made = self._constants[id(own)], tensor._outside, None
+        return out
+
+    def each_call(self, make: Callable[[], Any], dtype: str, shape: list[int]) -> Tensor:
+        """A tensor whose values ``make`` gives anew at each call of the program."""
+        self.given.append(make)
+        out = Tensor.__new__(Tensor)
+        out._native = self.native.input(f"drawn {len(self.given)}", dtype, shape, True)
+        out._outside, out._made = "error", None
         return out
 
     def shape(self, tensor: Tensor) -> tuple[Any, ...]:
@@ -160,6 +171,7 @@ class Trace:
         self.native.set(target._native, kept(value, target.dtype)._native)
 
     def _expect_own(self, target: Tensor) -> None:
+        self.stored[id(target)] = target
         if not self.native.owns(target._native):
             raise ValueError(
                 "a tensor from outside is a constant of the program: copy it there, as by `x = outside + 0`, or make "

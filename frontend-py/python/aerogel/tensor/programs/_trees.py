@@ -1,4 +1,9 @@
-"""Tuples, lists, dictionaries and dataclasses of tensors, in each other: what programs take and give."""
+"""Tuples, lists, dictionaries, dataclasses and modules of tensors, nested: what programs take and return.
+
+A class takes part by the attribute ``_aerogel_tree = True`` and two methods, as ``nn.Module`` does:
+``_tree_parts()`` returns what of an object is static (hashable) and its tensors by name, ``_tree_rebuilt(parts)`` a copy
+with other tensors in that order.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+#: The annotation of the tensors of modules: their shapes are known when a program is traced, and part of its key.
+FIXED = "a tensor of fixed shape"
+
+
+def is_node(tree: Any) -> bool:
+    """Whether an object says itself what its parts are."""
+    return getattr(type(tree), "_aerogel_tree", False)
 
 
 def flatten(tree: Any, leaf: Callable[[Any, str, Any], Any], name: str, annotation: Any = None) -> Any:
@@ -26,12 +39,17 @@ def flatten(tree: Any, leaf: Callable[[Any, str, Any], Any], name: str, annotati
         fields = [field for field in dataclasses.fields(tree) if field.init]
         parts = tuple(flatten(getattr(tree, f.name), leaf, f"{name}.{f.name}", f.type) for f in fields)
         return (kind, tuple(f.name for f in fields), parts)
+    if is_node(tree):
+        static, own = tree._tree_parts()
+        parts = tuple(flatten(part, leaf, f"{name}.{called}", FIXED) for called, part in own.items())
+        return (kind, static, tuple(own), parts)
     return leaf(tree, name, annotation)
 
 
 def is_tree(value: Any) -> bool:
     """Whether a value has parts."""
-    return isinstance(value, (tuple, list, dict)) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return isinstance(value, (tuple, list, dict)) or is_dataclass or is_node(value)
 
 
 def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any], bool] | None = None) -> Any:
@@ -49,7 +67,20 @@ def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any],
             stays = is_known is not None and is_known(part, field.type)
             own[field.name] = part if stays else mapped(part, leaf, is_known)
         return dataclasses.replace(tree, **own)
+    if is_node(tree):
+        return tree._tree_rebuilt([mapped(part, leaf, is_known) for part in tree._tree_parts()[1].values()])
     return leaf(tree)
+
+
+def nodes(tree: Any) -> list[Any]:
+    """The objects in a tree that say themselves what their parts are, in order."""
+    if isinstance(tree, (tuple, list)):
+        return [node for part in tree for node in nodes(part)]
+    if isinstance(tree, dict):
+        return [node for part in tree.values() for node in nodes(part)]
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return [node for f in dataclasses.fields(tree) if f.init for node in nodes(getattr(tree, f.name))]
+    return [tree] if is_node(tree) else []
 
 
 def rebuilt(kind: type, parts: list[Any]) -> Any:
@@ -77,6 +108,8 @@ def text(tree: Any) -> str:
         return f"[{parts}]" if isinstance(tree, list) else f"({parts}{',' * (len(tree) == 1)})"
     if isinstance(tree, dict):
         return "{" + ", ".join(f"{key!r}: {text(part)}" for key, part in tree.items()) + "}"
+    if is_node(tree):
+        return type(tree).__name__
     if is_tree(tree):
         own = ", ".join(f"{f.name}={text(getattr(tree, f.name))}" for f in dataclasses.fields(tree) if f.init)
         return f"{type(tree).__name__}({own})"
