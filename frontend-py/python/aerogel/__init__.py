@@ -117,7 +117,25 @@ else:
     )
 
 if TYPE_CHECKING:
-    from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, special, tensor, tools, ui, xp
+    from aerogel import (
+        ad,
+        algorithms,
+        datasets,
+        graph,
+        linalg,
+        math,
+        nn,
+        optim,
+        profiler,
+        sparse,
+        special,
+        tensor,
+        tools,
+        ui,
+        xp,
+    )
+    from aerogel._plot import plot
+    from aerogel._saving import load, save
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
@@ -194,6 +212,7 @@ __all__ = [
     "cuda",
     "data_oriented",
     "dataclass",
+    "datasets",
     "deactivate_all_snodes",
     "dx11",
     "dx12",
@@ -244,12 +263,16 @@ __all__ = [
     "l",
     "lang",
     "linalg",
+    "load",
     "graph",
     "math",
     "metal",
     "ndarray",
+    "nn",
     "opengl",
     "ops",
+    "optim",
+    "plot",
     "polar_decompose",
     "profiler",
     "program",
@@ -259,6 +282,7 @@ __all__ = [
     "reset",
     "rgb_to_hex",
     "root",
+    "save",
     "set_logging_level",
     "snode",
     "solve",
@@ -307,9 +331,12 @@ __all__ += ops.__all__
 _MODULES = (
     "ad",
     "algorithms",
+    "datasets",
     "graph",
     "linalg",
     "math",
+    "nn",
+    "optim",
     "profiler",
     "sparse",
     "special",
@@ -326,6 +353,9 @@ _NAMES = {
     "Mesh": "mesh",
     "MeshInstance": "mesh",
     "eig": "_linalg",
+    "load": "_saving",
+    "plot": "_plot",
+    "save": "_saving",
     "polar_decompose": "_linalg",
     "solve": "_linalg",
     "svd": "_linalg",

@@ -1,1 +1,194 @@
-"""Neural networks over tensors."""
+"""Neural networks over tensors: modules with parameters, their layers, losses and first values.
+
+>>> import aerogel as ti
+>>> from aerogel import nn
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> net = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
+>>> net(ti.tensor.ones((5, 4))).shape
+(5, 2)
+
+Names, arguments and the order of parameters are PyTorch's, so that ``state_dict`` of both have the same names and shapes;
+axes are named ``axis``. Functions without parameters are in ``nn.functional``, first values in ``nn.init``.
+"""
+
+from aerogel.nn import functional, init
+from aerogel.nn._containers import ModuleDict, ModuleList, ParameterArray, ParameterList, Sequential
+from aerogel.nn._module import LoadedKeys, Module
+from aerogel.nn._parameter import Parameter
+from aerogel.nn.layers.accumulation import Accum
+from aerogel.nn.layers.activation import (
+    CELU,
+    ELU,
+    GELU,
+    GLU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Softsign,
+    Tanh,
+)
+from aerogel.nn.layers.adaptive import AdaptiveLogSoftmaxWithLoss, AdaptiveSoftmax
+from aerogel.nn.layers.attention import LearnedPositions, MultiheadAttention, RotaryPositions, SinusoidalPositions
+from aerogel.nn.layers.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d
+from aerogel.nn.layers.linear import (
+    Bilinear,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    DropoutChannels,
+    Embedding,
+    Flatten,
+    Identity,
+    Linear,
+    Unflatten,
+)
+from aerogel.nn.layers.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CosineSimilarity,
+    CrossEntropyLoss,
+    HingeLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from aerogel.nn.layers.normalisation import (
+    BatchNorm,
+    BatchNorm1d,
+    BatchNorm2d,
+    GroupNorm,
+    InstanceNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    LayerNorm,
+    RMSNorm,
+    WeightNorm,
+)
+from aerogel.nn.layers.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AvgPool1d,
+    AvgPool2d,
+    GlobalAvgPool2d,
+    GlobalMaxPool2d,
+    MaxPool1d,
+    MaxPool2d,
+)
+from aerogel.nn.layers.recurrent import GRU, LSTM, RNN
+from aerogel.nn.layers.transformer import (
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
+
+__all__ = [
+    "Accum",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveLogSoftmaxWithLoss",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveSoftmax",
+    "AvgPool1d",
+    "AvgPool2d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "BatchNorm",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Bilinear",
+    "CELU",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "CosineSimilarity",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "DropoutChannels",
+    "ELU",
+    "Embedding",
+    "Flatten",
+    "GELU",
+    "GLU",
+    "GRU",
+    "GlobalAvgPool2d",
+    "GlobalMaxPool2d",
+    "GroupNorm",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "HingeLoss",
+    "HuberLoss",
+    "Identity",
+    "InstanceNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "KLDivLoss",
+    "L1Loss",
+    "LSTM",
+    "LayerNorm",
+    "LeakyReLU",
+    "LearnedPositions",
+    "Linear",
+    "LoadedKeys",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
+    "Mish",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiheadAttention",
+    "NLLLoss",
+    "PReLU",
+    "Parameter",
+    "ParameterArray",
+    "ParameterList",
+    "RMSNorm",
+    "RNN",
+    "ReLU",
+    "ReLU6",
+    "RotaryPositions",
+    "SELU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SinusoidalPositions",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "Unflatten",
+    "WeightNorm",
+    "functional",
+    "init",
+]

@@ -62,9 +62,7 @@ def static(module: Any, prefix: str, parts: dict[str, Any], at: dict[int, int], 
                 parts[prefix + name] = value
             tensors.append((name, at[id(value)]))
     plain = tuple((name, _key(value)) for name, value in own.items() if name not in _OWN)
-    below = tuple(
-        (name, static(child, f"{prefix}{name}.", parts, at, seen)) for name, child in own["_modules"].items()
-    )
+    below = tuple((name, static(child, f"{prefix}{name}.", parts, at, seen)) for name, child in own["_modules"].items())
     return (type(module), plain, tuple(tensors), below)
 
 

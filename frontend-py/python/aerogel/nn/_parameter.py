@@ -136,7 +136,9 @@ class LazyParameter(Parameter):
         Raises:
             ValueError: If a size that is known differs, or one is not known outside of a running program.
         """
-        if len(shape) != len(self._wanted) or any(n not in (-1, m) for n, m in zip(self._wanted, shape) if m is not None):
+        if len(shape) != len(self._wanted) or any(
+            n not in (-1, m) for n, m in zip(self._wanted, shape) if m is not None
+        ):
             raise ValueError(f"a parameter has the shape {self._wanted}, and the input needs {_open_text(shape)}")
         sizes = tuple(m if n == -1 else n for n, m in zip(self._wanted, shape))
         if tracing.program is not None or not all(isinstance(n, int) for n in sizes):

@@ -1,4 +1,4 @@
-"""Activation functions of tensors, under the names of ``jax.nn`` and ``torch.nn.functional``.
+"""Activation functions, layers without parameters and losses, under the names of ``jax.nn`` and ``torch.nn.functional``.
 
 >>> import aerogel as ti
 >>> from aerogel.nn import functional as F
@@ -6,7 +6,7 @@
 >>> F.relu6([-1.0, 3.0, 9.0])
 tensor([0., 3., 6.], dtype=f32)
 
-All functions take real tensors of any shape, and convert integers to the default float, except that ``relu``, ``relu6``
+Activation functions take real tensors of any shape, and convert integers to the default float, except that ``relu``, ``relu6``
 and ``hard_tanh`` keep integers. None has NaN as its derivative at a finite argument.
 """
 
@@ -17,6 +17,33 @@ import operator
 from typing import Any
 
 from aerogel._dtypes import dtype_of
+from aerogel.nn._attention import causal_mask, rotary, scaled_dot_product_attention, sinusoidal_positions
+from aerogel.nn._convolutions import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d
+from aerogel.nn._linear import bilinear, dropout, dropout_channels, embedding, linear
+from aerogel.nn._losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_similarity,
+    cross_entropy,
+    hinge_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+from aerogel.nn._norms import batch_norm, batch_statistics, group_norm, instance_norm, layer_norm, rms_norm
+from aerogel.nn._pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    max_pool1d,
+    max_pool2d,
+)
 from aerogel.tensor import _types
 from aerogel.tensor._elementwise import abs, exp, expm1, log, log1p, relu, sqrt, tanh
 from aerogel.tensor._logsumexp import log_softmax, logmeanexp, logsumexp, softmax
@@ -25,10 +52,15 @@ from aerogel.tensor._special import _computed, expit, log_expit, ndtr, softplus
 from aerogel.tensor._tensor import Tensor, asarray
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
-    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6",
-    "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
-    "standardize", "swish", "tanh",
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp",
+    "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu",
+    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d",
+    "batch_norm", "batch_statistics", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "causal_mask",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "cosine_similarity", "cross_entropy", "dropout",
+    "dropout_channels", "embedding", "group_norm", "hinge_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss",
+    "layer_norm", "linear", "max_pool1d", "max_pool2d", "mse_loss", "nll_loss", "rms_norm", "rotary",
+    "scaled_dot_product_attention", "sinusoidal_positions", "smooth_l1_loss",
 ]  # fmt: skip
 
 sigmoid = expit

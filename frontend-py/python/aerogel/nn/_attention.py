@@ -1,0 +1,124 @@
+"""Attention, and positions in sequences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aerogel._dtypes import u1
+from aerogel.nn import _checks
+from aerogel.nn._linear import dropout
+from aerogel.tensor import _types
+from aerogel.tensor._creation import arange, iota
+from aerogel.tensor._elementwise import cos, exp, sin
+from aerogel.tensor._reductions import softmax
+from aerogel.tensor._searching import where
+from aerogel.tensor._shapes import concat, stack
+from aerogel.tensor._tensor import Tensor, asarray
+
+
+def causal_mask(n_queries: Any, n_keys: Any = None) -> Tensor:
+    """Which keys each query may see: those that are not behind it. Booleans of shape (queries, keys)."""
+    shape = (n_queries, n_queries if n_keys is None else n_keys)
+    return iota(shape, 1) <= iota(shape, 0)
+
+
+def attention_weights(scores: Tensor, mask: Any) -> Tensor:
+    """The softmax of scores along the last axis, where ``mask`` (booleans, or numbers that are added) lets it."""
+    if mask is not None:
+        mask = asarray(mask)
+        scores = where(mask, scores, -math.inf) if mask.dtype is u1 else scores + mask
+    return softmax(scores, -1)
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """``softmax(query @ key.T * scale) @ value``.
+
+    Args:
+        query: Shape (..., queries, width).
+        key: Shape (..., keys, width).
+        value: Shape (..., keys, values).
+        attn_mask: Booleans, true where a query sees a key, or floats that are added to the scores; of a shape that is
+            broadcast to (..., queries, keys).
+        dropout_p: The probability with which weights are replaced by zero.
+        is_causal: Whether queries see keys up to their own place only.
+        scale: By what products are multiplied, ``1 / sqrt(width)`` if not given.
+
+    Returns:
+        Shape (..., queries, values).
+
+    Raises:
+        ValueError: If widths or numbers of keys differ, or both a mask and ``is_causal`` are given.
+    """
+    called = "`scaled_dot_product_attention`"
+    query, key, value = (_checks.floats(x, called) for x in (query, key, value))
+    if attn_mask is not None and is_causal:
+        raise ValueError(f"{called} takes a mask or `is_causal`, not both")
+    _checks.size(key, -1, query.shape[-1], called, "query", query._native.shape)
+    _checks.size(value, -2, key.shape[-2], called, "key", key._native.shape)
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.shape[-1]) if isinstance(query.shape[-1], int) else query.shape[-1] ** -0.5
+    mask = causal_mask(query.shape[-2], key.shape[-2]) if is_causal else attn_mask
+    weights = attention_weights((query * scale) @ key.mT, mask)
+    return dropout(weights, dropout_p) @ value
+
+
+def sinusoidal_positions(length: Any, width: int, base: float = 10000.0, *, dtype: Any = None) -> Tensor:
+    """The positions of "Attention is all you need": sines in even columns, cosines in odd ones.
+
+    Args:
+        length: How many positions there are.
+        width: How many columns; an even number.
+        base: The length of the longest wave by 2π.
+        dtype: The dtype.
+
+    Returns:
+        Shape (length, width).
+
+    Raises:
+        ValueError: If ``width`` is odd.
+    """
+    if width % 2:
+        raise ValueError(f"`sinusoidal_positions`: the width is an even number, not {width}")
+    angles = _angles(arange(length), width, base)
+    both = stack([sin(angles), cos(angles)], axis=-1)
+    return both.reshape(length, width).astype(dtype or _types.default_float())
+
+
+def _angles(positions: Tensor, width: int, base: float) -> Tensor:
+    """The angle of each pair of columns at each position; in double precision, since positions may be large."""
+    rates = exp(arange(width // 2).astype("f64") * (-2.0 * math.log(base) / width))
+    return positions.astype("f64").unsqueeze(-1) * rates
+
+
+def rotary(x: Any, positions: Any = None, base: float = 10000.0, *, is_interleaved: bool = False) -> Tensor:
+    """Pairs of columns turned by angles that grow with the position (RoPE).
+
+    Args:
+        x: Shape (..., length, width), with an even width.
+        positions: The position of each row, 0, 1, 2 ... if not given.
+        base: The length of the longest wave by 2π.
+        is_interleaved: Whether neighbours are pairs, and not columns that are half the width apart.
+
+    Raises:
+        ValueError: If the width is odd.
+    """
+    x = _checks.floats(x, "`rotary`")
+    width = x.shape[-1]
+    if not isinstance(width, int) or width % 2:
+        raise ValueError(f"`rotary`: the width of the last axis is an even number that is known, not {width}")
+    angles = _angles(arange(x.shape[-2]) if positions is None else asarray(positions), width, base)
+    c, s = cos(angles).astype(x.dtype), sin(angles).astype(x.dtype)
+    if is_interleaved:
+        a, b = x[..., 0::2], x[..., 1::2]
+        return stack([a * c - b * s, a * s + b * c], axis=-1).reshape(x.shape)
+    a, b = x[..., : width // 2], x[..., width // 2 :]
+    return concat([a * c - b * s, a * s + b * c], axis=-1)

@@ -1,0 +1,139 @@
+"""Normalisation: tensors with mean 0 and variance 1 along some axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel._dtypes import bf16, f16, f32
+from aerogel.nn import _checks
+from aerogel.tensor._elementwise import rsqrt
+from aerogel.tensor._reductions import mean, var
+from aerogel.tensor._tensor import Tensor
+
+
+def _wide(x: Any, called: str) -> tuple[Tensor, Any]:
+    """The input in a dtype in which statistics lose nothing, and its own dtype."""
+    x = _checks.floats(x, called)
+    return (x.astype(f32) if x.dtype in (f16, bf16) else x), x.dtype
+
+
+def _scaled(x: Tensor, weight: Any, bias: Any, shape: Any, dtype: Any) -> Tensor:
+    for value, add in ((weight, False), (bias, True)):
+        if value is not None:
+            value = _checks.tensor(value, "a norm").reshape(shape)
+            x = x + value if add else x * value
+    return x.astype(dtype)
+
+
+def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """``(x - mean) / sqrt(var + eps) * weight + bias``, over the last axes.
+
+    Args:
+        x: Its last axes have the shape ``normalized_shape``.
+        normalized_shape: The sizes of these axes; one number for one axis.
+        weight: Of that shape, or ``None``.
+        bias: Of that shape, or ``None``.
+        eps: What is added to the variance.
+
+    Raises:
+        ValueError: If the last axes have another shape.
+    """
+    shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+    x, dtype = _wide(x, "`layer_norm`")
+    _last_axes(x, shape, "`layer_norm`")
+    axes = tuple(range(-len(shape), 0))
+    centred = x - mean(x, axes, keepdims=True)
+    out = centred * rsqrt(mean(centred * centred, axes, keepdims=True) + eps)
+    return _scaled(out, weight, bias, shape, dtype)
+
+
+def _last_axes(x: Tensor, shape: Any, called: str) -> None:
+    if x.ndim < len(shape):
+        raise ValueError(f"{called} over axes of shape {tuple(shape)}, the input has {x._native.shape_text()}")
+    for k, n in enumerate(reversed(shape), 1):
+        _checks.size(x, -k, n, called, "normalized_shape", shape)
+
+
+def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    """``x / sqrt(mean(x²) + eps) * weight``, over the last axes; ``eps`` is that of the dtype if not given.
+
+    Raises:
+        ValueError: If the last axes have another shape.
+    """
+    shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+    x, dtype = _wide(x, "`rms_norm`")
+    _last_axes(x, shape, "`rms_norm`")
+    if eps is None:
+        eps = {"f64": 2.0**-52, "f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}[dtype._aerogel_dtype]
+    axes = tuple(range(-len(shape), 0))
+    out = x * rsqrt(mean(x * x, axes, keepdims=True) + eps)
+    return _scaled(out, weight, None, shape, dtype)
+
+
+def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Each group of channels normalised by itself.
+
+    Args:
+        x: Shape (batch, channels, ...).
+        num_groups: How many groups there are.
+        weight: Shape (channels,), or ``None``.
+        bias: Shape (channels,), or ``None``.
+        eps: What is added to the variance.
+
+    Raises:
+        ValueError: If channels are not groups of equal size.
+    """
+    x, dtype = _wide(x, "`group_norm`")
+    if x.ndim < 2:
+        raise ValueError(f"`group_norm` takes two axes at least, the shape is {x._native.shape_text()}")
+    n = x.shape[1]
+    if num_groups < 1 or isinstance(n, int) and n % num_groups:
+        raise ValueError(f"`group_norm`: {n} channels are not {num_groups} groups of equal size")
+    parts = x.reshape(x.shape[0], num_groups, -1)
+    centred = parts - mean(parts, -1, keepdims=True)
+    out = centred * rsqrt(mean(centred * centred, -1, keepdims=True) + eps)
+    return _scaled(out.reshape(x.shape), weight, bias, (-1, *[1] * (x.ndim - 2)), dtype)
+
+
+def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Each channel of each element of the batch normalised by itself: shape (batch, channels, ...)."""
+    x, dtype = _wide(x, "`instance_norm`")
+    if x.ndim < 3:
+        raise ValueError(f"`instance_norm` takes three axes at least, the shape is {x._native.shape_text()}")
+    axes = tuple(range(2, x.ndim))
+    centred = x - mean(x, axes, keepdims=True)
+    out = centred * rsqrt(mean(centred * centred, axes, keepdims=True) + eps)
+    return _scaled(out, weight, bias, (-1, *[1] * (x.ndim - 2)), dtype)
+
+
+def batch_statistics(x: Any, called: str = "`batch_norm`") -> tuple[Tensor, Tensor]:
+    """The mean and the variance of each channel over the batch."""
+    x, _ = _wide(x, called)
+    axes = (0, *range(2, x.ndim))
+    return mean(x, axes), var(x, axes)
+
+
+def batch_norm(
+    x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    """Each channel normalised by a mean and a variance; those of the batch are in ``batch_statistics``.
+
+    Args:
+        x: Shape (batch, channels, ...).
+        running_mean: Shape (channels,).
+        running_var: Shape (channels,).
+        weight: Shape (channels,), or ``None``.
+        bias: Shape (channels,), or ``None``.
+        eps: What is added to the variance.
+
+    Raises:
+        ValueError: If there are other channels.
+    """
+    x, dtype = _wide(x, "`batch_norm`")
+    if x.ndim < 2:
+        raise ValueError(f"`batch_norm` takes two axes at least, the shape is {x._native.shape_text()}")
+    centre, spread = _checks.tensor(running_mean, "`batch_norm`"), _checks.tensor(running_var, "`batch_norm`")
+    _checks.size(x, 1, centre.shape[0], "`batch_norm`", "running_mean", centre._native.shape)
+    shape = (-1, *[1] * (x.ndim - 2))
+    out = (x - centre.reshape(shape)) * rsqrt(spread.reshape(shape) + eps)
+    return _scaled(out, weight, bias, shape, dtype)

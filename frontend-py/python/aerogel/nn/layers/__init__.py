@@ -1,0 +1,1 @@
+"""The modules that ``aerogel.nn`` offers, by topic."""
