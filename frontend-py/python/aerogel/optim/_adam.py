@@ -1,0 +1,180 @@
+"""Adam and methods like it: steps by running means of gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aerogel.optim._optimizer import Numbers, Optimizer, kept
+from aerogel.tensor._elementwise import maximum, sign, sqrt
+from aerogel.tensor._tensor import Tensor
+
+
+class Adam(Optimizer):
+    """Steps by running means of gradients and of their squares (Kingma and Ba).
+
+    Args:
+        params: A module, its parameters, or groups of parameters.
+        lr: The learning rate.
+        betas: Which parts of both running means are kept.
+        eps: What is added to the root of the squares.
+        weight_decay: How much of the parameter is added to its gradient.
+        amsgrad: Whether the largest mean of squares so far is used.
+        maximize: Whether what has the gradients is made larger.
+
+    Raises:
+        ValueError: If a setting has no meaning.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        super().__init__(params, {**settings, "maximize": maximize})
+
+    def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
+        if group["weight_decay"]:
+            g = g + n(group["weight_decay"]) * p
+        return self._stepped(p, g, group, state, n)
+
+    def _stepped(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
+        state["step"] = step = state.get("step", 0) + 1
+        b1, b2 = group["betas"]
+        means = state["exp_avg"] = kept(state, "exp_avg", p) * n(b1) + n(1.0 - b1) * g
+        squares = state["exp_avg_sq"] = kept(state, "exp_avg_sq", p) * n(b2) + n(1.0 - b2) * (g * g)
+        if group["amsgrad"]:
+            squares = state["max_exp_avg_sq"] = maximum(kept(state, "max_exp_avg_sq", p), squares)
+        # Both means begin at zero: early ones are too small.
+        root = sqrt(squares) * n(1.0 / math.sqrt(1.0 - b2**step)) + n(group["eps"])
+        return p - n(group["lr"] / (1.0 - b1**step)) * means / root
+
+
+class AdamW(Adam):
+    """``Adam`` with weight decay of its own: parameters are multiplied by ``1 - lr weight_decay`` (Loshchilov, Hutter).
+
+    Args:
+        params: A module, its parameters, or groups of parameters.
+        lr: The learning rate.
+        betas: Which parts of both running means are kept.
+        eps: What is added to the root of the squares.
+        weight_decay: By how much parameters are made smaller.
+        amsgrad: Whether the largest mean of squares so far is used.
+        maximize: Whether what has the gradients is made larger.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+    def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
+        p = p * n(1.0 - group["lr"] * group["weight_decay"])
+        return self._stepped(p, g, group, state, n)
+
+
+class AMSGrad(Adam):
+    """``Adam`` with the largest mean of squares so far (Reddi and others); arguments as for ``Adam``."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, True, maximize=maximize)
+
+
+class NovoGrad(Optimizer):
+    """Steps by gradients divided by a running mean of their length, one for each parameter (Ginsburg and others).
+
+    Args:
+        params: A module, its parameters, or groups of parameters.
+        lr: The learning rate.
+        betas: Which parts of the running means of gradients and of their lengths are kept.
+        eps: What is added to lengths.
+        weight_decay: How much of the parameter is added to its gradient.
+        grad_averaging: Whether gradients are multiplied by ``1 - betas[0]``.
+        maximize: Whether what has the gradients is made larger.
+
+    Raises:
+        ValueError: If a setting has no meaning.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.95, 0.98),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        grad_averaging: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**settings, "grad_averaging": grad_averaging, "maximize": maximize})
+
+    def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
+        b1, b2 = group["betas"]
+        total, own = (g * g).sum(), state.get("exp_avg_sq")
+        total = state["exp_avg_sq"] = total if own is None else own * n(b2) + n(1.0 - b2) * total
+        g = g / (sqrt(total) + n(group["eps"]))
+        if group["weight_decay"]:
+            g = g + n(group["weight_decay"]) * p
+        if group["grad_averaging"]:
+            g = n(1.0 - b1) * g
+        means = state["exp_avg"] = kept(state, "exp_avg", p) * n(b1) + g
+        return p - n(group["lr"]) * means
+
+
+class Lion(Optimizer):
+    """Steps by the sign of a running mean (Chen and others).
+
+    Args:
+        params: A module, its parameters, or groups of parameters.
+        lr: The learning rate: how far each element moves.
+        betas: Which part of the running mean a step takes, and which part is kept.
+        weight_decay: By how much parameters are made smaller, times ``lr``.
+        maximize: Whether what has the gradients is made larger.
+
+    Raises:
+        ValueError: If a setting has no meaning.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
+
+    def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
+        b1, b2 = group["betas"]
+        means = kept(state, "exp_avg", p)
+        state["exp_avg"] = means * n(b2) + n(1.0 - b2) * g
+        p = p * n(1.0 - group["lr"] * group["weight_decay"])
+        return p - n(group["lr"]) * sign(means * n(b1) + n(1.0 - b1) * g)
