@@ -134,9 +134,9 @@ if TYPE_CHECKING:
         ui,
         xp,
     )
+    from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel._plot import plot
     from aerogel._saving import load, save
-    from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
     from aerogel.run import as_taichi

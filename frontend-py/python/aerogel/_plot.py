@@ -29,12 +29,12 @@ def plot(
 
     >>> import aerogel as ti
     >>> losses = [2.0**-k for k in range(20)]
-    >>> chart = ti.plot({"loss": losses}, "losses.png", title="training")
-    >>> chart.update({"loss": losses + [0.0]})
+    >>> chart = ti.plot({"loss": losses}, "losses.png", title="training")  # doctest: +SKIP
+    >>> chart.update({"loss": losses + [0.0]})  # doctest: +SKIP
 
     Args:
-        values: The values of a curve: a list, an array or a tensor with one axis; or curves by name. Values that are not
-            finite leave gaps.
+        values: The values of a curve: a list, an array or a tensor with one axis; or curves by name. Values that are
+            not finite leave gaps.
         path: A file to write, PNG, or with Pillow installed what its suffix says.
         x: Where the values are along the other axis; 0, 1, 2 ... if not given.
         title: What stands above.

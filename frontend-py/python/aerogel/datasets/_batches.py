@@ -51,8 +51,8 @@ class Batches:
     The order follows from the seed and the number of the epoch alone. Batches are of one shape, but for the last.
 
     Args:
-        data: A tensor or an array (of NumPy, which may be a map of a file), whose first axis counts examples; a tuple, a
-            list or a dictionary of such; or ``Windows``.
+        data: A tensor or an array (of NumPy, which may be a map of a file), whose first axis counts examples; a
+            tuple, a list or a dictionary of such; or ``Windows``.
         batch_size: How many examples a batch has.
         shuffle: Whether the order is random.
         seed: The seed of the order.

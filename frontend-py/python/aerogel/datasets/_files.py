@@ -92,9 +92,10 @@ def npz(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise ValueError("it has one array and no names: `ti.tensor.asarray(numpy.load(path))` reads it")
+        loaded = np.load(path, allow_pickle=False)
+        if not hasattr(loaded, "files"):
+            raise ValueError("it has one array and no names: `ti.tensor.asarray(numpy.load(path))` reads it")
+        with loaded as file:
             return {name: asarray(file[name]) for name in file.files}
     except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as e:
         raise ValueError(f"{os.fspath(path)} cannot be read as arrays of NumPy: {e}") from None

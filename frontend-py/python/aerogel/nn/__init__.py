@@ -7,8 +7,8 @@
 >>> net(ti.tensor.ones((5, 4))).shape
 (5, 2)
 
-Names, arguments and the order of parameters are PyTorch's, so that ``state_dict`` of both have the same names and shapes;
-axes are named ``axis``. Functions without parameters are in ``nn.functional``, first values in ``nn.init``.
+Names, arguments and the order of parameters are PyTorch's, so that ``state_dict`` of both have the same names and
+shapes; axes are named ``axis``. Functions without parameters are in ``nn.functional``, first values in ``nn.init``.
 """
 
 from aerogel.nn import functional, init

@@ -60,8 +60,8 @@ def convolve(
         size, reach = x.shape[2 + axis], d * (k - 1) + 1
         if isinstance(size, int) and size + before + behind < reach:
             raise ValueError(
-                f"{called}: the kernel reaches over {reach} elements, axis {2 + axis} has {size + before + behind} with "
-                "its padding"
+                f"{called}: the kernel reaches over {reach} elements, axis {2 + axis} has {size + before + behind} "
+                "with its padding"
             )
     if any(map(any, margins)):
         x = pad(x, [(0, 0), (0, 0), *margins])

@@ -26,7 +26,7 @@ class _Same:
 
 
 def _key(value: Any) -> Any:
-    """A plain attribute as part of a key: numbers of different types differ, objects that cannot be hashed by identity."""
+    """A plain attribute as part of a key: numbers of different types differ, what cannot be hashed equals itself."""
     if isinstance(value, float):
         return (type(value), value.hex())
     if value is None or isinstance(value, (bool, int, str, bytes)):

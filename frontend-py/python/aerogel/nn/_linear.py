@@ -86,7 +86,8 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -
         x: Floats of any shape.
         p: The probability.
         training: If false, ``x`` is returned as it is.
-        key: The key of the random numbers; without one the next of ``ti.tensor.random``, in programs another at each call.
+        key: The key of the random numbers; without one the next of ``ti.tensor.random``, in programs another at each
+            call.
 
     Raises:
         ValueError: If ``p`` is not from 0 to 1.

@@ -11,7 +11,7 @@ from aerogel.tensor._elementwise import abs, exp, log, log1p, maximum, sqrt
 from aerogel.tensor._reductions import log_softmax
 from aerogel.tensor._searching import take, take_along_axis, where
 from aerogel.tensor._shapes import moveaxis
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
 def _reduced(loss: Tensor, reduction: str, called: str) -> Tensor:
@@ -32,7 +32,7 @@ def _both(x: Any, target: Any, called: str) -> tuple[Tensor, Tensor]:
             f"{called}: the input has the shape {x._native.shape_text()}, the target {target._native.shape_text()}; "
             "they have to be the same"
         )
-    return x, target.astype(x.dtype) if not target.dtype.is_float else target
+    return tuple(operands(x, target))  # type: ignore[return-value]
 
 
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -249,8 +249,8 @@ def _classes(x: Any, target: Any, axis: int | None, called: str) -> tuple[Tensor
     if len(wanted) != target.ndim or any(map(_unknown.differ, wanted, target.shape)):
         kind = "probabilities" if target.dtype.is_float else "indices of classes"
         raise ValueError(
-            f"{called}: the input has the shape {x._native.shape_text()} with classes along axis {at}, targets that are "
-            f"{kind} then have {tuple(wanted)}, not {target._native.shape_text()}"
+            f"{called}: the input has the shape {x._native.shape_text()} with classes along axis {at}, targets that "
+            f"are {kind} then have {tuple(wanted)}, not {target._native.shape_text()}"
         )
     return x, target, at
 

@@ -133,7 +133,7 @@ class Module:
             raise TypeError(f"`{name}` is registered as a parameter and is {type(parameter).__name__}")
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """A tensor that is not trained; ``state_dict`` has it if ``persistent``, and not those that are only assigned."""
+        """A tensor that is not trained; ``state_dict`` has it if ``persistent``, but none that is only assigned."""
         if tensor is None:
             self._buffers[name] = None
         else:
@@ -222,8 +222,8 @@ class Module:
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadedKeys:
         """Takes the values of parameters and buffers from what ``state_dict`` or ``ti.load`` returned.
 
-        Values are tensors or arrays (of PyTorch, too), and are converted to the dtypes of the module. Nothing is changed
-        if there is an error.
+        Values are tensors or arrays (of PyTorch, too), and are converted to the dtypes of the module. Nothing is
+        changed if there is an error.
 
         Raises:
             KeyError: With ``strict``, if a name is missing or one is not of this module.
@@ -275,10 +275,7 @@ class Module:
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Says whether all parameters take gradients. Returns the module."""
         for parameter in self.parameters():
-            if isinstance(parameter, LazyParameter):
-                parameter._requires = bool(requires_grad)
-            else:
-                parameter.requires_grad = bool(requires_grad)
+            parameter.requires_grad = bool(requires_grad)
         return self
 
     def to(self, dtype: Any) -> Module:
@@ -389,10 +386,8 @@ def drop_gradients(parameters: Any, set_to_none: bool) -> None:
     from aerogel.tensor._creation import zeros_like
 
     for parameter in parameters:
-        if set_to_none or is_lazy(parameter):
-            parameter.grad = None
-        elif getattr(parameter, "grad", None) is not None:
-            parameter.grad = zeros_like(parameter.grad)
+        if getattr(parameter, "grad", None) is not None:
+            parameter.grad = None if set_to_none else zeros_like(parameter.grad)
 
 
 def _refuse_hidden(name: str, value: Any) -> None:

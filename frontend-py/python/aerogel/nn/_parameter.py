@@ -122,6 +122,20 @@ class LazyParameter(Parameter):
         return self._wanted
 
     @property
+    def requires_grad(self) -> bool:  # type: ignore[override]
+        """Whether gradients will be taken."""
+        return self._requires
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._requires = bool(value)
+
+    @property
+    def grad(self) -> None:  # type: ignore[override]
+        """None: there are no values yet."""
+        return None
+
+    @property
     def dtype(self) -> Any:
         """The dtype of the elements."""
         return self._dtype

@@ -33,8 +33,8 @@ def _windows(
         if isinstance(size, int):
             if size + 2 * p < reach:
                 raise ValueError(
-                    f"{called}: a window reaches over {reach} elements, axis {first + axis} has {size + 2 * p} with its "
-                    "padding"
+                    f"{called}: a window reaches over {reach} elements, axis {first + axis} has {size + 2 * p} with "
+                    "its padding"
                 )
             if ceil:
                 count = -(-(size + 2 * p - reach) // s) + 1

@@ -1,4 +1,4 @@
-"""Activation functions, layers without parameters and losses, under the names of ``jax.nn`` and ``torch.nn.functional``.
+"""Activations, layers without parameters and losses, under the names of ``jax.nn`` and ``torch.nn.functional``.
 
 >>> import aerogel as ti
 >>> from aerogel.nn import functional as F
@@ -52,15 +52,16 @@ from aerogel.tensor._special import _computed, expit, log_expit, ndtr, softplus
 from aerogel.tensor._tensor import Tensor, asarray
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp",
-    "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu",
-    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d",
-    "batch_norm", "batch_statistics", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "causal_mask",
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "cosine_similarity", "cross_entropy", "dropout",
-    "dropout_channels", "embedding", "group_norm", "hinge_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss",
-    "layer_norm", "linear", "max_pool1d", "max_pool2d", "mse_loss", "nll_loss", "rms_norm", "rotary",
-    "scaled_dot_product_attention", "sinusoidal_positions", "smooth_l1_loss",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d",
+    "avg_pool2d", "batch_norm", "batch_statistics", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "causal_mask", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "cosine_similarity", "cross_entropy", "dropout", "dropout_channels", "elu", "embedding", "gelu",
+    "glu", "group_norm", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "hinge_loss", "huber_loss", "identity",
+    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log1mexp", "log_sigmoid",
+    "log_softmax", "logmeanexp", "logsumexp", "max_pool1d", "max_pool2d", "mish", "mse_loss", "nll_loss", "one_hot",
+    "relu", "relu6", "rms_norm", "rotary", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
+    "sinusoidal_positions", "smooth_l1_loss", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid",
+    "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 
 sigmoid = expit

@@ -138,7 +138,7 @@ class Optimizer:
             for group in self.param_groups:
                 numbers: dict[Any, Numbers] = {}
                 for k, p in enumerate(group["params"]):
-                    g = None if is_lazy(p) else p.grad
+                    g = getattr(p, "grad", None)
                     if g is not None:
                         if g.shape != p.shape:
                             raise ValueError(

@@ -86,7 +86,7 @@ class AdaptiveSoftmax(Module):
         row = target
         for k in range(self.n_clusters):
             row = where((target >= self.cutoffs[k]) & (target < self.cutoffs[k + 1]), first + k, row)
-        row = where((target >= self.n_classes) | (target < 0), -(2**30), row)
+        row = where(target < 0, target - self.n_classes, row)
         out = take_along_axis(head, row.unsqueeze(-1), axis=-1).squeeze(-1)
         for k, tail in enumerate(self.tail):
             low, high = self.cutoffs[k], self.cutoffs[k + 1]

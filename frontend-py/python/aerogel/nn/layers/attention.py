@@ -97,8 +97,8 @@ class MultiheadAttention(Module):
             value: Shape (keys, batch, features); the keys if not given.
             key_padding_mask: Booleans of shape (batch, keys), true where a key is not seen.
             need_weights: Whether weights are returned.
-            attn_mask: Booleans of shape (queries, keys) or (batch · heads, queries, keys), true where a key is not seen;
-                or floats that are added to the scores.
+            attn_mask: Booleans of shape (queries, keys) or (batch · heads, queries, keys), true where a key is not
+                seen; or floats that are added to the scores.
             average_attn_weights: Whether the weights are the means over the heads.
             is_causal: Whether queries see keys up to their own place only.
 

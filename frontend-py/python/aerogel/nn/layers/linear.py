@@ -12,7 +12,7 @@ from aerogel.tensor._tensor import Tensor
 
 
 def uniform_by(fan: int) -> Any:
-    """A function for ``Parameter(init=...)``: uniform numbers up to 1 by the root of a number of inputs, as PyTorch's."""
+    """A function for ``Parameter(init=...)``: uniform numbers up to 1 by the root of a number of inputs."""
     bound = 1.0 / math.sqrt(fan) if fan > 0 else 0.0
     return lambda shape, dtype: init.uniform(shape, -bound, bound, dtype=dtype)
 
@@ -183,7 +183,7 @@ class Dropout(Module):
 
 
 class DropoutChannels(Dropout):
-    """In training: whole channels replaced by zero with probability ``p``, as PyTorch's ``Dropout1d`` and ``Dropout2d``.
+    """In training: whole channels replaced by zero with probability ``p``, as ``Dropout2d`` of PyTorch.
 
     Args:
         p: The probability.

@@ -63,8 +63,8 @@ class _Recurrent(Module):
         Args:
             x: Shape (length, batch, input_size), or (batch, length, input_size) with ``batch_first``, or (length,
                 input_size) without a batch.
-            state: The first state, zeros if not given: shape (layers · directions, batch, hidden_size); of an ``LSTM`` a
-                pair of such.
+            state: The first state, zeros if not given: shape (layers · directions, batch, hidden_size); of an ``LSTM``
+                a pair of such.
 
         Returns:
             The outputs, of the shape of ``x`` with ``hidden_size`` times the number of directions, and the last state.

@@ -37,7 +37,7 @@ class Lowered:
         self._native = native
         self._results = results
         self._make = make
-        #: The tensors of modules among the arguments that the function changes: which module, their names, their places.
+        #: The tensors of modules that the function changes: which module, their names, their places.
         self._effects = effects
         self._returned = _trees.nodes(results)
         self._fields = list(trace.fields_read.values())

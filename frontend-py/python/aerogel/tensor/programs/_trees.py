@@ -1,8 +1,9 @@
 """Tuples, lists, dictionaries, dataclasses and modules of tensors, nested: what programs take and return.
 
 A class takes part by the attribute ``_aerogel_tree = True`` and two methods, as ``nn.Module`` does:
-``_tree_parts()`` returns what of an object is static (hashable) and its tensors by name, ``_tree_rebuilt(parts)`` a copy
-with other tensors in that order.
+``_tree_parts()`` returns what of an object is static (hashable) and its tensors by name, ``_tree_rebuilt(parts)`` a
+copy with other tensors in that order. ``_tree_set(name, tensor)`` assigns what a program made of one of them, and
+``_tree_returned()`` is called on a copy that a program returns.
 """
 
 from __future__ import annotations
