@@ -257,3 +257,70 @@ def test_gradients_of_other_shapes():
     sgd.step()
     with pytest.raises(ValueError, match=r"the groups have \[1\] parameters, those that are loaded \[2\]"):
         sgd.load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]})
+
+
+# A whole step as a program.
+
+
+def traced_gradients(x, y):
+    a, b, c = x[0], x[1], x[2]
+    g = [-400 * a * (b - a**2) - 2 * (1 - a), 200 * (b - a**2) - 400 * b * (c - b**2) - 2 * (1 - b), 200 * (c - b**2)]
+    return [t.stack(g) * 0.01 + y.sum(axis=0) * 0.1, t.arange(1, 7).reshape(2, 3).astype(ti.f64) * (y - 0.3) + x * 0.1]
+
+
+@pytest.mark.parametrize("k", range(len(CASES)))
+def test_steps_in_a_program(k):
+    name, settings = CASES[k]
+    params = [nn.Parameter(p) for p in start()]
+    optimizer = getattr(optim, name)(params, **settings)
+
+    @ti.program
+    def step(optimizer):
+        optimizer.apply(traced_gradients(*optimizer.param_groups[0]["params"]))
+
+    for _ in range(50):
+        step(optimizer)
+    # The first step makes the state.
+    assert step.trace_count <= 2
+    if "step" in optimizer.state.get(params[0], {}):
+        assert optimizer.state[params[0]]["step"] == 50
+    steps(optimizer, params, 50)
+    np.testing.assert_allclose(np.concatenate([p.numpy().ravel() for p in params]), ENDS[k], rtol=1e-6)
+
+
+def test_settings_are_inputs_of_a_program():
+    p, q = nn.Parameter([1.0]), nn.Parameter([1.0])
+    sgd = optim.SGD([{"params": p}, {"params": q, "lr": 0.5}], lr=0.1)
+    schedule = optim.ExponentialLR(sgd, 0.5)
+    step = ti.program(lambda optimizer, g: optimizer.apply([g, None]))
+    seen = []
+    for _ in range(3):
+        step(sgd, t.ones(1))
+        schedule.step()
+        seen.append(p.item())
+    np.testing.assert_allclose(seen, [0.9, 0.85, 0.825], rtol=1e-6)
+    assert q.item() == 1.0 and step.trace_count == 1
+
+
+def test_modules_and_their_optimizer_in_a_program():
+    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    adam = optim.Adam(net, lr=0.1)
+    w = net[0].weight.numpy()
+
+    @ti.program
+    def step(net, optimizer, x):
+        y = net(x)
+        optimizer.apply({name: t.ones_like(p) for name, p in net.named_parameters()})
+        return y, net[0].weight.sum()
+
+    x = t.random.randn(4, 3)
+    before = net(x).numpy()
+    y, total = step(net, adam, x)
+    np.testing.assert_allclose(y.numpy(), before, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net[0].weight.numpy(), w - 0.1, rtol=1e-4)
+    assert abs(total.item() - net[0].weight.numpy().sum()) < 1e-5, "the module has what the optimizer has changed"
+    assert net[1].num_batches_tracked.item() == 2
+    with pytest.raises(TypeError, match="a program does not return optimizers"):
+        ti.program(lambda o: o)(adam)
+    with pytest.raises(ValueError, match="there are 1 gradients for 4 parameters"):
+        adam.apply([t.ones(2)])

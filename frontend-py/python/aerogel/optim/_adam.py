@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from aerogel.optim._optimizer import Numbers, Optimizer, kept
+from aerogel.optim._optimizer import Numbers, Optimizer, is_on, kept, power, wide
 from aerogel.tensor._elementwise import maximum, sign, sqrt
 from aerogel.tensor._tensor import Tensor
 
@@ -41,20 +40,21 @@ class Adam(Optimizer):
         super().__init__(params, {**settings, "maximize": maximize})
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
-        if group["weight_decay"]:
+        if is_on(group["weight_decay"]):
             g = g + n(group["weight_decay"]) * p
         return self._stepped(p, g, group, state, n)
 
     def _stepped(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
         state["step"] = step = state.get("step", 0) + 1
         b1, b2 = group["betas"]
-        means = state["exp_avg"] = kept(state, "exp_avg", p) * n(b1) + n(1.0 - b1) * g
-        squares = state["exp_avg_sq"] = kept(state, "exp_avg_sq", p) * n(b2) + n(1.0 - b2) * (g * g)
+        means = state["exp_avg"] = kept(state, "exp_avg", p) * n(b1) + n(1.0 - wide(b1)) * g
+        squares = state["exp_avg_sq"] = kept(state, "exp_avg_sq", p) * n(b2) + n(1.0 - wide(b2)) * (g * g)
         if group["amsgrad"]:
             squares = state["max_exp_avg_sq"] = maximum(kept(state, "max_exp_avg_sq", p), squares)
         # Both means begin at zero: early ones are too small.
-        root = sqrt(squares) * n(1.0 / math.sqrt(1.0 - b2**step)) + n(group["eps"])
-        return p - n(group["lr"] / (1.0 - b1**step)) * means / root
+        first, second = (1.0 - power(b, step) for b in (b1, b2))
+        root = sqrt(squares) * n(second**-0.5) + n(group["eps"])
+        return p - n(wide(group["lr"]) / first) * means / root
 
 
 class AdamW(Adam):
@@ -84,7 +84,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
-        p = p * n(1.0 - group["lr"] * group["weight_decay"])
+        p = p * n(1.0 - wide(group["lr"]) * wide(group["weight_decay"]))
         return self._stepped(p, g, group, state, n)
 
 
@@ -137,12 +137,12 @@ class NovoGrad(Optimizer):
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
         b1, b2 = group["betas"]
         total, own = (g * g).sum(), state.get("exp_avg_sq")
-        total = state["exp_avg_sq"] = total if own is None else own * n(b2) + n(1.0 - b2) * total
+        total = state["exp_avg_sq"] = total if own is None else own * n(b2) + n(1.0 - wide(b2)) * total
         g = g / (sqrt(total) + n(group["eps"]))
-        if group["weight_decay"]:
+        if is_on(group["weight_decay"]):
             g = g + n(group["weight_decay"]) * p
         if group["grad_averaging"]:
-            g = n(1.0 - b1) * g
+            g = n(1.0 - wide(b1)) * g
         means = state["exp_avg"] = kept(state, "exp_avg", p) * n(b1) + g
         return p - n(group["lr"]) * means
 
@@ -175,6 +175,6 @@ class Lion(Optimizer):
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
         b1, b2 = group["betas"]
         means = kept(state, "exp_avg", p)
-        state["exp_avg"] = means * n(b2) + n(1.0 - b2) * g
-        p = p * n(1.0 - group["lr"] * group["weight_decay"])
-        return p - n(group["lr"]) * sign(means * n(b1) + n(1.0 - b1) * g)
+        state["exp_avg"] = means * n(b2) + n(1.0 - wide(b2)) * g
+        p = p * n(1.0 - wide(group["lr"]) * wide(group["weight_decay"]))
+        return p - n(group["lr"]) * sign(means * n(b1) + n(1.0 - wide(b1)) * g)

@@ -8,7 +8,9 @@ from aerogel import _native
 from aerogel._dtypes import bf16, f16, f32
 from aerogel.nn._module import Module, drop_gradients
 from aerogel.nn._parameter import Parameter, data_of, is_lazy, set_data, without_gradients
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.optim import _trees
+from aerogel.tensor import _unknown
+from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,9 +31,12 @@ class Numbers:
         self._at = 0
         return self
 
-    def __call__(self, value: float) -> Tensor:
+    def __call__(self, value: Any) -> Tensor:
         """A number of the dtype."""
         self._at += 1
+        if isinstance(value, Tensor):
+            # In a program that was given the optimizer, settings are inputs.
+            return value.astype(self._dtype)
         made = self._made.get((self._at, value))
         if made is None:
             made = Tensor(_native.NativeTensor.of_number(self._dtype, float(value)))
@@ -133,21 +138,45 @@ class Optimizer:
             ValueError: If a gradient has another shape than its parameter.
         """
         loss = None if closure is None else closure()
+        self._change({id(p): getattr(p, "grad", None) for group in self.param_groups for p in group["params"]})
+        return loss
+
+    def apply(self, gradients: Any) -> None:
+        """As ``step``, with gradients that are given, as ``ti.grad`` returns them.
+
+        In a ``@ti.program`` that has the module and the optimizer as arguments, the whole step is one program.
+
+        Args:
+            gradients: A module whose parameters are gradients, a list, or a dictionary: as many as there are parameters,
+                in their order. ``None`` in a list leaves a parameter as it is.
+
+        Raises:
+            ValueError: If there are other numbers of gradients, or one has another shape than its parameter.
+        """
+        if isinstance(gradients, Module):
+            gradients = gradients.parameters()
+        given = list(gradients.values()) if isinstance(gradients, dict) else list(gradients)
+        params = [p for group in self.param_groups for p in group["params"]]
+        if len(given) != len(params):
+            raise ValueError(f"`{self._name}.apply`: there are {len(given)} gradients for {len(params)} parameters")
+        self._change({id(p): g if g is None else asarray(g) for p, g in zip(params, given)})
+
+    def _change(self, gradients: dict[int, Tensor | None]) -> None:
+        """Changes the parameters that have gradients, which are given by the ids of these."""
         changed: list[Tensor] = []
         with without_gradients():
             for group in self.param_groups:
                 numbers: dict[Any, Numbers] = {}
                 for k, p in enumerate(group["params"]):
-                    g = getattr(p, "grad", None)
+                    g = gradients[id(p)]
                     if g is not None:
-                        if g.shape != p.shape:
+                        if len(g.shape) != len(p.shape) or any(map(_unknown.differ, g.shape, p.shape)):
                             raise ValueError(
                                 f"`{self._name}`: parameter {k} has the shape {p.shape}, and its gradient {g.shape}"
                             )
                         changed += self._changed(p, g, group, numbers)
-        if changed:
+        if changed and tracing.program is None:
             _native.realise_tensors([t._native for t in changed])
-        return loss
 
     def _changed(self, p: Any, g: Tensor, group: dict[str, Any], numbers: dict[Any, Numbers]) -> Iterable[Tensor]:
         """Changes one parameter: it, and the tensors of its state."""
@@ -158,7 +187,11 @@ class Optimizer:
         state = self.state.setdefault(p, {})
         g, value = data_of(g).astype(kind), data_of(p).astype(kind)
         g = -g if group["maximize"] else g
-        set_data(p, self._update(value, g, group, state, numbers[kind].begin()).astype(p.dtype))
+        new = self._update(value, g, group, state, numbers[kind].begin()).astype(p.dtype)
+        if tracing.program is None:
+            set_data(p, new)
+        else:
+            p.set(new)
         return [p, *(t for t in state.values() if isinstance(t, Tensor))]
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
@@ -216,6 +249,22 @@ class Optimizer:
             own_settings = {n: tuple(v) if isinstance(v, list) else v for n, v in other.items() if n != "params"}
             mine.update(own_settings)
 
+    # As an argument of programs: see `tensor/programs/_trees.py`.
+
+    _aerogel_tree = True
+
+    def _tree_parts(self) -> tuple[Any, dict[str, Any]]:
+        return _trees.parts(self)
+
+    def _tree_rebuilt(self, parts: list[Any]) -> Optimizer:
+        return _trees.rebuilt(self, parts)
+
+    def _tree_set(self, name: str, value: Any) -> None:
+        _trees.assign(self, name, value)
+
+    def _tree_returned(self) -> None:
+        raise TypeError(f"a program does not return optimizers: `{self._name}` was changed where it was given")
+
     def __repr__(self) -> str:
         lines = []
         for k, group in enumerate(self.param_groups):
@@ -230,3 +279,18 @@ def kept(state: dict[str, Any], name: str, like: Tensor, value: float = 0.0) -> 
 
     own = state.get(name)
     return full(like.shape, value, like.dtype) if own is None else own
+
+
+def wide(value: Any) -> Any:
+    """A setting in double precision; in a program that was given the optimizer it is an input."""
+    return value.astype("f64") if isinstance(value, Tensor) else float(value)
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """A power of a setting, in double precision."""
+    return wide(base) ** wide(exponent)
+
+
+def is_on(value: Any) -> bool:
+    """Whether a setting is other than zero; one that is an input of a program is."""
+    return isinstance(value, Tensor) or bool(value)

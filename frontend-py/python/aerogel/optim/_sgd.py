@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel.optim._optimizer import Numbers, Optimizer, kept
+from aerogel.optim._optimizer import Numbers, Optimizer, is_on, kept, wide
 from aerogel.tensor._elementwise import maximum, sqrt
 from aerogel.tensor._tensor import Tensor
 
@@ -45,11 +45,11 @@ class SGD(Optimizer):
             raise ValueError("`SGD`: `nesterov` needs momentum, and no dampening")
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
-        if group["weight_decay"]:
+        if is_on(group["weight_decay"]):
             g = g + n(group["weight_decay"]) * p
-        if group["momentum"]:
+        if is_on(group["momentum"]):
             momentum, own = n(group["momentum"]), state.get("momentum_buffer")
-            own = g if own is None else momentum * own + n(1.0 - group["dampening"]) * g
+            own = g if own is None else momentum * own + n(1.0 - wide(group["dampening"])) * g
             state["momentum_buffer"] = own
             g = g + momentum * own if group["nesterov"] else own
         return p - n(group["lr"]) * g
@@ -88,8 +88,8 @@ class RMSProp(Optimizer):
         super().__init__(params, {**settings, "centered": centered, "maximize": maximize})
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
-        alpha, rest = n(group["alpha"]), n(1.0 - group["alpha"])
-        if group["weight_decay"]:
+        alpha, rest = n(group["alpha"]), n(1.0 - wide(group["alpha"]))
+        if is_on(group["weight_decay"]):
             g = g + n(group["weight_decay"]) * p
         squares = state["square_avg"] = kept(state, "square_avg", p) * alpha + rest * (g * g)
         if group["centered"]:
@@ -97,7 +97,7 @@ class RMSProp(Optimizer):
             # A variance of zero may be rounded below.
             squares = maximum(squares - means * means, 0.0)
         step = g / (sqrt(squares) + n(group["eps"]))
-        if group["momentum"]:
+        if is_on(group["momentum"]):
             own = kept(state, "momentum_buffer", p) * n(group["momentum"]) + step
             step = state["momentum_buffer"] = own
         return p - n(group["lr"]) * step
@@ -139,11 +139,11 @@ class Adagrad(Optimizer):
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
         state["step"] = step = state.get("step", 0) + 1
-        if group["weight_decay"]:
+        if is_on(group["weight_decay"]):
             g = g + n(group["weight_decay"]) * p
         total = kept(state, "sum", p, group["initial_accumulator_value"]) + g * g
         state["sum"] = total
-        rate = group["lr"] / (1.0 + (step - 1) * group["lr_decay"])
+        rate = wide(group["lr"]) / (1.0 + wide(step - 1) * wide(group["lr_decay"]))
         return p - n(rate) * g / (sqrt(total) + n(group["eps"]))
 
 
@@ -176,8 +176,8 @@ class Adadelta(Optimizer):
         super().__init__(params, settings)
 
     def _update(self, p: Tensor, g: Tensor, group: dict[str, Any], state: dict[str, Any], n: Numbers) -> Tensor:
-        rho, rest, eps = n(group["rho"]), n(1.0 - group["rho"]), n(group["eps"])
-        if group["weight_decay"]:
+        rho, rest, eps = n(group["rho"]), n(1.0 - wide(group["rho"])), n(group["eps"])
+        if is_on(group["weight_decay"]):
             g = g + n(group["weight_decay"]) * p
         squares = state["square_avg"] = kept(state, "square_avg", p) * rho + rest * (g * g)
         steps = kept(state, "acc_delta", p)

@@ -225,8 +225,14 @@ class Program:
         bound.apply_defaults()
         tensors: list[Tensor] = []
         kinds: list[Any] = []
+        shared: dict[int, int] = {}
 
         def leaf(value: Any, name: str, annotation: Any) -> Any:
+            if annotation is _trees.FIXED and isinstance(value, Tensor):
+                if id(value) in shared:
+                    kinds.append(_Shared(shared[id(value)]))
+                    return kinds[-1]
+                shared[id(value)] = len(kinds)
             static = _is_static(value, annotation) or name.partition(".")[0].partition("[")[0] in self._static
             if static:
                 try:
@@ -360,7 +366,7 @@ class Program:
 
         def leaf(value: Any, name: str, _: Any) -> None:
             kind = next(rest)
-            if isinstance(kind, _Static):
+            if isinstance(kind, (_Static, _Shared)):
                 natives.append([])
             elif isinstance(kind, _GivenNumber):
                 natives.append([trace.input(name, kind.wide_dtype, [])])
@@ -372,15 +378,21 @@ class Program:
             _trees.flatten(bound.arguments[name], leaf, name)
         # A block may set a tensor to the shape of any input, so that all exist before the first tensor.
         inputs = iter(zip(kinds, natives))
+        all_made: list[Any] = []
 
         def given(value: Any) -> Any:
             kind, own = next(inputs)
             if isinstance(kind, _Static):
-                return value
-            if isinstance(kind, _GivenNumber):
-                return GivenNumber(own[0], kind.sample, kind.dtype)
-            made = [Tensor(native, kind[3]) for native in own]
-            return ComplexTensor(*made) if len(made) == 2 else made[0]
+                made = value
+            elif isinstance(kind, _Shared):
+                made = all_made[kind.at]
+            elif isinstance(kind, _GivenNumber):
+                made = GivenNumber(own[0], kind.sample, kind.dtype)
+            else:
+                planes = [Tensor(native, kind[3]) for native in own]
+                made = ComplexTensor(*planes) if len(planes) == 2 else planes[0]
+            all_made.append(made)
+            return made
 
         for name in self._signature.parameters:
             bound.arguments[name] = _trees.mapped(bound.arguments[name], given)
@@ -490,6 +502,12 @@ class _Static:
 
     def __hash__(self) -> int:
         return hash((type(self.value), self._key()))
+
+
+class _Shared(NamedTuple):
+    """A tensor that several of the arguments have: the one with this number."""
+
+    at: int
 
 
 class _GivenNumber(NamedTuple):
