@@ -222,6 +222,32 @@ def test_programs_change_modules():
     assert made.norm.num_batches_tracked.item() == 4
 
 
+def test_convolutions_in_programs():
+    for make, shape in (
+        (lambda: nn.Conv2d(2, 4, 3, 2, 1), (1, 2, 8, 9)), (lambda: nn.Conv2d(2, 4, 1), (1, 2, 8, 9)),
+        (lambda: nn.Conv2d(4, 4, 3, groups=4), (1, 4, 8, 9)), (lambda: nn.Conv2d(4, 8, 3, groups=4), (1, 4, 8, 9)),
+        (lambda: nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), (2, 4, 5, 4)), (lambda: nn.MaxPool2d(2), (1, 2, 8, 9)),
+        (lambda: nn.AvgPool2d(3, 2, 1, count_include_pad=False), (1, 2, 8, 9)), (lambda: nn.GlobalAvgPool2d(), (1, 2, 8, 9)),
+    ):  # fmt: skip
+        m, x = make(), t.random.randn(*shape)
+        program = ti.program(lambda m, x: m(x))
+        for x in (x, t.random.randn(3, shape[1], 11, 6)):
+            np.testing.assert_allclose(program(m, x).numpy(), m(x).numpy(), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="`conv2d`: the size of the kernel has to be known"):
+        ti.program(lambda x, w: F.conv2d(x, w))(t.ones((1, 1, 5, 5)), t.ones((1, 1, 3, 3)))
+
+
+def test_transposed_convolutions_add_what_windows_give():
+    x, w = t.random.randn(4, 5, dtype=ti.f64), t.random.randn(4, 2, 3, dtype=ti.f64)
+    for stride, padding, more, dilation in ((1, 0, 0, 1), (2, 1, 1, 1), (3, 0, 2, 2), (2, 3, 0, 3), (1, 0, 1, 2)):
+        full = np.zeros((2, 4 * stride + 2 * dilation + 1 + more))
+        for h in range(5):
+            for k in range(3):
+                full[:, stride * h + dilation * k] += x.numpy()[:, h] @ w.numpy()[:, :, k]
+        got = F.conv_transpose1d(x, w, None, stride, padding, more, 1, dilation)
+        np.testing.assert_allclose(got.numpy(), full[:, padding : full.shape[1] - padding], rtol=1e-12, atol=1e-12)
+
+
 def test_frozen_parameters_come_back_frozen():
     m = nn.Linear(2, 2)
     m.bias.requires_grad = False

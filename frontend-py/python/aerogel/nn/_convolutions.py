@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -45,12 +46,7 @@ def convolve(
         return out.squeeze(0)
     _checks.axes(x, called, n + 1, n + 2, what="batch, channels and space")
     stride, dilation = sizes(stride, n, called, "stride", 1), sizes(dilation, n, called, "dilation", 1)
-    kernel = weight.shape[2:]
-    if not all(isinstance(k, int) for k in kernel):
-        raise ValueError(
-            f"{called}: the size of the kernel has to be known when a program is traced: take the weight from a module "
-            "that is an argument, or ask for its shape by `assert_tensor`"
-        )
+    kernel = _kernel(weight, called)
     margins = _margins(padding, kernel, stride, dilation, called)
     n_out, per_group = weight.shape[:2]
     if groups < 1 or isinstance(n_out, int) and n_out % groups:
@@ -65,16 +61,41 @@ def convolve(
             )
     if any(map(any, margins)):
         x = pad(x, [(0, 0), (0, 0), *margins])
+    if groups == 1 and all(k == 1 for k in kernel):
+        out = _products(x, weight, stride)
+        return out if bias is None else out + _of_channels(bias, n)
     windows = ", ".join(window(s, f"y{a}", d, f"k{a}") for a, (s, d) in enumerate(zip(stride, dilation)))
     taps, places = (", ".join(f"{letter}{a}" for a in range(n)) for letter in "ky")
     if groups == 1:
         out = accum(f"b, c, {windows}; o, c, {taps} => b, o, {places}", x, weight)
+    elif per_group == 1 and n_out == groups:
+        out = accum(f"b, g, {windows}; g, {taps} => b, g, {places}", x, weight.squeeze(1))
     else:
         x = x.reshape(x.shape[0], groups, per_group, *x.shape[2:])
         weight = weight.reshape(groups, n_out // groups, *weight.shape[1:])
         out = accum(f"b, g, c, {windows}; g, o, c, {taps} => b, g, o, {places}", x, weight)
         out = out.reshape(out.shape[0], n_out, *out.shape[3:])
     return out if bias is None else out + _of_channels(bias, n)
+
+
+def _products(x: Tensor, weight: Tensor, stride: Any) -> Tensor:
+    """A convolution with a kernel of one element: a product of matrices."""
+    if any(s != 1 for s in stride):
+        x = x[(slice(None), slice(None), *(slice(None, None, s) for s in stride))]
+    space = x.shape[2:]
+    out = weight.reshape(weight.shape[0], -1) @ x.reshape(*x.shape[:2], math.prod(space))
+    return out.reshape(x.shape[0], weight.shape[0], *space)
+
+
+def _kernel(weight: Tensor, called: str) -> tuple[int, ...]:
+    """The size of a kernel, which is known when a program is traced."""
+    kernel = weight.shape[2:]
+    if not all(isinstance(k, int) for k in kernel):
+        raise ValueError(
+            f"{called}: the size of the kernel has to be known when a program is traced: take the weight from a module "
+            "that is an argument, or ask for its shape by `assert_tensor`"
+        )
+    return kernel
 
 
 def _of_channels(bias: Any, n: int) -> Tensor:
@@ -155,33 +176,45 @@ def transposed(
     for m, s, d in zip(more, stride, dilation):
         if m >= max(s, d):
             raise ValueError(f"{called}: `output_padding` is less than the stride or the dilation, not {m}")
-    n_in, per_group, *kernel = weight.shape
+    kernel = _kernel(weight, called)
+    n_in, per_group = weight.shape[:2]
     if groups < 1 or isinstance(n_in, int) and n_in % groups:
         raise ValueError(f"{called}: {n_in} input channels are not {groups} groups of equal size")
     _checks.size(x, 1, n_in, called, "weight", weight._native.shape)
-    # Zeros between the elements, and then a convolution with the kernel turned around.
-    for axis, s in enumerate(stride, 2):
-        if s > 1:
-            rest = ", ".join("y" if a == axis else f"a{a}" for a in range(n + 2))
-            spread = ", ".join(f"{s}*y" if a == axis else f"a{a}" for a in range(n + 2))
-            length = (x.shape[axis] - 1) * s + 1
-            x = accum(f"{rest} => {spread}", x)
-            key = tuple(slice(length) if a == axis else slice(None) for a in range(n + 2))
-            x = x[key]
-    weight = flip(weight, axis=list(range(2, n + 2)))
-    weight = weight.reshape(groups, n_in // groups, per_group, *kernel)
-    order = (0, 2, 1, *range(3, n + 3))
-    weight = weight.permute(order).reshape(groups * per_group, n_in // groups, *kernel)
-    margins = []
-    for k, d, p, m in zip(kernel, dilation, padding, more):
-        margins.append((d * (k - 1) - p, d * (k - 1) - p + m))
-    cut = tuple(slice(max(-before, 0), None if behind >= 0 else behind) for before, behind in margins)
-    if any(before < 0 or behind < 0 for before, behind in margins):
-        x = x[(slice(None), slice(None), *cut)]
-    margins = [(max(before, 0), max(behind, 0)) for before, behind in margins]
-    if any(map(any, margins)):
-        x = pad(x, [(0, 0), (0, 0), *margins])
-    return convolve(x, weight, bias, n, 1, 0, dilation, groups, called)
+    # An element of the result is one of `stride` phases along each axis: all elements of a phase are a convolution with
+    # every `stride`-th element of the kernel. The phases are channels first, and then neighbours.
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
+    for axis, (s, d) in enumerate(zip(stride, dilation), 2):
+        if s > 1 and d > 1:
+            weight = _spread(weight, axis, d)
+    dilation = tuple(1 if s > 1 else d for s, d in zip(stride, dilation))
+    taps = [-(-r // s) if s > 1 else k for r, s, k in zip(reach, stride, kernel)]
+    weight = pad(weight, [(0, 0), (0, 0), *((0, t * s - n) for t, s, n in zip(taps, stride, weight.shape[2:]))])
+    weight = weight.reshape(groups, n_in // groups, per_group, *(m for t, s in zip(taps, stride) for m in (t, s)))
+    weight = flip(weight, axis=[3 + 2 * a for a in range(n)])
+    weight = weight.permute(0, 2, *(4 + 2 * a for a in range(n)), 1, *(3 + 2 * a for a in range(n)))
+    weight = weight.reshape(groups * per_group * math.prod(stride), n_in // groups, *taps)
+    wide = [d * (t - 1) for t, d in zip(taps, dilation)]
+    out = convolve(x, weight, None, n, 1, wide, dilation, groups, called)
+    lengths = out.shape[2:]
+    out = out.reshape(out.shape[0], groups * per_group, *stride, *lengths)
+    out = out.permute(0, 1, *(m for a in range(n) for m in (2 + n + a, 2 + a)))
+    out = out.reshape(out.shape[0], groups * per_group, *(size * s for size, s in zip(lengths, stride)))
+    # Padding cuts from both sides, and `output_padding` adds behind.
+    extra = [max(m - p - (t * s - r if s > 1 else 0), 0) for m, p, t, s, r in zip(more, padding, taps, stride, reach)]
+    if any(extra):
+        out = pad(out, [(0, 0), (0, 0), *((0, e) for e in extra)])
+    ends = [(size - 1) * s - p + r + m for size, s, p, r, m in zip(x.shape[2:], stride, padding, reach, more)]
+    out = out[(slice(None), slice(None), *(slice(p, end) for p, end in zip(padding, ends)))]
+    return out if bias is None else out + _of_channels(bias, n)
+
+
+def _spread(x: Tensor, axis: int, s: int) -> Tensor:
+    """A tensor with ``s - 1`` zeros between its elements along an axis."""
+    shape, length = x.shape, (x.shape[axis] - 1) * s + 1
+    x = pad(x.unsqueeze(axis + 1), [(0, s - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
+    x = x.reshape(*shape[:axis], shape[axis] * s, *shape[axis + 1 :])
+    return x[tuple(slice(length) if a == axis else slice(None) for a in range(x.ndim))]
 
 
 def conv_transpose1d(

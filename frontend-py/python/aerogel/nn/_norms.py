@@ -25,6 +25,11 @@ def _scaled(x: Tensor, weight: Any, bias: Any, shape: Any, dtype: Any) -> Tensor
     return x.astype(dtype)
 
 
+def _normal(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
+    """The tensor with mean 0 and variance 1 along some axes."""
+    return (x - mean(x, axes, keepdims=True)) * rsqrt(var(x, axes, keepdims=True) + eps)
+
+
 def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """``(x - mean) / sqrt(var + eps) * weight + bias``, over the last axes.
 
@@ -42,8 +47,7 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
     x, dtype = _wide(x, "`layer_norm`")
     _last_axes(x, shape, "`layer_norm`")
     axes = tuple(range(-len(shape), 0))
-    centred = x - mean(x, axes, keepdims=True)
-    out = centred * rsqrt(mean(centred * centred, axes, keepdims=True) + eps)
+    out = _normal(x, axes, eps)
     return _scaled(out, weight, bias, shape, dtype)
 
 
@@ -90,8 +94,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     if num_groups < 1 or isinstance(n, int) and n % num_groups:
         raise ValueError(f"`group_norm`: {n} channels are not {num_groups} groups of equal size")
     parts = x.reshape(x.shape[0], num_groups, -1)
-    centred = parts - mean(parts, -1, keepdims=True)
-    out = centred * rsqrt(mean(centred * centred, -1, keepdims=True) + eps)
+    out = _normal(parts, (-1,), eps)
     return _scaled(out.reshape(x.shape), weight, bias, (-1, *[1] * (x.ndim - 2)), dtype)
 
 
@@ -101,8 +104,7 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-
     if x.ndim < 3:
         raise ValueError(f"`instance_norm` takes three axes at least, the shape is {x._native.shape_text()}")
     axes = tuple(range(2, x.ndim))
-    centred = x - mean(x, axes, keepdims=True)
-    out = centred * rsqrt(mean(centred * centred, axes, keepdims=True) + eps)
+    out = _normal(x, axes, eps)
     return _scaled(out, weight, bias, (-1, *[1] * (x.ndim - 2)), dtype)
 
 

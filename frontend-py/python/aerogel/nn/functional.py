@@ -6,8 +6,8 @@
 >>> F.relu6([-1.0, 3.0, 9.0])
 tensor([0., 3., 6.], dtype=f32)
 
-Activation functions take real tensors of any shape, and convert integers to the default float, except that ``relu``, ``relu6``
-and ``hard_tanh`` keep integers. None has NaN as its derivative at a finite argument.
+Activation functions take real tensors of any shape, and convert integers to the default float, except that ``relu``,
+``relu6`` and ``hard_tanh`` keep integers. None has NaN as its derivative at a finite argument.
 """
 
 from __future__ import annotations

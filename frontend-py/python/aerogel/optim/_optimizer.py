@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import bf16, f16, f32
 from aerogel.nn._module import Module, drop_gradients
-from aerogel.nn._parameter import Parameter, data_of, is_lazy, set_data, without_gradients
+from aerogel.nn._parameter import Parameter, data_of, set_data, without_gradients
 from aerogel.optim import _trees
 from aerogel.tensor import _unknown
 from aerogel.tensor._tensor import Tensor, asarray, tracing
@@ -147,8 +147,8 @@ class Optimizer:
         In a ``@ti.program`` that has the module and the optimizer as arguments, the whole step is one program.
 
         Args:
-            gradients: A module whose parameters are gradients, a list, or a dictionary: as many as there are parameters,
-                in their order. ``None`` in a list leaves a parameter as it is.
+            gradients: A module whose parameters are gradients, a list, or a dictionary: as many as there are
+                parameters, in their order. ``None`` in a list leaves a parameter as it is.
 
         Raises:
             ValueError: If there are other numbers of gradients, or one has another shape than its parameter.

@@ -1,4 +1,4 @@
-"""Optimizers as arguments of programs: parameters, state and settings are inputs, and what a step changes is assigned."""
+"""Optimizers as arguments of programs: parameters, state and settings are inputs, and changes are assigned."""
 
 from __future__ import annotations
 
