@@ -163,12 +163,8 @@ def _tensor(data: Any, dtype: str, shape: tuple[int, ...]) -> Tensor:
     return asarray(array.reshape(shape))
 
 
-class _NoSafetensors(ValueError):
-    pass
-
-
 def _wrong(path: str, at: int, what: str) -> ValueError:
-    return _NoSafetensors(f"{path} is no safetensors file: at byte {at}, {what}")
+    return ValueError(f"{path} is no safetensors file: at byte {at}, {what}")
 
 
 def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) -> tuple[dict[str, Any], int]:
@@ -195,26 +191,28 @@ def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) ->
 
 
 def _json(path: str, text: bytes | str, at: int) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    double: list[str] = []
+
+    def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(pairs)
         if len(out) != len(pairs):
             names = [name for name, _ in pairs]
-            double = next(name for name in names if names.count(name) > 1)
-            raise _wrong(path, at, f"`{double}` is there twice")
+            double.extend(name for name in out if names.count(name) > 1)
         return out
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        value = json.loads(text, object_pairs_hook=noted)
     except json.JSONDecodeError as e:
         raise _wrong(path, at + e.pos, f"the header is no JSON: {e.msg}") from None
     except UnicodeDecodeError as e:
         raise _wrong(path, at + e.start, "the header is no UTF-8") from None
-    except _NoSafetensors:
-        raise
     except ValueError as e:
         raise _wrong(path, at, f"the header is no JSON: {e}") from None
     except RecursionError:
         raise _wrong(path, at, "the header is nested too deeply") from None
+    if double:
+        raise _wrong(path, at, f"`{double[0]}` is there twice")
+    return value
 
 
 def _texts(path: str, texts: Any) -> dict[str, str]:

@@ -70,7 +70,8 @@ def rebuilt(module: Any, parts: dict[int, Any], made: dict[int, Any]) -> Any:
     """A copy of a module with other tensors, which ``parts`` has by the ids of those that they replace."""
     if id(module) in made:
         return made[id(module)]
-    new = made[id(module)] = type(module).__new__(type(module))
+    kind: Any = type(module)
+    new = made[id(module)] = kind.__new__(kind)
     own, was = new.__dict__, module.__dict__
     own.update({name: value for name, value in was.items() if name not in _OWN})
     own["_persistent"], own["_parent"] = set(was["_persistent"]), None

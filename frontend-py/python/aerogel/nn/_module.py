@@ -48,6 +48,10 @@ class Module:
 
     _aerogel_tree = True
     training: bool
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _persistent: set[str]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """A module without attributes; ``super().__init__()`` is not needed."""
@@ -395,9 +399,9 @@ def _refuse_hidden(name: str, value: Any) -> None:
     if isinstance(value, (list, tuple, dict)):
         for part in value.values() if isinstance(value, dict) else value:
             if isinstance(part, (Module, Parameter)):
-                kinds = {dict: "Dict"}.get(type(value), "List")
-                what = "Module" if isinstance(part, Module) else "Parameter"
+                is_dict = isinstance(value, dict) and isinstance(part, Module)
+                what = ("Module" if isinstance(part, Module) else "Parameter") + ("Dict" if is_dict else "List")
                 raise TypeError(
                     f"`{name}` is a plain {type(value).__name__} with a {type(part).__name__} in it, whose parameters "
-                    f"would not be found: use `nn.{what}{kinds if what == 'Module' else 'List'}`"
+                    f"would not be found: use `nn.{what}`"
                 )

@@ -40,7 +40,8 @@ class Parameter(Tensor):
     def __new__(cls, data: Any = None, *args: Any, shape: Any = None, **kwargs: Any) -> Any:
         """A parameter, or one that waits for its shape."""
         is_open = shape is not None and any(isinstance(n, int) and n == -1 for n in shape)
-        return super().__new__(LazyParameter if is_open and cls is Parameter else cls)
+        kind: Any = LazyParameter if is_open and cls is Parameter else cls
+        return super().__new__(kind)
 
     def __init__(
         self,
@@ -168,8 +169,8 @@ class LazyParameter(Parameter):
         requires = self._requires
         for name in ("_wanted", "_init", "_dtype", "_requires"):
             del self.__dict__[name]
-        self.__class__ = Parameter
-        self._native = values._native.again()
+        self.__class__ = Parameter  # type: ignore[assignment]
+        self._native = values._native.again()  # type: ignore[misc]
         self.requires_grad = requires
 
     def __repr__(self) -> str:
@@ -198,6 +199,12 @@ def is_lazy(x: Any) -> bool:
     return type(x) is LazyParameter
 
 
+def draw_by(x: Any, init: Callable[..., Tensor]) -> None:
+    """Lets a parameter that has no values yet be made by another function."""
+    if is_lazy(x):
+        x._init = init
+
+
 def data_of(x: Any) -> Any:
     """The values of a tensor, apart from how they were computed."""
     return x.detach() if hasattr(Tensor, "detach") else Tensor._like(x)
@@ -217,4 +224,4 @@ def without_gradients() -> Any:
     """A context in which what is computed has no gradient."""
     import aerogel
 
-    return aerogel.no_grad() if hasattr(aerogel, "no_grad") else contextlib.nullcontext()
+    return getattr(aerogel, "no_grad", contextlib.nullcontext)()

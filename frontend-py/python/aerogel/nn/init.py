@@ -22,7 +22,7 @@ import math
 from typing import Any
 
 from aerogel._dtypes import dtype_of, f64
-from aerogel.nn._parameter import is_lazy, set_data
+from aerogel.nn._parameter import draw_by, is_lazy, set_data
 from aerogel.tensor import _creation, _types, linalg, random
 from aerogel.tensor._elementwise import sqrt
 from aerogel.tensor._searching import where
@@ -264,7 +264,7 @@ def _in_place(function: Any) -> Any:
         if not isinstance(parameter, Tensor):
             raise TypeError(f"`{function.__name__}_` takes a parameter, not {type(parameter).__name__}")
         if is_lazy(parameter):
-            parameter._init = lambda shape, dtype: function(shape, *args, dtype=dtype, **kwargs)
+            draw_by(parameter, lambda shape, dtype: function(shape, *args, dtype=dtype, **kwargs))
             return parameter
         set_data(parameter, function(parameter.shape, *args, dtype=parameter.dtype, **kwargs))
         return parameter

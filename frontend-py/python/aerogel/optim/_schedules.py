@@ -69,7 +69,9 @@ class LambdaLR(Schedule):
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Any]) -> None:
         groups = getattr(optimizer, "param_groups", ())
-        self._functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * len(groups)
+        self._functions: list[Any] = (
+            list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * len(groups)
+        )
         if len(self._functions) != len(groups):
             raise ValueError(f"`LambdaLR`: there are {len(self._functions)} functions for {len(groups)} groups")
         super().__init__(optimizer)

@@ -8,7 +8,7 @@ from typing import Any
 
 from aerogel.nn import _checks, init
 from aerogel.nn._module import Module
-from aerogel.nn._parameter import Parameter
+from aerogel.nn._parameter import Parameter, draw_by
 from aerogel.nn.layers.linear import uniform_by
 from aerogel.tensor._accum import accum
 from aerogel.tensor._tensor import Tensor
@@ -110,7 +110,7 @@ class Accum(Module):
                     f"{self._label()}: how many elements `{label}` of {self.spec!r} has follows from no input: write "
                     f"`Accum(..., {label}=...)`"
                 )
-            self.weight._init = self._draw(shape)
+            draw_by(self.weight, self._draw(shape))
             _checks.infer(self, "weight", *shape)
         try:
             out = accum(self.spec, *inputs, self.weight, extents=self._open())

@@ -33,6 +33,11 @@ class MultiheadAttention(Module):
         ValueError: If ``embed_dim`` is not divided by ``num_heads``.
     """
 
+    q_proj_weight: Parameter
+    k_proj_weight: Parameter
+    v_proj_weight: Parameter
+    in_proj_bias: Parameter | None
+
     def __init__(
         self,
         embed_dim: int,

@@ -17,6 +17,13 @@ class _Convolution(Module):
 
     _n = 2
     _is_transposed = False
+    stride: Any
+    padding: Any
+    output_padding: Any
+    dilation: Any
+    groups: int
+    weight: Parameter
+    bias: Parameter | None
 
     def _make(self, channels: tuple[int, int], kernel: Any, settings: dict[str, Any], bias: bool, dtype: Any) -> None:
         called = f"`{type(self).__name__}`"

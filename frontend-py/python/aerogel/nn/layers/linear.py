@@ -7,7 +7,7 @@ from typing import Any
 
 from aerogel.nn import _checks, _linear, init
 from aerogel.nn._module import Module
-from aerogel.nn._parameter import Parameter, is_lazy
+from aerogel.nn._parameter import Parameter, draw_by
 from aerogel.tensor._tensor import Tensor
 
 
@@ -19,9 +19,7 @@ def uniform_by(fan: int) -> Any:
 
 def begin_bias(module: Module, fan: int) -> None:
     """Lets the bias of a module be drawn for a number of inputs that is known now."""
-    bias = module._parameters["bias"]
-    if bias is not None and is_lazy(bias):
-        bias._init = uniform_by(fan)
+    draw_by(module._parameters["bias"], uniform_by(fan))
 
 
 def by_inputs(shape: Any, *, dtype: Any = None) -> Tensor:
@@ -94,6 +92,8 @@ class Bilinear(Module):
         bias: Whether there is a bias.
         dtype: The dtype of the parameters.
     """
+
+    bias: Parameter | None
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *, dtype: Any = None

@@ -34,6 +34,9 @@ class BatchNorm(Module):
     _ranks: tuple[int, ...] = ()
     weight: Parameter | None
     bias: Parameter | None
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
 
     def __init__(
         self,
@@ -136,6 +139,10 @@ class LayerNorm(Module):
         ValueError: When called with other sizes.
     """
 
+    weight: Parameter | None
+    bias: Parameter | None
+    eps: Any
+
     def __init__(
         self,
         normalized_shape: Any,
@@ -210,6 +217,9 @@ class GroupNorm(Module):
     Raises:
         ValueError: If channels are not groups of equal size.
     """
+
+    weight: Parameter | None
+    bias: Parameter | None
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *, dtype: Any = None

@@ -41,7 +41,8 @@ def flatten(tree: Any, leaf: Callable[[Any, str, Any], Any], name: str, annotati
         parts = tuple(flatten(getattr(tree, f.name), leaf, f"{name}.{f.name}", f.type) for f in fields)
         return (kind, tuple(f.name for f in fields), parts)
     if is_node(tree):
-        static, own = tree._tree_parts()
+        node: Any = tree
+        static, own = node._tree_parts()
         parts = tuple(flatten(part, leaf, f"{name}.{called}", FIXED) for called, part in own.items())
         return (kind, static, tuple(own), parts)
     return leaf(tree, name, annotation)
@@ -69,7 +70,8 @@ def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any],
             own[field.name] = part if stays else mapped(part, leaf, is_known)
         return dataclasses.replace(tree, **own)
     if is_node(tree):
-        return tree._tree_rebuilt([mapped(part, leaf, is_known) for part in tree._tree_parts()[1].values()])
+        node: Any = tree
+        return node._tree_rebuilt([mapped(part, leaf, is_known) for part in node._tree_parts()[1].values()])
     return leaf(tree)
 
 
