@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+from aerogel.nn._parameter import without_gradients
 from aerogel import nn
 from aerogel.nn import functional as F
 
@@ -17,7 +18,9 @@ t = ti.tensor
 @pytest.fixture(autouse=True)
 def _start():
     ti.init(arch=ti.cpu, log_level="error")
-    yield
+    # Values are looked at.
+    with without_gradients():
+        yield
     ti.reset()
 
 

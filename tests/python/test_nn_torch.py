@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+from aerogel.nn._parameter import without_gradients
 from aerogel import nn
 from aerogel.nn import functional as F
 
 torch = pytest.importorskip("torch")
 tnn, TF = torch.nn, torch.nn.functional
 
-rng = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _values_are_looked_at():
+    with without_gradients():
+        yield
 
 
 def x(*shape):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+from aerogel.nn._parameter import without_gradients
 from aerogel import nn, optim
 
 t = ti.tensor
@@ -15,7 +16,9 @@ t = ti.tensor
 @pytest.fixture(autouse=True)
 def _start():
     ti.init(arch=ti.cpu, log_level="error")
-    yield
+    # Values are looked at.
+    with without_gradients():
+        yield
     ti.reset()
 
 

@@ -239,6 +239,8 @@ def _floats(values: Any) -> np.ndarray:
 
     if isinstance(values, (list, tuple)):
         values = [v.item() if hasattr(v, "item") else v for v in values]
+    # Tensors by which gradients are taken have arrays once they are detached, those of PyTorch too.
+    values = values.detach() if hasattr(values, "detach") else values
     return np.asarray(values, dtype=np.float64)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import ALL, numpy_dtype
 from aerogel.nn._module import Module
-from aerogel.nn._parameter import is_lazy
+from aerogel.nn._parameter import data_of, is_lazy
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._tensor import Tensor, asarray, is_number
 from aerogel.tools._files import write_whole
@@ -86,6 +86,7 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
 def _bytes(x: Tensor) -> bytes:
     """The elements row by row."""
     # NumPy has no bfloat16 of its own.
+    x = data_of(x)
     return (x.bitcast("u16") if x.dtype._aerogel_dtype == "bf16" else x).numpy().tobytes()
 
 

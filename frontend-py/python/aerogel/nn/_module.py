@@ -253,7 +253,7 @@ class Module:
             text = "; ".join(parts)
             raise KeyError(f"`{type(self).__name__}.load_state_dict`: {text} (`strict=False` takes what is there)")
         for module, name, own, value in found:
-            value = value.astype(own.dtype) if value.dtype is not own.dtype else asarray(value, copy=True)
+            value = data_of(value).astype(own.dtype)
             if isinstance(own, Parameter):
                 set_data(own, value)
             else:

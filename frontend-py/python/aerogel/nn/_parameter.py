@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import dtype_of
 from aerogel.tensor import _types
+
+try:
+    from aerogel.tensor import _backward
+except ImportError:
+    _backward = None
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 if TYPE_CHECKING:
@@ -61,8 +66,10 @@ class Parameter(Tensor):
         data = asarray(data, dtype)
         if not data.dtype.is_float:
             raise TypeError(f"`Parameter` takes floats, not `{data.dtype}`: gradients are floats; give a `dtype`")
-        super().__init__(data._native.again() if tracing.program is None else data._native, data._outside)
-        self.requires_grad = bool(requires_grad)
+        data = data_of(data)
+        super().__init__(data._native, data._outside)
+        if tracing.program is None:
+            self.requires_grad = bool(requires_grad)
 
     def infer(self, *shape: Any) -> Parameter:
         """The parameter itself, whose shape must agree with these sizes (``None`` agrees with any).
@@ -84,11 +91,11 @@ class Parameter(Tensor):
         return "Parameter" + text[len("tensor") :] if text.startswith("tensor(") else text
 
     def __deepcopy__(self, memo: Any) -> Parameter:
-        made = memo[id(self)] = Parameter(Tensor._like(self), self.requires_grad)
+        made = memo[id(self)] = Parameter(self, self.requires_grad)
         return made
 
     def __reduce__(self) -> Any:
-        return (Parameter, (self.numpy(), self.requires_grad))
+        return (_restored, (data_of(self), self.requires_grad))
 
 
 class LazyParameter(Parameter):
@@ -131,6 +138,11 @@ class LazyParameter(Parameter):
     def requires_grad(self, value: bool) -> None:
         self._requires = bool(value)
 
+    def requires_grad_(self, value: bool = True) -> Parameter:
+        """Sets whether gradients will be taken. Returns the parameter."""
+        self._requires = bool(value)
+        return self
+
     @property
     def grad(self) -> None:  # type: ignore[override]
         """None: there are no values yet."""
@@ -166,11 +178,11 @@ class LazyParameter(Parameter):
 
     def become(self, values: Tensor) -> None:
         """Gives the parameter its values."""
-        requires = self._requires
+        requires, values = self._requires, data_of(values)
         for name in ("_wanted", "_init", "_dtype", "_requires"):
             del self.__dict__[name]
         self.__class__ = Parameter  # type: ignore[assignment]
-        self._native = values._native.again()  # type: ignore[misc]
+        self._native = values._native  # type: ignore[misc]
         self.requires_grad = requires
 
     def __repr__(self) -> str:
@@ -211,17 +223,22 @@ def data_of(x: Any) -> Any:
 
 
 def set_data(x: Any, values: Any) -> None:
-    """Gives a tensor other values, without a trace of how they were computed."""
+    """Gives a tensor other values of its shape, without a trace of how they were computed; the dtype may be another."""
     if is_lazy(x):
         x.become(values)
-    elif hasattr(Tensor, "data"):
-        x.data = values
-    else:
-        x._native = values._native
+        return
+    values = data_of(values)
+    if x.dtype is not values.dtype and getattr(x, "grad", None) is not None:
+        x.grad = None
+    x._native = values._native
+    if _backward is not None:
+        _backward.renew(x)
 
 
 def without_gradients() -> Any:
     """A context in which what is computed has no gradient."""
-    import aerogel
+    return contextlib.nullcontext() if _backward is None else _backward.no_grad()
 
-    return getattr(aerogel, "no_grad", contextlib.nullcontext)()
+
+def _restored(values: Tensor, requires_grad: bool) -> Parameter:
+    return Parameter(values, requires_grad)
