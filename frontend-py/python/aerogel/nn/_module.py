@@ -358,6 +358,9 @@ class Module:
                 )
         return static, parts
 
+    def _tree_trained(self) -> set[str]:
+        return {name for name, _ in self._named("_parameters")}
+
     def _tree_rebuilt(self, parts: list[Any]) -> Module:
         return _keys.rebuilt(self, dict(zip(map(id, self._tree_parts()[1].values()), parts)), {})
 

@@ -42,6 +42,8 @@ class Parameter(Tensor):
         TypeError: If the dtype is no float type, or if neither ``data`` nor ``shape`` and ``init`` are given.
     """
 
+    _is_parameter = True
+
     def __new__(cls, data: Any = None, *args: Any, shape: Any = None, **kwargs: Any) -> Any:
         """A parameter, or one that waits for its shape."""
         is_open = shape is not None and any(isinstance(n, int) and n == -1 for n in shape)

@@ -256,6 +256,9 @@ class Optimizer:
     def _tree_parts(self) -> tuple[Any, dict[str, Any]]:
         return _trees.parts(self)
 
+    def _tree_trained(self) -> set[str]:
+        raise TypeError(f"gradients are not taken by an optimizer: `{self._name}`")
+
     def _tree_rebuilt(self, parts: list[Any]) -> Optimizer:
         return _trees.rebuilt(self, parts)
 

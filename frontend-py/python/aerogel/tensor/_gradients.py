@@ -56,7 +56,13 @@ class _Variables:
 
     def of(self, tree: Any, name: str) -> Any:
         """The same tree with variables for tensors."""
-        return _trees.mapped(tree, lambda leaf: self._variable(leaf, name))
+
+        def leaf(value: Any) -> Any:
+            # The gradient by a module is not one of its parameters' own, on which `backward` would depend.
+            is_parameter = getattr(type(value), "_is_parameter", False)
+            return self._variable(value.detach() if is_parameter else value, name)
+
+        return _trees.mapped(tree, leaf, is_trained=True)
 
     def _variable(self, value: Any, name: str) -> Any:
         x = asarray(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
@@ -91,7 +97,7 @@ def _parts(tree: Any, gradients: Iterator[Tensor]) -> Any:
         made = next(gradients)
         return ComplexTensor(made, next(gradients)) if isinstance(x, ComplexTensor) else made
 
-    return _trees.mapped(tree, part)
+    return _trees.mapped(tree, part, is_trained=True)
 
 
 def _positions(argnums: Any, n: int, who: str) -> tuple[int, ...]:
@@ -112,7 +118,16 @@ def _called(
     with enable_grad():
         for k in positions:
             given[k] = variables.of(given[k], f"argument {k}")
-        return variables, [given[k] for k in positions], function(*given, **kwargs)
+        # The function may change modules, which are copies: what it changes is that of those which were given.
+        nodes = [_trees.nodes(given[k]) for k in positions]
+        before = [[_trees.parts_of(node) for node in own] for own in nodes]
+        structures = [_trees.mapped(given[k], lambda x: x) if own else given[k] for k, own in zip(positions, nodes)]
+        result = function(*given, **kwargs)
+        for k, own, was in zip(positions, nodes, before):
+            for node, copied, parts in zip(_trees.nodes(args[k]), own, was):
+                for name, part in _trees.changed(copied, parts):
+                    node._tree_set(name, part)
+        return variables, structures, result
 
 
 def _transformed(function: Any, transform: Callable[[Any], Any], who: str) -> Any:

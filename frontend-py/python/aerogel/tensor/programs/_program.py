@@ -253,7 +253,9 @@ class Program:
                 kinds.append(_GivenNumber.of(value))
                 tensors.append(kinds[-1].wide(value))
                 return kinds[-1]
-            tensor = self._tensor(value, name)
+            # Of a module, a program takes the values of parameters: `backward` of what it returns is an error.
+            is_parameter = getattr(type(value), "_is_parameter", False)
+            tensor = self._tensor(value.detach() if is_parameter else value, name)
             planes = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
             tensors.extend(planes)
             shape = tuple(n if n == 1 or annotation is _trees.FIXED else None for n in tensor.shape)
@@ -348,7 +350,7 @@ class Program:
             else:
                 self._make_inputs(trace, bound, kinds)
                 nodes = _trees.nodes(tuple(bound.arguments.values()))
-                before = [_natives(node) for node in nodes]
+                before = [_trees.parts_of(node) for node in nodes]
                 results = self._function(*bound.args, **bound.kwargs)
                 trace.expect_whole()
                 tree = self._structure(results, planes)
@@ -420,19 +422,12 @@ def _result(value: Any, planes: list[Any]) -> _Leaf:
     return _Leaf(is_complex(tensor))
 
 
-def _natives(node: Any) -> dict[str, Any]:
-    """What the tensors of a module are."""
-    return {name: getattr(part, "_native", part) for name, part in node._tree_parts()[1].items()}
-
-
 def _effects(trace: Trace, nodes: list[Any], before: list[dict[str, Any]], planes: list[Any]) -> list[Any]:
     """The tensors of modules that differ from those before, by module and name; they are appended to ``planes``."""
     out = []
     for at, (node, was) in enumerate(zip(nodes, before)):
-        for name, part in node._tree_parts()[1].items():
-            is_same = name in was and was[name] is getattr(part, "_native", part)
-            if not is_same or id(part) in trace.stored:
-                out.append((at, name, _result(part, planes)))
+        stored = [(n, x) for n, x in node._tree_parts()[1].items() if id(x) in trace.stored]
+        out += [(at, name, _result(part, planes)) for name, part in dict(_trees.changed(node, was) + stored).items()]
     return out
 
 

@@ -3,7 +3,8 @@
 A class takes part by the attribute ``_aerogel_tree = True`` and two methods, as ``nn.Module`` does:
 ``_tree_parts()`` returns what of an object is static (hashable) and its tensors by name, ``_tree_rebuilt(parts)`` a
 copy with other tensors in that order. ``_tree_set(name, tensor)`` assigns what a program made of one of them, and
-``_tree_returned()`` is called on a copy that a program returns.
+``_tree_returned()`` is called on a copy that a program returns. ``_tree_trained()`` names the tensors by which
+gradients are taken.
 """
 
 from __future__ import annotations
@@ -54,24 +55,36 @@ def is_tree(value: Any) -> bool:
     return isinstance(value, (tuple, list, dict)) or is_dataclass or is_node(value)
 
 
-def mapped(tree: Any, leaf: Callable[[Any], Any], is_known: Callable[[Any, Any], bool] | None = None) -> Any:
-    """A tree of the same structure, with other leaves; those of dataclasses that ``is_known`` names stay."""
+def mapped(
+    tree: Any,
+    leaf: Callable[[Any], Any],
+    is_known: Callable[[Any, Any], bool] | None = None,
+    *,
+    is_trained: bool = False,
+) -> Any:
+    """A tree of the same structure, with other leaves.
+
+    Leaves of dataclasses that ``is_known`` names stay, and with ``is_trained`` the tensors of modules that are no
+    parameters.
+    """
     if isinstance(tree, (tuple, list)):
-        return rebuilt(type(tree), [mapped(part, leaf, is_known) for part in tree])
+        return rebuilt(type(tree), [mapped(part, leaf, is_known, is_trained=is_trained) for part in tree])
     if isinstance(tree, dict):
         made = copy.copy(tree)
-        made.update((key, mapped(part, leaf, is_known)) for key, part in tree.items())
+        made.update((key, mapped(part, leaf, is_known, is_trained=is_trained)) for key, part in tree.items())
         return made
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         own = {}
         for field in (field for field in dataclasses.fields(tree) if field.init):
             part = getattr(tree, field.name)
             stays = is_known is not None and is_known(part, field.type)
-            own[field.name] = part if stays else mapped(part, leaf, is_known)
+            own[field.name] = part if stays else mapped(part, leaf, is_known, is_trained=is_trained)
         return dataclasses.replace(tree, **own)
     if is_node(tree):
         node: Any = tree
-        return node._tree_rebuilt([mapped(part, leaf, is_known) for part in node._tree_parts()[1].values()])
+        own = node._tree_parts()[1]
+        names = node._tree_trained() if is_trained else own
+        return node._tree_rebuilt([mapped(part, leaf) if name in names else part for name, part in own.items()])
     return leaf(tree)
 
 
@@ -84,6 +97,17 @@ def nodes(tree: Any) -> list[Any]:
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         return [node for f in dataclasses.fields(tree) if f.init for node in nodes(getattr(tree, f.name))]
     return [tree] if is_node(tree) else []
+
+
+def parts_of(node: Any) -> dict[str, Any]:
+    """What the tensors of a module are, to tell later which of them were changed."""
+    return {name: getattr(part, "_native", part) for name, part in node._tree_parts()[1].items()}
+
+
+def changed(node: Any, before: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The tensors of a module that differ from what ``parts_of`` gave, and those that it did not have, by name."""
+    now = node._tree_parts()[1]
+    return [(name, part) for name, part in now.items() if before.get(name) is not getattr(part, "_native", part)]
 
 
 def rebuilt(kind: type, parts: list[Any]) -> Any:
