@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import aerogel as ti
-from aerogel.nn._parameter import without_gradients
 from aerogel import nn
 from aerogel.nn import functional as F
 
@@ -19,7 +18,7 @@ t = ti.tensor
 def _start():
     ti.init(arch=ti.cpu, log_level="error")
     # Values are looked at.
-    with without_gradients():
+    with ti.no_grad():
         yield
     ti.reset()
 

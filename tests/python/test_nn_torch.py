@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import aerogel as ti
-from aerogel.nn._parameter import without_gradients
 from aerogel import nn
 from aerogel.nn import functional as F
 
@@ -15,7 +14,7 @@ tnn, TF = torch.nn, torch.nn.functional
 
 @pytest.fixture(autouse=True)
 def _values_are_looked_at():
-    with without_gradients():
+    with ti.no_grad():
         yield
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import aerogel as ti
-from aerogel.nn._parameter import without_gradients
 from aerogel import _native, nn, optim
 
 t = ti.tensor
@@ -16,7 +15,7 @@ t = ti.tensor
 def _start():
     ti.init(arch=ti.cpu, log_level="error")
     # Values are looked at.
-    with without_gradients():
+    with ti.no_grad():
         yield
     ti.reset()
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import aerogel as ti
-from aerogel.nn._parameter import without_gradients
 from aerogel import nn, optim
 
 t = ti.tensor
@@ -17,7 +16,7 @@ t = ti.tensor
 def _start():
     ti.init(arch=ti.cpu, log_level="error")
     # Values are looked at.
-    with without_gradients():
+    with ti.no_grad():
         yield
     ti.reset()
 

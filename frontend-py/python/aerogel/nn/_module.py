@@ -393,7 +393,7 @@ def drop_gradients(parameters: Any, set_to_none: bool) -> None:
     from aerogel.tensor._creation import zeros_like
 
     for parameter in parameters:
-        if getattr(parameter, "grad", None) is not None:
+        if parameter.grad is not None:
             parameter.grad = None if set_to_none else zeros_like(parameter.grad)
 
 

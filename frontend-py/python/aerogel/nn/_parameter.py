@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import dtype_of
 from aerogel.tensor import _types
-
-try:
-    from aerogel.tensor import _backward
-except ImportError:
-    _backward = None
+from aerogel.tensor._backward import renew
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 if TYPE_CHECKING:
@@ -221,7 +216,7 @@ def draw_by(x: Any, init: Callable[..., Tensor]) -> None:
 
 def data_of(x: Any) -> Any:
     """The values of a tensor, apart from how they were computed."""
-    return x.detach() if hasattr(Tensor, "detach") else Tensor._like(x)
+    return x.detach()
 
 
 def set_data(x: Any, values: Any) -> None:
@@ -230,16 +225,10 @@ def set_data(x: Any, values: Any) -> None:
         x.become(values)
         return
     values = data_of(values)
-    if x.dtype is not values.dtype and getattr(x, "grad", None) is not None:
+    if x.dtype is not values.dtype:
         x.grad = None
     x._native = values._native
-    if _backward is not None:
-        _backward.renew(x)
-
-
-def without_gradients() -> Any:
-    """A context in which what is computed has no gradient."""
-    return contextlib.nullcontext() if _backward is None else _backward.no_grad()
+    renew(x)
 
 
 def _restored(values: Tensor, requires_grad: bool) -> Parameter:

@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from aerogel.nn._module import Module
-from aerogel.nn._parameter import data_of, without_gradients
+from aerogel.nn._parameter import data_of
 from aerogel.optim._optimizer import Numbers
+from aerogel.tensor._backward import no_grad
 from aerogel.tensor._elementwise import abs, maximum, minimum
 from aerogel.tensor._tensor import Tensor, asarray
 
@@ -35,9 +36,9 @@ def clip_grad_value_(params: Any, clip_value: float) -> None:
     """
     if not clip_value >= 0:
         raise ValueError(f"`clip_grad_value_`: the limit is not below zero, {clip_value} is")
-    with without_gradients():
+    with no_grad():
         for p in _listed(params, "clip_grad_value_"):
-            if (g := getattr(p, "grad", None)) is not None:
+            if (g := p.grad) is not None:
                 limit = Numbers(g.dtype)
                 p.grad = maximum(minimum(data_of(g), limit(clip_value)), limit(-clip_value))
 
@@ -60,8 +61,8 @@ def clip_grad_norm_(params: Any, max_norm: float, norm_type: float = 2.0, error_
     """
     if not max_norm >= 0 or not norm_type > 0:
         raise ValueError(f"`clip_grad_norm_`: norms are not below zero, {max_norm} of the order {norm_type} is")
-    with without_gradients():
-        own = [p for p in _listed(params, "clip_grad_norm_") if getattr(p, "grad", None) is not None]
+    with no_grad():
+        own = [p for p in _listed(params, "clip_grad_norm_") if p.grad is not None]
         if not own:
             return asarray(0.0)
         sizes = [abs(data_of(p.grad)) for p in own]

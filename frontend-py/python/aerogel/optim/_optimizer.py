@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import bf16, f16, f32
 from aerogel.nn._module import Module, drop_gradients
-from aerogel.nn._parameter import Parameter, data_of, set_data, without_gradients
+from aerogel.nn._parameter import Parameter, data_of, set_data
 from aerogel.optim import _trees
 from aerogel.tensor import _unknown
+from aerogel.tensor._backward import no_grad
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Optimizer:
         for k, p in enumerate(params):
             if not isinstance(p, Tensor):
                 raise TypeError(f"`{self._name}`: parameter {k} is {type(p).__name__}, not a tensor")
-            if not isinstance(p, Parameter) and not getattr(p, "requires_grad", False):
+            if not isinstance(p, Parameter) and not p.requires_grad:
                 raise TypeError(
                     f"`{self._name}`: parameter {k}, of shape {p.shape}, takes no gradient: give an `nn.Parameter`, or "
                     "set `requires_grad`"
@@ -138,7 +139,7 @@ class Optimizer:
             ValueError: If a gradient has another shape than its parameter.
         """
         loss = None if closure is None else closure()
-        self._change({id(p): getattr(p, "grad", None) for group in self.param_groups for p in group["params"]})
+        self._change({id(p): p.grad for group in self.param_groups for p in group["params"]})
         return loss
 
     def apply(self, gradients: Any) -> None:
@@ -164,7 +165,7 @@ class Optimizer:
     def _change(self, gradients: dict[int, Tensor | None]) -> None:
         """Changes the parameters that have gradients, which are given by the ids of these."""
         changed: list[Tensor] = []
-        with without_gradients():
+        with no_grad():
             for group in self.param_groups:
                 numbers: dict[Any, Numbers] = {}
                 for k, p in enumerate(group["params"]):

@@ -6,7 +6,8 @@ from typing import Any
 
 from aerogel.nn import _checks, _norms, init
 from aerogel.nn._module import Module
-from aerogel.nn._parameter import Parameter, data_of, without_gradients
+from aerogel.nn._parameter import Parameter, data_of
+from aerogel.tensor._backward import no_grad
 from aerogel.tensor._creation import ones, zeros
 from aerogel.tensor._elementwise import sqrt
 from aerogel.tensor._tensor import Tensor, asarray
@@ -94,7 +95,7 @@ class BatchNorm(Module):
 
     def _follow(self, x: Tensor, centre: Tensor, spread: Tensor) -> None:
         """Moves the running statistics to those of a batch."""
-        with without_gradients():
+        with no_grad():
             tracked = self.num_batches_tracked + 1
             kind = self.running_mean.dtype
             count = x.size // x.shape[1]
