@@ -262,7 +262,7 @@ def test_random_numbers_are_those_of_the_call():
     assert x.grad.tolist() == y.tolist()
 
 
-def test_backward_twice_and_ti.no_grad():
+def test_backward_twice_and_without_gradients():
     f = ti.ad.torch_function(square)
     x = leaf(1.0, 2, 3)
     y = f(x).sum()

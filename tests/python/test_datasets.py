@@ -65,7 +65,11 @@ def test_npz(tmp_path):
     np.savez(tmp_path / "b.npz", x=np.array([{}], dtype=object))
     np.save(tmp_path / "c.npy", np.ones(2))
     (tmp_path / "d.npz").write_bytes(b"PK\3\4 no archive")
-    for name, words in (("b.npz", "b.npz cannot be read"), ("c.npy", "one array and no names"), ("d.npz", "d.npz cannot")):
+    for name, words in (
+        ("b.npz", "b.npz cannot be read"),
+        ("c.npy", "one array and no names"),
+        ("d.npz", "d.npz cannot"),
+    ):
         with pytest.raises(ValueError, match=words):
             d.npz(tmp_path / name)
 

@@ -44,9 +44,7 @@ def compared(name, ours, theirs, inputs, torch):
         return np.asarray(a).dtype.kind == "f" and np.isfinite(a).all()
 
     for_torch = given(tuple(inputs), lambda a: torch.tensor(a).requires_grad_(bool(is_smooth(a))))
-    for_us = given(
-        tuple(inputs), lambda a: t.asarray(a).requires_grad_() if is_smooth(a) else t.asarray(a)
-    )
+    for_us = given(tuple(inputs), lambda a: t.asarray(a).requires_grad_() if is_smooth(a) else t.asarray(a))
     wanted, got = flat(theirs(*for_torch)), flat(ours(*for_us))
     weights = [np.random.default_rng(3).standard_normal(tuple(w.shape)) for w in wanted]
     sum((r * torch.tensor(w)).sum() for r, w in zip(wanted, weights)).backward()

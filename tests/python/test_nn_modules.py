@@ -325,7 +325,9 @@ def test_losses_by_hand():
     assert close(F.mse_loss(a, b), 4.625) and close(F.l1_loss(a, b, "sum"), 3.5)
     assert close(F.huber_loss(a, b), (0.125 + 2.5) / 2) and close(F.smooth_l1_loss(a, b, beta=2.0), (0.0625 + 2.0) / 2)
     assert close(F.hinge_loss(a, [1.0, -1.0]), 0.25)
-    assert close(F.binary_cross_entropy_with_logits(a, b, reduction="sum"), math.log1p(math.exp(0.5)) + math.log1p(math.exp(2)))
+    assert close(
+        F.binary_cross_entropy_with_logits(a, b, reduction="sum"), math.log1p(math.exp(0.5)) + math.log1p(math.exp(2))
+    )
     assert close(F.binary_cross_entropy(t.asarray([0.25, 1.0]).astype(ti.f64), [1.0, 1.0]), math.log(4) / 2)
     assert close(F.kl_div(t.asarray([-1.0, -2.0], ti.f64), [0.5, 0.0], "sum"), 0.5 * (math.log(0.5) + 1))
     assert close(F.cosine_similarity(t.asarray([[3.0, 4.0]], ti.f64), [[4.0, 3.0]])[0], 0.96)

@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch")
 tnn, TF = torch.nn, torch.nn.functional
 
 
-
 @pytest.fixture(autouse=True)
 def _values_are_looked_at():
     with ti.no_grad():
@@ -184,9 +183,8 @@ LOSSES = {
         ((x(4, 5) * 50, zero_one), {}),
         ((x(4, 5), zero_one), {"pos_weight": weights, "weight": x(4, 5) ** 2, "reduction": "none"}),
     ],
-    "kl_div": [
-        ((np.log(probabilities), zero_one), {"reduction": r}) for r in ("mean", "batchmean", "sum", "none")
-    ] + [((np.log(probabilities), x(4, 5)), {"log_target": True, "reduction": "sum"})],
+    "kl_div": [((np.log(probabilities), zero_one), {"reduction": r}) for r in ("mean", "batchmean", "sum", "none")]
+    + [((np.log(probabilities), x(4, 5)), {"log_target": True, "reduction": "sum"})],
     "cosine_similarity": [((x(4, 5), x(4, 5)[::-1].copy()), {}), ((x(4, 5), x(4, 5) * 0), {})],
 }
 CALLS = [(name, k) for name, calls in LOSSES.items() for k in range(len(calls))]

@@ -178,12 +178,17 @@ def test_schedules():
     close(rates(lambda o: optim.MultiStepLR(o, [3, 1], 0.5), 5), [0.1, 0.05, 0.05, 0.025, 0.025])
     close(rates(lambda o: optim.ExponentialLR(o, 0.5), 4), [0.1, 0.05, 0.025, 0.0125])
     close(rates(lambda o: optim.LambdaLR(o, lambda k: 1 / (k + 1)), 3), [0.1, 0.05, 0.1 / 3])
-    close(rates(lambda o: optim.CosineAnnealingLR(o, 4, 0.02), 5), [0.1, 0.06 + 0.04 * 0.5**0.5, 0.06, 0.06 - 0.04 * 0.5**0.5, 0.02])
+    close(
+        rates(lambda o: optim.CosineAnnealingLR(o, 4, 0.02), 5),
+        [0.1, 0.06 + 0.04 * 0.5**0.5, 0.06, 0.06 - 0.04 * 0.5**0.5, 0.02],
+    )
     close(rates(lambda o: optim.LinearLR(o, 0.5, 1.0, 2), 4), [0.05, 0.075, 0.1, 0.1])
     close(rates(lambda o: optim.WarmupLR(o, 2), 4), [0.05, 0.1, 0.1, 0.1])
     close(rates(lambda o: optim.WarmupLR(o, 2, optim.ExponentialLR(o, 0.5)), 5), [0.05, 0.1, 0.1, 0.05, 0.025])
     # As PyTorch 2.15.
-    close(rates(lambda o: optim.OneCycleLR(o, 1.0, 6, 0.5), 6), [0.04, 0.52, 1.0, 0.75000100, 0.250003, 4e-06], rtol=1e-6)
+    close(
+        rates(lambda o: optim.OneCycleLR(o, 1.0, 6, 0.5), 6), [0.04, 0.52, 1.0, 0.75000100, 0.250003, 4e-06], rtol=1e-6
+    )
     sgd = optim.SGD([nn.Parameter([1.0])], lr=0.1, momentum=0.9)
     cycle = optim.OneCycleLR(sgd, 1.0, 4, 0.5, "linear")
     cycle.step()

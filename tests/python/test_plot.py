@@ -34,7 +34,14 @@ def test_text(capsys):
     assert len(text) == 6 and all(len(line) <= 22 for line in text)
     chart.update({"loss": [0.0, 1.0]})
     assert capsys.readouterr().out.splitlines()[-1].startswith("0 \u28c0")
-    for values in ([1.0], [2.0, 2.0], [math.nan, math.inf], np.array([3]), ti.tensor.arange(3), [ti.tensor.asarray(1.0)]):
+    for values in (
+        [1.0],
+        [2.0, 2.0],
+        [math.nan, math.inf],
+        np.array([3]),
+        ti.tensor.arange(3),
+        [ti.tensor.asarray(1.0)],
+    ):
         ti.plot(values)
     assert "\u2800" in capsys.readouterr().out
 

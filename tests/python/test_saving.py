@@ -75,7 +75,13 @@ def test_nested_values(tmp_path):
     adam = optim.Adam([p])
     p.grad = t.ones(2)
     adam.step()
-    values = {"optimizer": adam.state_dict(), "epoch": 3, "name": "run", "none": None, "list": [1.5, t.ones(2), (True,)]}
+    values = {
+        "optimizer": adam.state_dict(),
+        "epoch": 3,
+        "name": "run",
+        "none": None,
+        "list": [1.5, t.ones(2), (True,)],
+    }
     ti.save(tmp_path / "a", values)
     got = ti.load(tmp_path / "a")
     assert got["epoch"] == 3 and got["name"] == "run" and got["none"] is None
@@ -117,7 +123,10 @@ WRONG = {
     "too short": (b"1234567", "at byte 0, there are 7 bytes"),
     "a pickle": (b"\x80\x04K\x01.1234567", "could execute anything"),
     "a file of torch.save": (b"PK\x03\x04" + b"0" * 20, "`torch.save` or `pickle`"),
-    "a huge header": (made({}, size=1 << 62), "at byte 0, a header of 4611686018427387904 bytes is announced, more than"),
+    "a huge header": (
+        made({}, size=1 << 62),
+        "at byte 0, a header of 4611686018427387904 bytes is announced, more than",
+    ),
     "a header beyond the end": (made({}, size=100), "a header of 100 bytes is announced, and the file has 2 more"),
     "no dictionary": (made(b"[1]"), r"at byte 8, the header does not begin with '\{'"),
     "no JSON": (made(b'{"a": }'), "at byte 14, the header is no JSON"),

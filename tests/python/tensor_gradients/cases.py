@@ -44,7 +44,9 @@ def _rows() -> list[tuple[Any, ...]]:
         rows.append((name, function or (lambda w, *x: getattr(w, name)(*x)), arguments, in_jax))
 
     # Of each number another.
-    for name in "sin cos tan sinh cosh tanh asinh atan exp exp2 expm1 sigmoid erf square negative positive abs relu".split():
+    for (
+        name
+    ) in "sin cos tan sinh cosh tanh asinh atan exp exp2 expm1 sigmoid erf square negative positive abs relu".split():
         row(name, "r34")
     for name in "degrees radians cbrt reciprocal sign floor ceil trunc round".split():
         row(name, "r34")
@@ -196,12 +198,21 @@ def _rows() -> list[tuple[Any, ...]]:
     row("take_along_axis", "r34", lambda w, x: w.take_along_axis(x, w.asarray([[0, 0], [1, 3], [2, 2]]), axis=1) ** 2)
     row("gather", "r34", lambda w, x: w.gather(x, w.asarray([0, 2, 2]), w.asarray([1, 3, 3])) ** 2, False)
     for mode in "clamp wrap zero".split():
-        row(f"gather, {mode}", "r4", lambda w, x, mode=mode: w.gather(x.outside(mode), w.asarray([-3, 1, 6, 9])) ** 2, False)
+        row(
+            f"gather, {mode}",
+            "r4",
+            lambda w, x, mode=mode: w.gather(x.outside(mode), w.asarray([-3, 1, 6, 9])) ** 2,
+            False,
+        )
         row(f"scatter, {mode}", "r4 r4", lambda w, x, y, mode=mode: w.scatter(
             (x * 1).outside(mode), w.asarray([-3, 1, 6, 9]), y, how="add") ** 2, False)  # fmt: skip
     for how in "set add mul min max".split():
         row(f"scatter, {how}", "r4 r3", lambda w, x, y, how=how: w.scatter(x, w.asarray([3, 0, 2]), y, how=how) ** 2)
-        row(f"scatter, {how}, rows", "r43 r23", lambda w, x, y, how=how: w.scatter(x, w.asarray([3, 1]), y, how=how) ** 2)
+        row(
+            f"scatter, {how}, rows",
+            "r43 r23",
+            lambda w, x, y, how=how: w.scatter(x, w.asarray([3, 1]), y, how=how) ** 2,
+        )
     for how in "add min max".split():
         row(f"scatter, {how}, repeated", "r4 r4", lambda w, x, y, how=how: w.scatter(
             x, w.asarray([3, 0, 3, 0]), y, how=how) ** 2)  # fmt: skip
@@ -285,7 +296,11 @@ def _rows() -> list[tuple[Any, ...]]:
     row("complex where", "r34 r34", lambda w, a, b: w.where(a > b, w.complex(a, b), w.complex(b, a) * 2))
     row("complex vecdot", "r4 r4 r4 r4", lambda w, a, b, c, d: w.vecdot(w.complex(a, b), w.complex(c, d)))
     for name in "inv det".split():
-        row(f"complex {name}", "r33 r33", lambda w, a, b, name=name: getattr(w.linalg, name)(w.complex(a + 3 * w.eye(3), b)))
+        row(
+            f"complex {name}",
+            "r33 r33",
+            lambda w, a, b, name=name: getattr(w.linalg, name)(w.complex(a + 3 * w.eye(3), b)),
+        )
     row("complex solve", "r33 r33 r32 r32", lambda w, a, b, c, d: w.linalg.solve(
         w.complex(a + 3 * w.eye(3), b), w.complex(c, d)))  # fmt: skip
     row("complex cholesky", "r33 r33", lambda w, a, b: (
@@ -302,8 +317,14 @@ def _rows() -> list[tuple[Any, ...]]:
         for norm in "ortho forward".split():
             row(f"{name}, {norm}", "r34 r34", lambda w, a, b, name=name, norm=norm: getattr(w.fft, name)(
                 w.complex(a, b), axis=0, norm=norm))  # fmt: skip
-        row(f"{name}, longer", "r34 r34", lambda w, a, b, name=name: getattr(w.fft, name)(w.complex(a, b), n=6, axis=-1))
-        row(f"{name}, shorter", "r34 r34", lambda w, a, b, name=name: getattr(w.fft, name)(w.complex(a, b), n=3, axis=-1))
+        row(
+            f"{name}, longer", "r34 r34", lambda w, a, b, name=name: getattr(w.fft, name)(w.complex(a, b), n=6, axis=-1)
+        )
+        row(
+            f"{name}, shorter",
+            "r34 r34",
+            lambda w, a, b, name=name: getattr(w.fft, name)(w.complex(a, b), n=3, axis=-1),
+        )
     for name in "rfft ihfft".split():
         for n in (1, 4, 5):
             row(f"{name} of {n}", f"r3{n}", lambda w, x, name=name: getattr(w.fft, name)(x))

@@ -224,8 +224,8 @@ def expect_free(x: Any) -> None:
     """Refuses to store to a tensor with ``requires_grad`` where that would not count for gradients."""
     if is_parameter(x) and not _native.are_gradients_off():
         raise RuntimeError(
-            "a tensor with `requires_grad` is stored to, which no gradient would know of: store in `with ti.no_grad():`, "
-            "set its `data`, or store to a copy, through which gradients go"
+            "a tensor with `requires_grad` is stored to, which no gradient would know of: store in "
+            "`with ti.no_grad():`, set its `data`, or store to a copy, through which gradients go"
         )
 
 

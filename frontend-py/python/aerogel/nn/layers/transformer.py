@@ -57,7 +57,7 @@ class _Layer(Module):
         if self.activation == "relu":
             hidden = functional.relu(hidden)
         elif self.activation == "gelu":
-            hidden = functional.gelu(hidden, approximate="none")
+            hidden = functional.gelu(hidden, approximate=False)
         else:
             hidden = self.activation(hidden)
         return self.linear2(self.dropout(hidden))

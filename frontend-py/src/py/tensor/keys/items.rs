@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use aerogel_tensor::{Accum, Buffer};
 use aerogel_tensor::record::trace::Trace;
 use aerogel_tensor::record::{Item, KnownPart, Mode, Recording};
+use aerogel_tensor::{Accum, Buffer};
 use pyo3::prelude::*;
 
 use super::super::recorded::{step_of, value_in};
