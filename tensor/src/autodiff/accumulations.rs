@@ -41,7 +41,10 @@ impl Reverse<'_> {
         };
         let is_behind = own.iter().enumerate().all(|(at, &k)| at as u32 == k);
         let kept = own.len();
-        if !is_behind || kept == all.len() {
+        if kept == all.len() {
+            return Ok(d);
+        }
+        if !is_behind {
             return refused("a product at computed indices");
         }
         let r = &mut *self.recording;

@@ -19,7 +19,7 @@ use aerogel_ir::{BinaryOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
 use super::points::note_indices;
-use super::versions::{filled, loaded, replaced};
+use super::versions::{filled, loaded};
 use super::{Reverse, refused};
 use crate::ir::{
     Buffer, Call, Expr, ExprDef, Library, Outside, Stmt, Touched, Var, is_whole, targets, visit_mut,
@@ -327,11 +327,10 @@ impl Reverse<'_> {
         visit_mut(&mut body, &mut |stmt| {
             let exprs = &mut recording.program.exprs;
             stmt.exprs_mut(&mut |e| {
-                let all = replaced(exprs, &[*e], &mut done, &mut |exprs, def| match def {
+                *e = exprs.replace(*e, &mut done, &mut |exprs, def| match def {
                     ExprDef::Var(var, _) => vars.get(var).copied(),
                     _ => loaded(exprs, def, |b| new.get(&b).copied()),
                 });
-                *e = all[0];
             });
             let to = |b: &mut Buffer| *b = new.get(b).copied().unwrap_or(*b);
             match stmt {

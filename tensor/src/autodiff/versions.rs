@@ -4,7 +4,9 @@ use aerogel_base::Span;
 use aerogel_base::hash::LookupMap;
 use indexmap::IndexMap;
 
-use crate::ir::{Buffer, Expr, ExprDef, Exprs, For, Outside, Stmt, Store, targets};
+use crate::ir::{
+    Buffer, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, is_whole, targets,
+};
 use crate::record::Recording;
 
 use super::Reverse;
@@ -14,6 +16,8 @@ use super::Reverse;
 pub(super) struct Versions {
     /// The blocks that are visited, the innermost last.
     blocks: Vec<Block>,
+    /// The same of outermost statements, made again instead of copied.
+    again: LookupMap<(Buffer, usize), Buffer>,
     /// Of which buffer each copy is.
     originals: LookupMap<Buffer, Buffer>,
 }
@@ -25,9 +29,34 @@ struct Block {
     copied: IndexMap<(Buffer, usize), Buffer>,
     /// The statement that is visited.
     at: usize,
+    body: Vec<Stmt>,
 }
 
 impl Block {
+    /// The value that the one statement before another has given a whole buffer, if it has the same value now.
+    fn value_before(&self, program: &Program, buffer: Buffer, at: usize) -> Option<&For> {
+        let mut before = self.writers[&buffer].iter().filter(|&&w| w < at);
+        let (&made, None) = (before.next()?, before.next()) else {
+            return None;
+        };
+        let Stmt::For(all) = &self.body[made] else {
+            return None;
+        };
+        let [Stmt::Store(store)] = &all.body[..] else {
+            return None;
+        };
+        if store.accum.is_some() || !is_whole(program, all, store) {
+            return None;
+        }
+        let mut stays = true;
+        program.exprs.visit([store.value], &mut |e| {
+            if let ExprDef::Load { buffer, .. } = program.exprs[e] {
+                stays &= self.changed_by(buffer, made).is_none();
+            }
+        });
+        stays.then_some(all)
+    }
+
     /// The first statement from `from` on that changes a buffer.
     fn changed_by(&self, buffer: Buffer, from: usize) -> Option<usize> {
         let all = self.writers.get(&buffer)?;
@@ -38,7 +67,10 @@ impl Block {
 impl Versions {
     /// Begins with the statements of a block.
     pub(super) fn begin(&mut self, body: &[Stmt]) {
-        let mut block = Block::default();
+        let mut block = Block {
+            body: body.to_vec(),
+            ..Block::default()
+        };
         for (at, stmt) in body.iter().enumerate() {
             targets(stmt, &mut |b| {
                 let all = block.writers.entry(b).or_default();
@@ -70,11 +102,24 @@ impl Versions {
         let Some((k, changed)) = self.changed(buffer, is_after) else {
             return buffer;
         };
-        if let Some(&copy) = self.blocks[k].copied.get(&(buffer, changed)) {
+        let known = self.blocks[k].copied.get(&(buffer, changed));
+        let known = known.or_else(|| self.again.get(&(buffer, changed)).filter(|_| k == 0));
+        if let Some(&copy) = known {
             return copy;
         }
         let copy = r.program.temporary(r.ty(buffer), &r.shape(buffer));
         r.lines.follow(copy, buffer);
+        if self.blocks.len() == 1
+            && let Some(all) = self.blocks[k].value_before(&r.program, buffer, changed)
+            && let Stmt::Store(store) = &all.body[0]
+        {
+            // Nothing has to be kept before the change.
+            let again = filled(r, copy, store.value);
+            r.program.body.push(again);
+            self.again.insert((buffer, changed), copy);
+            self.originals.insert(copy, self.original(buffer));
+            return copy;
+        }
         self.blocks[k].copied.insert((buffer, changed), copy);
         self.originals.insert(copy, self.original(buffer));
         copy
@@ -122,27 +167,6 @@ pub(super) fn filled(recording: &mut Recording, target: Buffer, value: Expr) -> 
     })
 }
 
-/// Expressions with other leaves; what is a function with a derivative of its own stays one.
-pub(super) fn replaced(
-    exprs: &mut Exprs,
-    of: &[Expr],
-    done: &mut LookupMap<Expr, Expr>,
-    leaf: &mut dyn FnMut(&mut Exprs, &ExprDef) -> Option<Expr>,
-) -> Vec<Expr> {
-    let out = of.iter().map(|&e| exprs.replace(e, done, leaf)).collect();
-    let mut all = Vec::new();
-    exprs.visit(of.iter().copied(), &mut |e| all.push(e));
-    for e in all {
-        if let Some((function, operands)) = exprs.function(e).cloned() {
-            let operands = operands.iter();
-            let operands = operands.map(|&x| exprs.replace(x, done, leaf)).collect();
-            let new = exprs.replace(e, done, leaf);
-            exprs.note_function(new, function, operands);
-        }
-    }
-    out
-}
-
 impl Reverse<'_> {
     /// Expressions of the visited statement, as they were when it ran.
     pub(super) fn now(&mut self, of: &[Expr]) -> Vec<Expr> {
@@ -163,9 +187,12 @@ impl Reverse<'_> {
             new.insert(buffer, versions.at(recording, buffer, false));
         }
         let exprs = &mut recording.program.exprs;
-        replaced(exprs, of, &mut LookupMap::default(), &mut |exprs, def| {
-            loaded(exprs, def, |b| new.get(&b).copied())
-        })
+        let mut done = LookupMap::default();
+        let mut leaf =
+            |exprs: &mut Exprs, def: &ExprDef| loaded(exprs, def, |b| new.get(&b).copied());
+        of.iter()
+            .map(|&e| exprs.replace(e, &mut done, &mut leaf))
+            .collect()
     }
 
     /// The buffer with the elements that a target has before the visited statement.

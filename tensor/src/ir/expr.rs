@@ -191,6 +191,11 @@ impl Exprs {
         }
     }
 
+    /// Forgets which expressions are functions: no derivative of them will be asked for.
+    pub fn forget_functions(&mut self) {
+        self.functions.clear();
+    }
+
     /// The function that an expression is, if its derivative is not that of its operations, and its operands.
     pub fn function(&self, e: Expr) -> Option<&(Function, Vec<Expr>)> {
         self.functions.get(&e)
@@ -372,6 +377,12 @@ impl Exprs {
             None => self.add(def),
         };
         done.insert(e, replaced);
+        if let Some((function, operands)) = self.functions.get(&e).cloned() {
+            let operands = operands.into_iter();
+            let operands = operands.map(|x| deep(|| self.replace(x, done, new)));
+            let operands = operands.collect();
+            self.note_function(replaced, function, operands);
+        }
         replaced
     }
 

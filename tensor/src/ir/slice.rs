@@ -83,15 +83,18 @@ pub(crate) struct Slice {
     pub(crate) sites: LookupMap<Site, Site>,
 }
 
-/// What makes `roots`, up to buffers that are there already. All extents are numbers.
+/// What makes `roots`, up to buffers that are there already, to be run or (`keeps_functions`) recorded further. All extents
+/// are numbers.
 pub(crate) fn slice(
     program: &Program,
     makers: &Makers,
     is_there: impl Fn(Buffer) -> bool,
     roots: &[Buffer],
+    keeps_functions: bool,
 ) -> Slice {
     let needed = order(program, makers, &is_there, roots);
     let mut copier = Copier::new(program, Program::default(), is_there);
+    copier.keeps_functions = keeps_functions;
     for at in needed {
         let stmt = copier.stmt(&program.body[at as usize]);
         copier.to.body.push(stmt);
@@ -158,6 +161,8 @@ pub(crate) struct Copier<'p, F> {
     inputs: Vec<Buffer>,
     /// The buffers that it makes, there and here.
     pub(crate) made: Vec<(Buffer, Buffer)>,
+    /// Whether derivatives may be asked for of what is copied.
+    keeps_functions: bool,
 }
 
 impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
@@ -173,6 +178,7 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
             sites: LookupMap::default(),
             inputs: Vec::new(),
             made: Vec::new(),
+            keeps_functions: false,
         }
     }
 
@@ -270,7 +276,9 @@ impl<'p, F: Fn(Buffer) -> bool> Copier<'p, F> {
         };
         let new = self.to.exprs.add_as_is(def);
         self.exprs.insert(old, new);
-        if let Some((function, operands)) = from.exprs.function(old) {
+        if self.keeps_functions
+            && let Some((function, operands)) = from.exprs.function(old)
+        {
             let operands = operands.iter().map(|&x| self.expr(x)).collect();
             self.to.exprs.note_function(new, *function, operands);
         }

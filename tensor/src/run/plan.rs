@@ -211,6 +211,7 @@ impl Plan {
     /// As `Compiler::compile`.
     pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
         let print = Print::of_tensors(&passes::full_names()).map_err(CompileError::BadRequest)?;
+        program.exprs.forget_functions();
         passes::run(
             &mut program,
             settings.options,

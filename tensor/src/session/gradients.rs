@@ -5,6 +5,8 @@
 //! variables of a function that is differentiated end with it; those of `requires_grad` are leaves: what made them does
 //! not matter, and a number tells them apart.
 
+use std::cell::Cell;
+
 use super::{Session, Slot};
 use crate::autodiff::{Adjoints, reverse};
 use crate::ir::{Buffer, ExprDef, Stmt, exprs_of, order, targets};
@@ -18,6 +20,21 @@ const CONSTANT: Leaf = 0;
 
 /// The gradients by leaves, each with its number, and by other tensors.
 pub type ByLeaves = (Vec<(Leaf, Slot)>, Vec<Option<Slot>>);
+
+thread_local! {
+    /// Whether gradients are not to depend on what the thread makes.
+    static OFF: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether gradients are not to depend on what this thread makes from now on; gives what it was before.
+pub fn set_gradients_off(is_off: bool) -> bool {
+    OFF.replace(is_off)
+}
+
+/// Whether gradients do not depend on what this thread makes.
+pub fn are_gradients_off() -> bool {
+    OFF.get()
+}
 
 impl Session {
     /// A variable with the numbers of a tensor. The gradients of a leaf have its number, which is `again` for a leaf that
@@ -73,19 +90,15 @@ impl Session {
         Ok(slot)
     }
 
-    /// Whether gradients are not to depend on what is made from now on, and whether it was so before.
-    pub fn set_off(&mut self, is_off: bool) -> bool {
-        self.track();
+    /// Notes whether gradients are to depend on what this thread records next.
+    pub(super) fn follow_thread(&mut self) {
+        let is_off = are_gradients_off();
         if self.is_off != is_off {
+            self.track();
             // The same statement means another value from now on.
             self.recording.forget();
+            self.is_off = is_off;
         }
-        std::mem::replace(&mut self.is_off, is_off)
-    }
-
-    /// Whether gradients are not to depend on what is made now.
-    pub fn is_off(&self) -> bool {
-        self.is_off
     }
 
     /// Whether a gradient may depend on a tensor.

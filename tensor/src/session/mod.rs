@@ -15,7 +15,7 @@ mod slots;
 mod tidy;
 
 pub use ended::Ended;
-pub use gradients::{ByLeaves, Leaf};
+pub use gradients::{ByLeaves, Leaf, are_gradients_off, set_gradients_off};
 pub use plans::realise;
 
 use std::fmt;
@@ -87,7 +87,7 @@ pub struct Session {
     /// Which of these are leaves, and what was detached from what it is made of: nothing before it matters for a gradient.
     leaves: SecondaryMap<Buffer, Option<Leaf>>,
     n_leaves: Leaf,
-    /// Whether gradients are not to depend on what is made now.
+    /// Whether gradients are not to depend on what has been made last.
     is_off: bool,
     /// What is made of variables, as far as the statements have been looked at.
     tracked: SecondaryMap<Buffer, bool>,
@@ -128,6 +128,7 @@ impl Session {
     /// # Errors
     /// If it cannot be.
     pub fn record<R>(&mut self, f: impl FnOnce(&mut Recording) -> Recorded<R>) -> Recorded<R> {
+        self.follow_thread();
         let before = self.recording.program.body.len();
         let out = f(&mut self.recording);
         let after = self.recording.program.body.len();
@@ -143,6 +144,7 @@ impl Session {
             &self.makers,
             |b| values[b].is_some(),
             roots,
+            false,
         )
     }
 

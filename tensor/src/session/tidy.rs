@@ -17,7 +17,8 @@ impl Session {
         let is_there = |b: Buffer| self.values[b].is_some() && !self.tracked[b];
         let pending: Vec<Buffer> = held.iter().map(|h| h.1).filter(|&b| !is_there(b)).collect();
         self.makers.update(&self.recording.program);
-        let sliced = slice(&self.recording.program, &self.makers, is_there, &pending);
+        let program = &self.recording.program;
+        let sliced = slice(program, &self.makers, is_there, &pending, true);
         let mut next = Self {
             plans: std::mem::take(&mut self.plans),
             alike: std::mem::take(&mut self.alike),

@@ -1,5 +1,6 @@
 //! Gradients of tensors: variables, what is detached, and the gradients of results by variables.
 
+use aerogel_tensor::session;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -95,13 +96,13 @@ pub(crate) fn has_history(tensor: &Bound<'_, NativeTensor>) -> bool {
 /// Whether gradients do not depend on what is made from now on; gives what it was before.
 #[pyfunction]
 pub(crate) fn set_gradients_off(is_off: bool) -> bool {
-    lock(&SESSION).set_off(is_off)
+    session::set_gradients_off(is_off)
 }
 
 /// Whether gradients do not depend on what is made now.
 #[pyfunction]
 pub(crate) fn are_gradients_off() -> bool {
-    lock(&SESSION).is_off()
+    session::are_gradients_off()
 }
 
 /// The gradients of results, each times its seed, by variables; None for those on which no result depends.
@@ -160,11 +161,9 @@ impl NativeTensor {
         let Home::Lazy(slot) = self.home else {
             return Ok(());
         };
-        let mut session = lock(&SESSION);
-        if session.is_off() || !session.has_history(slot) {
+        if session::are_gradients_off() || !lock(&SESSION).has_history(slot) {
             return Ok(());
         }
-        drop(session);
         Err(PyValueError::new_err(format!(
             "{who} is given a tensor that a gradient is taken through, which it has no rule for: {instead}give it \
              `x.detach()` if it does not matter, or call it in `with ti.no_grad():`"
