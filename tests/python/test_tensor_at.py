@@ -84,6 +84,24 @@ def test_masks():
         x.at[np.ones((2, 4), bool)].add(1)
 
 
+def test_truth_values():
+    """A truth value without axes takes all or nothing."""
+    x = t.asarray(X)
+    for key, wanted in {(True,): X + 1, (False, 1): X}.items():
+        assert np.array_equal(x.at[key].add(1).numpy(), wanted)
+        assert np.array_equal(ti.program(lambda x: x.at[key].add(1))(x).numpy(), wanted)
+    positive = ti.program(lambda x, n: x.at[n > 0, 0].multiply(2))
+    assert np.array_equal(positive(x, 0).numpy(), X)
+    assert positive(x, 1)[0].tolist() == (2 * X[0]).tolist()
+
+
+def test_nan_is_no_smaller_and_no_larger():
+    x = t.asarray([np.nan, 1.0, np.nan])
+    for key in (0, slice(0, 1), [0], t.asarray([True, False, False])):
+        for run in (lambda f: f(x), lambda f: ti.program(f)(x)):
+            assert run(lambda x: x.at[key].min(2.0)).tolist()[:2] == [2, 1]
+
+
 def test_dtypes():
     i = t.asarray([1, 2, 3])
     assert i.at[0].add(True).tolist() == [2, 2, 3] and i.at[0].divide(2).tolist() == [0.5, 2, 3]

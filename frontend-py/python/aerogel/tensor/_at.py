@@ -135,6 +135,9 @@ class Part:
                 new = value if how == "set" else _OPERATIONS[how](x, value)
                 return where(mask, new, x).outside(x._outside)
         out = x.copy()
+        if how != "set" and _names_once(self._key):
+            # Arithmetic with the old elements has more derivatives than an accumulating store.
+            values, how = _OPERATIONS[how](x[self._key], kept(values, x.dtype)), "set"
         tracing.program.store(out, self._key, values, how)
         return out
 
@@ -150,3 +153,9 @@ class Part:
         if any(isinstance(m, int) and isinstance(n, int) and m != n for m, n in zip(mask.shape, shape)):
             raise IndexError(f"a mask of shape {mask.shape} for axes of shape {shape}")
         return mask.reshape((*mask.shape, *([1] * (x.ndim - mask.ndim))))
+
+
+def _names_once(key: Any) -> bool:
+    """Whether a key has no lists or arrays of indices, so that no element is named twice."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(k, list) or getattr(k, "ndim", 0) for k in keys)
