@@ -1,7 +1,7 @@
 """Logarithms of sums of exponentials, and softmax functions, as SciPy and JAX have them.
 
-The largest element is subtracted before exponentials are taken, so that none overflows. Mathematically, results don't
-depend on what is subtracted, and neither do their derivatives.
+The largest element is subtracted before exponentials are taken, so that none overflows. Results don't depend on what
+is subtracted, so that no gradient goes through it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _shift(x: Tensor, axes: list[int] | None) -> Any:
     named = range(x.ndim) if axes is None else axes
     if any(isinstance(x.shape[k], int) and x.shape[k] == 0 for k in named):
         return 0.0
-    largest = _reductions.max(x, axes, keepdims=True)
+    largest = _reductions.max(x, axes, keepdims=True).detach()
     return where(isfinite(largest), largest, 0.0)
 
 
@@ -62,7 +62,9 @@ def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False
     if factors:
         terms = where(factors[0] == 0, 0.0, terms * factors[0])
     total = _reductions.sum(terms, axes, keepdims=True)
-    out = log(abs(total) if return_sign else total) + shift
+    size = abs(total) if return_sign else total
+    # A sum without terms has no derivative: as a logarithm of zero, it would have an infinite one.
+    out = where(size == 0, -math.inf, log(where(size == 0, 1.0, size))) + shift
     results = [out, sign(total)] if return_sign else [out]
     if not keepdims:
         gone = list(range(x.ndim)) if axes is None else axes

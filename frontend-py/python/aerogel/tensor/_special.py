@@ -16,6 +16,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import bf16, f16, f32, f64
+from aerogel._limits import of_floats
 from aerogel.tensor import _special_tables as tables
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._elementwise import (
@@ -113,8 +114,10 @@ def erfcx(x: Any, /) -> Tensor:
     (x,), dtype = _computed("erfcx", x)
     a = _mirrored(x)
     tail = _scaled_tail(a)
-    both = 2.0 * _square_exp(minimum(where(x < 0, a, 0.0), 30.0), 1.0) - tail
-    return where(x < 0, both, tail).astype(dtype)
+    # Below, the result overflows: products of an infinity and of the rest of a square would be NaN.
+    overflows = x < -math.sqrt(math.log(of_floats(x.dtype).max / 2))
+    both = 2.0 * _square_exp(where((x < 0) & ~overflows, a, 0.0), 1.0) - tail
+    return where(overflows, where(overflows, x, -1.0) * -_INF, where(x < 0, both, tail)).astype(dtype)
 
 
 def _normal_tail(a: Tensor) -> Tensor:
@@ -159,8 +162,8 @@ def _inverse(centre: Tensor, rest: Tensor) -> Tensor:
     exact."""
     near = abs(centre) <= 0.8
     usual = (rest > 0) & ~near
-    far = _erfcinv_far(where(usual, rest, 0.1))
-    far = where(usual, far, where(rest == 0, _INF, _NAN))
+    # The logarithm is infinite at zero, as its derivative is, and NaN below.
+    far = where(usual, _erfcinv_far(where(usual, rest, 0.1)), -log(where(usual, 1.0, rest)))
     return where(near, _erfinv_near(where(near, centre, 0.0)), where(centre < 0, -far, far))
 
 
@@ -298,7 +301,11 @@ def xlog1py(x: Any, y: Any, /) -> Tensor:
 
 
 def entr(x: Any, /) -> Tensor:
-    """``-x * log(x)``, 0 at 0 and -inf below: the terms of an entropy."""
+    """``-x * log(x)``, 0 at 0 and -inf below: the terms of an entropy.
+
+    Its slope at 0 is infinite; the gradient there is 0, as that of ``sqrt`` is. The same holds for ``rel_entr`` and
+    ``kl_div``, by ``x``.
+    """
     (x,), dtype = _computed("entr", x)
     positive = x > 0
     safe = where(positive, x, 1.0)
@@ -372,10 +379,19 @@ def logit(p: Any, /) -> Tensor:
 def exprel(x: Any, /) -> Tensor:
     """``(exp(x) - 1) / x``, and 1 at 0."""
     (x,), dtype = _computed("exprel", x)
-    safe = where(x == 0, 1.0, x)
+    near = abs(x) < 0.5
+    safe = where(near, 1.0, x)
     out = where(x == _INF, _INF, expm1(safe) / safe)
-    # To first order, so that the derivative at zero is right.
-    return where(x == 0, 1.0 + 0.5 * x, out).astype(dtype)
+    return where(near, _series([math.factorial(k + 1) for k in range(16)], where(near, x, 0.0)), out).astype(dtype)
+
+
+def _series(divisors: list[int], t: Tensor) -> Tensor:
+    """The sum of the powers of ``t``, divided by numbers. Unlike that of a quotient of two functions that are zero at
+    zero, its derivative has all digits there."""
+    out, *rest = (_literal(1 / c, t) for c in reversed(divisors))
+    for c in rest:
+        out = out * t + c
+    return out
 
 
 def exp10(x: Any, /) -> Tensor:
@@ -387,5 +403,7 @@ def exp10(x: Any, /) -> Tensor:
 def sinc(x: Any, /) -> Tensor:
     """``sin(pi x) / (pi x)``, and 1 at 0, as NumPy has it."""
     (x,), dtype = _computed("sinc", x)
-    y = where(x == 0, 1.0, x) * math.pi
-    return where(x == 0, 1.0, sin(y) / y).astype(dtype)
+    near = abs(x) < 0.25
+    y, z = where(near, 1.0, x) * math.pi, where(near, x, 0.0) * math.pi
+    powers = [(-1) ** k * math.factorial(2 * k + 1) for k in range(9)]
+    return where(near, _series(powers, z * z), sin(y) / y).astype(dtype)

@@ -11,7 +11,7 @@ from aerogel.tensor import _elementwise as e
 from aerogel.tensor import _types
 from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._searching import where
-from aerogel.tensor._tensor import Tensor, asarray, is_number, operands
+from aerogel.tensor._tensor import Tensor, asarray, is_number, operands, tracing
 
 absolute = e.abs
 arccos, arccosh, arcsin, arcsinh = e.acos, e.acosh, e.asin, e.asinh
@@ -203,15 +203,20 @@ def geomspace(start: Any, stop: Any, /, num: Any = 50, endpoint: bool = True, dt
     >>> xp.geomspace(1, 1000, 4)
     tensor([   1.,   10.,  100., 1000.], dtype=f32)
     """
-    from aerogel.tensor._creation import linspace
+    from aerogel.tensor._creation import _double, linspace
 
-    first, last = float(start), float(stop)
-    if first == 0 or last == 0:
-        raise ValueError("`geomspace`: no end may be zero")
-    if (first < 0) != (last < 0):
-        raise ValueError(f"`geomspace`: both ends have one sign, not {first:g} and {last:g}")
-    powers = linspace(math.log10(abs(first)), math.log10(abs(last)), num, dtype=f64, endpoint=endpoint)
-    out = e.pow(asarray(10.0).astype(f64), powers) * (-1.0 if first < 0 else 1.0)
+    first, last = _double(start), _double(stop)
+    if tracing.program is None:
+        if float(first) == 0 or float(last) == 0:
+            raise ValueError("`geomspace`: no end may be zero")
+        if (float(first) < 0) != (float(last) < 0):
+            raise ValueError(f"`geomspace`: both ends have one sign, not {float(first):g} and {float(last):g}")
+
+    def logarithm(v: Any) -> Any:
+        return e.log10(e.abs(v)) if isinstance(v, Tensor) else math.log10(abs(v))
+
+    powers = linspace(logarithm(first), logarithm(last), num, dtype=f64, endpoint=endpoint)
+    out = e.pow(asarray(10.0).astype(f64), powers) * e.sign(asarray(first, f64))
     n = powers.shape[0]
     from aerogel.tensor._creation import iota
 
