@@ -61,7 +61,9 @@ class Jax:
         return x.at[key].set(x[key] + value)
 
     def scatter(self, x: Any, at: Any, value: Any, how: str = "set") -> Any:
-        return getattr(x.at[at], {"mul": "multiply"}.get(how, how))(value)
+        if how == "mul":
+            return x.at[at].multiply(value, unique_indices=True)
+        return getattr(x.at[at], how)(value)
 
 
 JAX = Jax()
@@ -88,3 +90,25 @@ def one_number(function: Any) -> Any:
 def gradients(function: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
     of = tuple(range(len(arrays)))
     return [np.asarray(g) for g in jax.grad(one_number(function), of)(*map(jnp.asarray, arrays))]
+
+
+def stored() -> dict[str, float]:
+    """For each function the derivative along the direction that tests take."""
+    from tensor_gradients.cases import CASES
+
+    out = {}
+    for case in CASES.values():
+        if case.in_jax:
+            arrays = case.arrays()
+            rng = np.random.default_rng(1)
+            direction = [rng.normal(size=a.shape) for a in arrays]
+            made = gradients(case.function, arrays)
+            out[case.name] = float(f"{sum((g * d).sum() for g, d in zip(made, direction)):.12g}")
+    return out
+
+
+if __name__ == "__main__":
+    # `python -m tensor_gradients.jax_words > tensor_gradients/jax.json` in `tests/python`.
+    import json
+
+    print(json.dumps(stored(), indent=0))

@@ -367,6 +367,14 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
             # One more where there is no margin.
             needed = n + 1 - _unknown.least(sum(pair), 1)
             _unknown.at_least(needed, 1, f"`pad`: a margin of elements for axis {axis} with {{}}")
+    if isinstance(value, Tensor) and mode == "constant":
+        from aerogel.tensor._creation import ones_like
+        from aerogel.tensor._searching import where
+
+        _types.kept(value.dtype, x.dtype, "a margin of elements")
+        is_inside = Tensor(ones_like(x, dtype=u1)._native.pad(pairs, mode, False))
+        out = Tensor(x._native.pad(pairs, mode, 0), x._outside)
+        return Tensor(where(is_inside, out, value.reshape(()).astype(x.dtype))._native, x._outside)
     _types.kept(value, x.dtype, "a margin of elements")
     value = _types.checked(value, x.dtype)
     return Tensor(x._native.pad(pairs, mode, value), x._outside)
