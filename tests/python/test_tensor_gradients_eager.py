@@ -112,7 +112,14 @@ def test_no_grad():
             nested = x * 4
         off, again = x * 5, x * 2
     on = x * 5
-    assert [y.requires_grad for y in (before, inside, nested, off, again, on)] == [True, True, False, False, False, True]
+    assert [y.requires_grad for y in (before, inside, nested, off, again, on)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
     (before * again + off * on).sum().backward()
     assert is_close(x.grad, 4 * X + 25 * X)
 
@@ -237,7 +244,9 @@ def test_transforms_of_transforms():
 
 def test_structures():
     args = {"w": f64(X), "b": [f64(1), f64([2, 2])]}
-    value, made = ti.value_and_grad(lambda p, n: ((p["w"] ** n).sum() * p["b"][0] + p["b"][1].sum(), n), has_aux=True)(args, 2)
+    value, made = ti.value_and_grad(lambda p, n: ((p["w"] ** n).sum() * p["b"][0] + p["b"][1].sum(), n), has_aux=True)(
+        args, 2
+    )
     assert value[1] == 2 and value[0].item() == 18
     assert is_close(made["w"], 2 * X) and is_close(made["b"][0], 14.0) and is_close(made["b"][1], [1, 1])
     by = ti.grad(lambda a, b, c: (a * b).sum(), argnums=(0, -1))(f64(X), f64(X), f64(X))

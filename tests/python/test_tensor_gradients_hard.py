@@ -124,7 +124,10 @@ def test_singular_determinants(x, wanted):
 
 
 def test_equal_values_leave_finite_vectors():
-    for f in (lambda x: t.linalg.eigh(x)[1].sum(), lambda x: sum(y.sum() for y in t.linalg.svd(x, full_matrices=False))):
+    for f in (
+        lambda x: t.linalg.eigh(x)[1].sum(),
+        lambda x: sum(y.sum() for y in t.linalg.svd(x, full_matrices=False)),
+    ):
         assert np.isfinite(ti.grad(f)(f64(2 * np.eye(2))).numpy()).all()
 
 
