@@ -65,13 +65,11 @@ def function(name: str) -> str:
         return f": write `{FUNCTIONS[name]}`"
     if name in TYPES:
         return f": the type is `ti.{TYPES[name]}`"
-    place = _place(name)
-    if place:
-        return f": it is `{place}`"
     own = getattr(tensor.Tensor, name, None)
     if own is not None and not name.startswith("_"):
         return f": tensors have it, `x.{name}{'(...)' if callable(own) else ''}`"
-    return ""
+    place = _place(name)
+    return f": it is `{place}`" if place else ""
 
 
 def method(name: str) -> str:
