@@ -312,7 +312,7 @@ impl Reverse<'_> {
                 new.insert(buffer, kept);
             }
         }
-        let mut body = turns.body.to_vec();
+        let mut body = without_looks(&self.recording.program, turns.body)?;
         let mut vars: LookupMap<Var, Expr> = LookupMap::default();
         vars.insert(turns.var, index);
         let mut done = LookupMap::default();
@@ -452,6 +452,31 @@ struct Carried {
     renamed: IndexMap<Buffer, Buffer>,
     /// Those that it finds as the turn before has left them.
     begins: Vec<Buffer>,
+}
+
+/// Statements but for kernels that only look at values, as to print them: that has been done.
+fn without_looks(program: &crate::ir::Program, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
+    let mut out = Vec::new();
+    for stmt in body {
+        let mut stmt = stmt.clone();
+        match &stmt {
+            Stmt::Run(_) => {
+                let touched = Touched::by(program, std::slice::from_ref(&stmt));
+                if touched.writes.is_empty() {
+                    continue;
+                }
+                return refused("it goes through a loop that calls a kernel");
+            }
+            Stmt::For(_) => {}
+            _ => {
+                for block in stmt.blocks_mut() {
+                    *block = without_looks(program, block)?;
+                }
+            }
+        }
+        out.push(stmt);
+    }
+    Ok(out)
 }
 
 /// Whether a turn of the loop around is left.

@@ -76,6 +76,10 @@ impl Reverse<'_> {
                 continue;
             }
             let (operands, function) = self.parts_of(e, &def);
+            if let ExprDef::Bitcast(x, _) = def {
+                // The bits of a float that something depends on.
+                self.expect_no_bits(x)?;
+            }
             for (k, &x) in operands.iter().enumerate() {
                 if !order.contains(&x) || !self.recording.program.exprs.ty(x).is_float() {
                     continue;
@@ -103,8 +107,25 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    fn is_active(&self, buffer: Buffer) -> bool {
-        self.active.contains(&self.versions.original(buffer))
+    /// Refuses a float made of the bits of what depends on something wanted.
+    fn expect_no_bits(&self, x: Expr) -> Recorded<()> {
+        let exprs = &self.recording.program.exprs;
+        let mut depends = false;
+        exprs.visit([x], &mut |e| {
+            if let ExprDef::Load { buffer, .. } = exprs[e] {
+                depends |= self.depends(buffer);
+            }
+        });
+        match depends {
+            true => refused("the bits of a number"),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a buffer depends on what is wanted.
+    fn depends(&self, buffer: Buffer) -> bool {
+        let buffer = self.versions.original(buffer);
+        self.active.contains(&buffer) || self.others.contains(&buffer)
     }
 
     /// What an expression is made of: the operands of a function that has a derivative of its own, or of its operation.
@@ -136,7 +157,7 @@ impl Reverse<'_> {
                 stack.extend(operands.into_iter().rev().map(|x| (x, false)));
                 continue;
             }
-            let is_active = matches!(def, ExprDef::Load { buffer, .. } if self.is_active(*buffer));
+            let is_active = matches!(def, ExprDef::Load { buffer, .. } if self.depends(*buffer));
             if is_active || operands.iter().any(|x| live.contains(x)) {
                 live.insert(e);
             }

@@ -49,14 +49,12 @@ pub fn reverse(
     seeds: &[(Buffer, Buffer)],
     wanted: &[Buffer],
 ) -> Recorded<Adjoints> {
-    let is_detached = |stmt: &Stmt| {
-        let mut is_detached = false;
-        targets(stmt, &mut |b| is_detached |= recording.is_detached(b));
-        is_detached
-    };
-    let through: Vec<Stmt> = body.iter().filter(|s| !is_detached(s)).cloned().collect();
+    let through = without_detached(recording, body);
     let mut active = varying(&recording.program, &through, wanted);
-    active.retain(|&b| recording.ty(b).is_float());
+    let (floats, others) = active
+        .into_iter()
+        .partition(|&b| recording.ty(b).is_float());
+    active = floats;
     let mut indices = LookupMap::default();
     note_indices(&recording.program, &recording.program.body, &mut indices);
     note_indices(&recording.program, body, &mut indices);
@@ -65,6 +63,7 @@ pub fn reverse(
     let mut reverse = Reverse {
         recording,
         active,
+        others,
         adjoints: IndexMap::new(),
         wanted: wanted.iter().copied().collect(),
         found: IndexMap::new(),
@@ -87,11 +86,33 @@ pub fn reverse(
     Ok(Adjoints { wanted, body })
 }
 
+/// Statements but for those that make copies on which no gradient depends.
+fn without_detached(recording: &Recording, body: &[Stmt]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        let mut stmt = stmt.clone();
+        if let Stmt::For(_) = stmt {
+            let mut is_detached = false;
+            targets(&stmt, &mut |b| is_detached |= recording.is_detached(b));
+            if is_detached {
+                continue;
+            }
+        }
+        for block in stmt.blocks_mut() {
+            *block = without_detached(recording, block);
+        }
+        out.push(stmt);
+    }
+    out
+}
+
 /// The state of a reversal.
 struct Reverse<'r> {
     recording: &'r mut Recording,
     /// The float buffers that depend on what is wanted.
     active: IndexSet<Buffer>,
+    /// The other buffers that do.
+    others: IndexSet<Buffer>,
     /// Parts of the adjoints of buffers, as of before the statements that have been visited.
     adjoints: IndexMap<Buffer, Vec<Buffer>>,
     wanted: IndexSet<Buffer>,
@@ -140,7 +161,7 @@ impl Reverse<'_> {
         if !touched.writes.iter().any(matters) {
             return Ok(());
         }
-        if touched.outside {
+        if matches!(stmt, Stmt::Run(_)) {
             return refused("it goes through a kernel that is called in a program");
         }
         match stmt {

@@ -30,7 +30,7 @@ impl State {
         Ok(made)
     }
 
-    /// The gradients of results, each times its seed, by variables; nothing for those on which no result depends.
+    /// The gradients of results, each times its seed, by variables; zeros for those on which no result depends.
     ///
     /// # Errors
     /// If a variable was made in another block, or a result depends on one by an operation that has no derivative.
@@ -38,7 +38,7 @@ impl State {
         &mut self,
         seeds: &[(Value, Value)],
         wanted: &[Value],
-    ) -> Recorded<Vec<Option<Value>>> {
+    ) -> Recorded<Vec<Value>> {
         let mut pairs: Vec<(Buffer, Buffer)> = Vec::new();
         for &(result, seed) in seeds {
             pairs.push((self.buffer(result)?, self.buffer(seed)?));
@@ -82,15 +82,21 @@ impl State {
             };
             self.r.program.body.splice(from..n_before, kept);
         }
-        let found = found.into_iter().zip(wanted);
-        Ok(found
-            .map(|(buffer, &of)| {
-                buffer.map(|buffer| {
-                    let made = self.value(buffer);
-                    self.resized_with(made, &[of]);
-                    made
-                })
-            })
-            .collect())
+        // As many values in each replay, whether or not a block is known to change something.
+        let mut out = Vec::new();
+        for ((found, &of), variable) in found.into_iter().zip(wanted).zip(variables) {
+            let buffer = match found {
+                Some(buffer) => buffer,
+                None => {
+                    let (ty, shape) = (self.r.ty(variable), self.r.shape(variable));
+                    let zero = self.r.number(ty, 0.0);
+                    self.r.map(&shape, zero)
+                }
+            };
+            let made = self.value(buffer);
+            self.resized_with(made, &[of]);
+            out.push(made);
+        }
+        Ok(out)
     }
 }

@@ -108,7 +108,9 @@ impl Session {
         }
         self.track();
         let buffer = self.buffer(slot);
-        self.tracked[buffer] || self.roots[buffer]
+        let is_known = self.tracked[buffer] || self.roots[buffer];
+        // What has no floats has no gradient.
+        is_known && self.recording.ty(buffer).is_float()
     }
 
     /// Ends a variable: what is made of it has a history only because of others.
@@ -122,11 +124,18 @@ impl Session {
         self.makers.update(&self.recording.program);
         // Only what comes behind it may depend on it.
         let from = self.makers.first(buffer).map_or(0, |at| at + 1);
-        for at in from..self.recording.program.body.len() {
-            let depends = self.depends(at);
+        let n = self.recording.program.body.len();
+        for at in from..n {
             targets(&self.recording.program.body[at], &mut |b| {
-                self.tracked[b] = depends && self.leaves[b].is_none();
+                self.tracked[b] &= self.makers.first(b).is_some_and(|first| first < from);
             });
+        }
+        for at in from..n {
+            if self.depends(at) {
+                targets(&self.recording.program.body[at], &mut |b| {
+                    self.tracked[b] = self.leaves[b].is_none();
+                });
+            }
         }
     }
 

@@ -184,8 +184,6 @@ impl NativeTrace {
         let variables = self.values(variables)?;
         let made = self.step(move |s| s.gradients(&pairs, &variables))?;
         let made = made.into_iter();
-        Ok(made
-            .map(|value| value.map(|value| self.tensor(value)))
-            .collect())
+        Ok(made.map(|value| Some(self.tensor(value))).collect())
     }
 }
