@@ -76,9 +76,9 @@ impl Reverse<'_> {
                 continue;
             }
             let (operands, function) = self.parts_of(e, &def);
-            if let ExprDef::Bitcast(x, _) = def {
+            if let (ExprDef::Bitcast(x, _), None) = (&def, function) {
                 // The bits of a float that something depends on.
-                self.expect_no_bits(x)?;
+                self.expect_no_bits(*x)?;
             }
             for (k, &x) in operands.iter().enumerate() {
                 if !order.contains(&x) || !self.recording.program.exprs.ty(x).is_float() {

@@ -228,7 +228,9 @@ class Tensor(Backward, Methods):
         return (1, 0)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        from aerogel import xp
+        import aerogel
+
+        xp = aerogel.xp
 
         if api_version not in (None, *xp.VERSIONS):
             raise ValueError(f"there is no version {api_version!r} of the Array API here; use one of {xp.VERSIONS}")
