@@ -9,6 +9,8 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
+from tensor_gradients import numpy_cases
+
 #: Between which numbers those of an argument are.
 DOMAINS = {
     "r": (-2.0, 2.0),  # any
@@ -341,6 +343,7 @@ def _rows() -> list[tuple[Any, ...]]:
     row("rfft2", "r34", lambda w, x: w.fft.rfft2(x), False)
     row("fftshift", "r5", lambda w, x: w.fft.fftshift(x) ** 2)
     row("convolution", "r8 r8", lambda w, x, y: w.fft.irfft(w.fft.rfft(x) * w.fft.rfft(y), n=8))
+    numpy_cases.rows(row)
     return rows
 
 

@@ -25,7 +25,7 @@ class Jax:
     """What tables call."""
 
     float64 = "float64"
-    linalg, fft = _Linalg(), jnp.fft
+    linalg, fft, xp, special, nn = _Linalg(), jnp.fft, jnp, jax.scipy.special, jax.nn
 
     def __getattr__(self, name: str) -> Any:
         for module in (jnp, jax.nn, jax.lax, jax.scipy.special):

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import tensor
+from aerogel import nn, special, tensor, xp
 
 
 class Ours:
     """What tables call."""
 
     float64 = "f64"
-    linalg, fft = tensor.linalg, tensor.fft
+    linalg, fft, xp, special, nn = tensor.linalg, tensor.fft, xp, special, nn.functional
 
     def __getattr__(self, name: str) -> Any:
         return getattr(tensor, name)

@@ -67,7 +67,8 @@ class Backward:
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for it, or go through it; may be set for tensors of floats."""
-        return _native.has_history(self._native)
+        x: Any = self
+        return x.dtype.is_float and _native.has_history(x._native)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:

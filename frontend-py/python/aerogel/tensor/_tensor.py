@@ -151,7 +151,7 @@ class Tensor(Backward, Methods):
     def _has_numbers(self, who: str) -> None:
         """Refuses to give numbers that a program has not yet, or that no gradient would go through."""
         self._expect_numbers(who)
-        if _native.has_history(self._native) and not _native.are_gradients_off():
+        if self.requires_grad and not _native.are_gradients_off():
             raise AerogelRuntimeError(
                 f"{who} numbers, and no gradient would go through them: take those of `detach()`, or all of it in "
                 "`with ti.no_grad():`"
