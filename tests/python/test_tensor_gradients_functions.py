@@ -11,9 +11,19 @@ from tensor_gradients.words import one_number
 import aerogel as ti
 from aerogel import tensor as t
 
-NO_HALVES = "fft irfft hfft ifft complex norm pow\\ -2".split()
-#: Operations without a second derivative.
-ONCE = {"complex svdvals"}
+#: Operations whose gradient, or whose second derivative, is not there yet.
+PRODUCTS = "a product with what is there has no gradient"
+EXTREMES = "an extreme of what is there and of others has no gradient outside of programs"
+OPEN = {
+    "prod of a number": "the gradient of the product of one number is refused",
+    **{name: PRODUCTS for name in ("scatter, mul", "scatter, mul, rows", "x.at[..].multiply")},
+    **{name: EXTREMES for name in ("x.at[..].min", "x.at[..].max")},
+    **{f"scatter, {how}{rest}": EXTREMES for how in ("min", "max") for rest in ("", ", rows", ", repeated")},
+}
+OPEN_TWICE = OPEN | {
+    "complex svdvals": "there is no gradient of complex singular vectors",
+    "xp corrcoef": "moving axes loses that a product has a strong zero",
+}
 STORED = json.loads((Path(__file__).parent / "tensor_gradients" / "jax.json").read_text())
 
 
@@ -24,8 +34,21 @@ def _start():
     ti.reset()
 
 
-def cases(but=()):
-    return pytest.mark.parametrize("case", [c for name, c in CASES.items() if name not in but], ids=lambda c: c.name)
+def cases(open_cases):
+    all = []
+    for name, case in CASES.items():
+        marks = pytest.mark.xfail(strict=True, reason=open_cases[name]) if name in open_cases else ()
+        all.append(pytest.param(case, marks=marks, id=name))
+    return pytest.mark.parametrize("case", all)
+
+
+#: For tests of many functions each.
+N_PARTS = 12
+parts = pytest.mark.parametrize("part", range(N_PARTS))
+
+
+def own(part, each=1):
+    return [case for case in CASES.values() if case.name not in OPEN][part :: each * N_PARTS]
 
 
 def gradients(f, arrays):
@@ -46,7 +69,7 @@ def slope(f, arrays, direction, h=1e-6):
     return (ends[0] - ends[1]) / (2 * h)
 
 
-@cases()
+@cases(OPEN)
 def test_differences_and_forward_mode(case):
     f, arrays = one_number(case.function), case.arrays()
     direction = directions(arrays)
@@ -59,7 +82,7 @@ def test_differences_and_forward_mode(case):
         assert np.isclose(along(made, direction), STORED[case.name], rtol=1e-9, atol=1e-9)
 
 
-@cases(but=ONCE)
+@cases(OPEN_TWICE)
 def test_second_derivatives(case):
     f, arrays = one_number(case.function), case.arrays()
     of, direction = tuple(range(len(arrays))), tuple(directions(arrays))
@@ -71,21 +94,23 @@ def test_second_derivatives(case):
         assert np.allclose(got.numpy(), want, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-4), ("float16", 3e-2)])
-@cases()
-def test_smaller_floats(case, dtype, tolerance):
-    if dtype == "float16" and any(case.name.startswith(name) for name in ("fft", "ifft", "irfft", "hfft")):
-        pytest.skip("there are no complex tensors of halves")
-    if dtype == "float16" and case.name in ("complex svdvals", "irfftn", "pow -2"):
-        pytest.skip("too large for halves, or for no halves")
-    arrays = case.arrays(dtype)
-    f = one_number(case.function)
-    made = gradients(f, arrays)
-    wanted = gradients(f, [a.astype("float64") for a in arrays])
-    for got, want in zip(made, wanted):
-        assert str(got.dtype) == dtype
-        largest = np.abs(want).max(initial=0)
-        assert np.allclose(got.astype("float64"), want, rtol=tolerance, atol=tolerance * (1 + largest))
+#: What there is not for halves, or is too large or too near to others for them.
+NO_HALVES = ("fft", "ifft", "irfft", "hfft", "complex svdvals", "pow -2", "special logit, tails")
+
+
+@parts
+def test_smaller_floats(part):
+    for k, case in enumerate(own(part)):
+        dtype, tolerance = ("float32", 2e-4) if k % 2 or case.name.startswith(NO_HALVES) else ("float16", 3e-2)
+        arrays = case.arrays(dtype)
+        f = one_number(case.function)
+        made = gradients(f, arrays)
+        wanted = gradients(f, [a.astype("float64") for a in arrays])
+        for got, want in zip(made, wanted):
+            assert str(got.dtype) == dtype, case.name
+            largest = np.abs(want).max(initial=0)
+            close = np.allclose(got.astype("float64"), want, rtol=tolerance, atol=tolerance * (1 + largest))
+            assert close, (case.name, got, want)
 
 
 LAYOUTS = {
@@ -106,23 +131,23 @@ def stored(x):
     return y
 
 
-@cases()
-def test_layouts(case):
-    f, arrays = one_number(case.function), case.arrays()
-    names = [name for name in LAYOUTS if name != "transposed" or all(a.ndim > 1 for a in arrays)]
-    change = LAYOUTS[names[sum(case.name.encode()) % len(names)]]
-    made = gradients(lambda *x: f(*map(change, x)), arrays)
-    for got, want in zip(made, gradients(f, arrays)):
-        assert np.allclose(got, want, rtol=1e-11, atol=1e-11)
+@parts
+def test_layouts(part):
+    for case in own(part, each=2):
+        f, arrays = one_number(case.function), case.arrays()
+        names = [name for name in LAYOUTS if name != "transposed" or all(a.ndim > 1 for a in arrays)]
+        name = names[sum(case.name.encode()) % len(names)]
+        made = gradients(lambda *x: f(*map(LAYOUTS[name], x)), arrays)
+        for got, want in zip(made, gradients(f, arrays)):
+            assert np.allclose(got, want, rtol=1e-11, atol=1e-11), (case.name, name)
 
 
-@pytest.mark.parametrize("part", range(12))
+@parts
 def test_compiled_as_interpreted(part):
     """Gradients of many functions in one plan, as their adjoints are fused with each other there."""
-    own = list(CASES.values())[part::12]
 
     def all_of():
-        made = [g for c in own for g in ti.grad(one_number(c.function), tuple(range(len(c.arrays()))))(*c.arrays())]
+        made = [g for c in own(part, each=4) for g in ti.grad(one_number(c.function), tuple(range(len(c.arrays()))))(*c.arrays())]
         t.realize(*made)
         return [g.numpy() for g in made]
 
