@@ -75,7 +75,11 @@ TABLE = {
     "a check": (printed, X, 2 * X),
     "vmap": (lambda x: ti.vmap(lambda r: (r * r).sum() * r[0])(x).sum(), M, 2 * M * M[:, :1] + [[5, 0], [25, 0]]),
     "stop_gradient": (lambda x: (ti.stop_gradient(x * x) * x).sum(), X, X**2),
-    "random numbers": (lambda x: (x * t.random.uniform(t.asarray([1, 2], dtype="u32"), (3,), dtype="f64")).sum(), X, None),
+    "random numbers": (
+        lambda x: (x * t.random.uniform(t.asarray([1, 2], dtype="u32"), (3,), dtype="f64")).sum(),
+        X,
+        None,
+    ),
 }
 
 

@@ -32,7 +32,11 @@ def rows(row: Any) -> None:
     for q in (0.0, 0.3, 1.0):
         xp(f"quantile {q}", "r35", lambda w, x, q=q: w.xp.quantile(x, q, axis=1))
     for method in "lower midpoint nearest".split():
-        xp(f"percentile {method}", "r35", lambda w, x, m=method: w.xp.percentile(x, w.asarray([20.0, 55.0]), axis=1, method=m))
+        xp(
+            f"percentile {method}",
+            "r35",
+            lambda w, x, m=method: w.xp.percentile(x, w.asarray([20.0, 55.0]), axis=1, method=m),
+        )
     xp("nanquantile", "r35", lambda w, x: w.xp.nanquantile(x, 0.4, axis=0))
     xp("average", "r34 p4", lambda w, x, y: w.xp.average(x, axis=1, weights=y))
     xp("cov", "r35", lambda w, x: w.xp.cov(x))
@@ -68,20 +72,32 @@ def rows(row: Any) -> None:
     xp("vdot", "r4 r4")
     xp("matvec", "r234 r4", None)
     xp("vecmat", "r3 r34", None)
-    xp("interp", "r5 r4", lambda w, x, f: w.xp.interp(x, w.asarray([-1.5, -0.5, 0.3, 1.6]), f, left=0.5, right=-0.5), False)
+    xp(
+        "interp",
+        "r5 r4",
+        lambda w, x, f: w.xp.interp(x, w.asarray([-1.5, -0.5, 0.3, 1.6]), f, left=0.5, right=-0.5),
+        False,
+    )
     xp("geomspace", "p p", lambda w, a, b: w.xp.geomspace(a, b + 1, 5, dtype=w.float64))
     xp("logspace", "r r", lambda w, a, b: w.xp.logspace(a, b, 5, dtype=w.float64))
     xp("linspace", "r r", lambda w, a, b: w.xp.linspace(a, b, 5, dtype=w.float64))
     xp("full", "r", lambda w, a: w.xp.full((3,), a, dtype=w.float64) ** 2)
     for how in "add multiply min max".split():
-        row(f"x.at[..].{how}", "r44 r3", lambda w, x, y, how=how: getattr(x.at[w.asarray([0, 2, 3]), 1], how)(y) ** 2, how != "multiply")
+        row(
+            f"x.at[..].{how}",
+            "r44 r3",
+            lambda w, x, y, how=how: getattr(x.at[w.asarray([0, 2, 3]), 1], how)(y) ** 2,
+            how != "multiply",
+        )
     row("x.at[..].set", "r44 r", lambda w, x, y: x.at[1:3, ::2].set(y * y) ** 2)
     row("x.at[..].get", "r44", lambda w, x: x.at[w.asarray([1, 3, 1])].get() ** 2)
     # SciPy's.
     for name in "digamma gammaln".split():
         row(f"special {name}", "p34", lambda w, x, name=name: getattr(w.special, name)(x))
         row(f"special {name} of large", "g34", lambda w, x, name=name: getattr(w.special, name)(x**4))
-        row(f"special {name} of negative", "n34", lambda w, x, name=name: getattr(w.special, name)(x), name != "gammaln")
+        row(
+            f"special {name} of negative", "n34", lambda w, x, name=name: getattr(w.special, name)(x), name != "gammaln"
+        )
     for name in "erfc erfcx exp10 expit log_expit log_ndtr ndtr sinc softplus exprel".split():
         there = name not in ("erfcx", "exp10", "log_expit", "softplus", "exprel", "sinc")
         row(f"special {name}", "r34", lambda w, x, name=name: getattr(w.special, name)(x), there)
@@ -89,8 +105,15 @@ def rows(row: Any) -> None:
     for name in "erfinv atanh".split():
         row(f"special {name}", "u34", lambda w, x, name=name: getattr(w.special if name == "erfinv" else w, name)(x))
     for name in "logit ndtri entr erfcinv".split():
-        row(f"special {name}", "u34", lambda w, x, name=name: getattr(w.special, name)(x * 0.5 + 0.5), name != "erfcinv")
-        row(f"special {name}, tails", "p34", lambda w, x, name=name: getattr(w.special, name)(x**4 * 1e-3 + 1e-9), name != "erfcinv")
+        row(
+            f"special {name}", "u34", lambda w, x, name=name: getattr(w.special, name)(x * 0.5 + 0.5), name != "erfcinv"
+        )
+        row(
+            f"special {name}, tails",
+            "p34",
+            lambda w, x, name=name: getattr(w.special, name)(x**4 * 1e-3 + 1e-9),
+            name != "erfcinv",
+        )
     for name in "xlogy xlog1py rel_entr kl_div".split():
         row(f"special {name}", "p34 p4", lambda w, x, y, name=name: getattr(w.special, name)(x, y))
     row("special logsumexp", "r34 p4", lambda w, x, b: w.special.logsumexp(x, axis=1, b=b))
