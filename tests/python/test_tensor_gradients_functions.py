@@ -95,7 +95,7 @@ NO_HALVES = ("fft", "ifft", "irfft", "hfft", "complex svdvals", "pow -2", "speci
 
 @parts
 def test_smaller_floats(part):
-    for k, case in enumerate(own(part)):
+    for k, case in enumerate(own(part, each=2)):
         dtype, tolerance = ("float32", 2e-4) if k % 2 or case.name.startswith(NO_HALVES) else ("float16", 3e-2)
         arrays = case.arrays(dtype)
         f = one_number(case.function)
