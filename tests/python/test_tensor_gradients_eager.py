@@ -378,3 +378,41 @@ def test_no_grad_is_of_one_thread():
     finally:
         done.set()
         one.join()
+
+
+Z = np.array([0.5 + 1.0j, -1.2 + 0.3j, 2.0 - 0.7j])
+#: Functions and their derivatives.
+HOLOMORPHIC = {
+    "exp": (t.exp, np.exp),
+    "sin": (t.sin, np.cos),
+    "log": (t.log, lambda z: 1 / z),
+    "sqrt": (t.sqrt, lambda z: 0.5 / np.sqrt(z)),
+    "cube": (lambda z: z**3, lambda z: 3 * z**2),
+    "quotient": (lambda z: 1 / z, lambda z: -1 / z**2),
+    "product": (lambda z: z * z * 2j, lambda z: 4j * z),
+}
+
+
+@pytest.mark.parametrize("name", HOLOMORPHIC)
+def test_complex_tensors(name):
+    """The gradient is that by the real part plus `i` times that by the imaginary part, as in PyTorch."""
+    f, slope = HOLOMORPHIC[name]
+    w = np.array([1.0 + 2.0j, -0.5j, 3.0])
+
+    def loss(z):
+        return (f(z) * t.asarray(w.conj())).real.sum()
+
+    wanted = w * slope(Z).conj()
+    assert np.allclose(ti.grad(loss)(t.asarray(Z)).numpy(), wanted, rtol=1e-10)
+    parts = leaf(Z.real), leaf(Z.imag)
+    loss(t.ComplexTensor(*parts)).backward()
+    assert np.allclose(parts[0].grad.numpy() + 1j * parts[1].grad.numpy(), wanted, rtol=1e-10)
+
+
+def test_complex_tensors_that_are_not_holomorphic():
+    z = t.asarray(Z)
+    assert np.allclose(ti.grad(lambda z: abs(z).sum())(z).numpy(), Z / abs(Z), rtol=1e-10)
+    assert np.allclose(ti.grad(lambda z: (z * z.conj()).real.sum())(z).numpy(), 2 * Z, rtol=1e-10)
+    assert np.allclose(ti.grad(lambda z: t.angle(z).sum())(z).numpy(), 1j * Z / abs(Z) ** 2, rtol=1e-10)
+    with pytest.raises((TypeError, ValueError)):
+        ti.grad(lambda z: z.sum())(z)
