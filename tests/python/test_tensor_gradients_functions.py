@@ -144,7 +144,7 @@ def test_compiled_as_interpreted(part):
     def all_of():
         made = [
             g
-            for c in own(part, each=4)
+            for c in own(part, each=8)
             for g in ti.grad(one_number(c.function), tuple(range(len(c.arrays()))))(*c.arrays())
         ]
         t.realize(*made)
