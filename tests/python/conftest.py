@@ -11,8 +11,8 @@ from not_on_gpus import NOT_ON_GPUS
 
 import aerogel as ti
 
-# Programs that `test_wrong_programs.py` and `test_types.py` read, not tests.
-collect_ignore_glob = ["bridges/*", "wrong/*", "typed/*"]
+# What tests read or run by themselves.
+collect_ignore_glob = ["bridges/*", "wrong/*", "typed/*", "tensor_gradients/*"]
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so what that starts: tests that send one would wait
 # for ever.
