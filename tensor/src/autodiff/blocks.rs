@@ -22,7 +22,8 @@ use super::points::note_indices;
 use super::versions::{filled, loaded};
 use super::{Reverse, refused};
 use crate::ir::{
-    Buffer, Call, Expr, ExprDef, Library, Outside, Stmt, Touched, Var, is_whole, targets, visit_mut,
+    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, is_whole, targets,
+    visit_host, visit_mut,
 };
 use crate::record::Recorded;
 
@@ -78,50 +79,48 @@ impl Reverse<'_> {
         let touched = Touched::by(&self.recording.program, std::slice::from_ref(stmt));
         let all = touched.writes.iter().chain(&touched.reads);
         let all: IndexSet<Buffer> = all.map(|&b| self.versions.original(b)).collect();
+        let mut own = LookupMap::default();
+        add_uses(
+            &self.recording.program,
+            std::slice::from_ref(stmt),
+            &mut own,
+        );
         let mut out = IndexMap::new();
         for buffer in all {
             let is_outside =
-                self.adjoints.contains_key(&buffer) || self.is_used_beside(stmt, buffer);
+                self.adjoints.contains_key(&buffer) || self.uses.get(&buffer) > own.get(&buffer);
             if !self.active.contains(&buffer) || !is_outside {
                 continue;
             }
             let r = &mut *self.recording;
             let memory = r.program.temporary(r.ty(buffer), &r.shape(buffer));
             r.note_memory(memory);
-            let value = match self.adjoint(buffer)? {
-                Some(adjoint) => {
-                    let rank = self.recording.rank(adjoint);
-                    self.recording.at_point(adjoint, rank)
-                }
-                None => self.recording.number(self.recording.ty(buffer), 0.0),
-            };
-            let set = filled(self.recording, memory, value);
+            let set = self.set_to_adjoint(memory, buffer)?;
             self.recording.program.body.push(set);
             out.insert(buffer, memory);
         }
         Ok(out)
     }
 
-    /// Whether other statements than one touch a buffer.
-    fn is_used_beside(&self, stmt: &Stmt, buffer: Buffer) -> bool {
-        let own = uses(&self.recording.program, std::slice::from_ref(stmt));
-        let own = own.get(&buffer).copied().unwrap_or(0);
-        self.uses.get(&buffer).copied().unwrap_or(0) > own
+    /// Memory becomes the adjoint of a buffer, zeros if it has none.
+    fn set_to_adjoint(&mut self, memory: Buffer, buffer: Buffer) -> Recorded<Stmt> {
+        let value = match self.adjoint(buffer)? {
+            Some(adjoint) => {
+                let rank = self.recording.rank(adjoint);
+                self.recording.at_point(adjoint, rank)
+            }
+            None => self.recording.number(self.recording.ty(buffer), 0.0),
+        };
+        Ok(filled(self.recording, memory, value))
     }
 
     /// Sets memory to the adjoints at the beginning of a block.
     fn write_back(&mut self, memory: &IndexMap<Buffer, Buffer>) -> Recorded<()> {
         let mut sets = Vec::new();
         for (&buffer, &memory) in memory {
-            let value = match self.adjoint(buffer)? {
-                Some(adjoint) if adjoint == memory => continue,
-                Some(adjoint) => {
-                    let rank = self.recording.rank(adjoint);
-                    self.recording.at_point(adjoint, rank)
-                }
-                None => self.recording.number(self.recording.ty(buffer), 0.0),
-            };
-            sets.push(filled(self.recording, memory, value));
+            if self.adjoint(buffer)? != Some(memory) {
+                sets.push(self.set_to_adjoint(memory, buffer)?);
+            }
         }
         self.recording.program.body.extend(sets);
         Ok(())
@@ -340,7 +339,9 @@ impl Reverse<'_> {
             }
         });
         let body = self.without_leaving(body);
-        note_indices(&self.recording.program, &body, &mut self.indices);
+        if let Some(indices) = &mut self.indices {
+            note_indices(&self.recording.program, &body, indices);
+        }
         add_uses(&self.recording.program, &body, &mut self.uses);
         Ok((body, Carried { renamed, begins }))
     }
@@ -455,7 +456,7 @@ struct Carried {
 }
 
 /// Statements but for kernels that only look at values, as to print them: that has been done.
-fn without_looks(program: &crate::ir::Program, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
+fn without_looks(program: &Program, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
     let mut out = Vec::new();
     for stmt in body {
         let mut stmt = stmt.clone();
@@ -496,19 +497,9 @@ fn has_history(body: &[Stmt]) -> bool {
     })
 }
 
-/// How many statements of the host touch each buffer.
-pub(super) fn uses(program: &crate::ir::Program, body: &[Stmt]) -> LookupMap<Buffer, usize> {
-    let mut out = LookupMap::default();
-    add_uses(program, body, &mut out);
-    out
-}
-
-pub(super) fn add_uses(
-    program: &crate::ir::Program,
-    body: &[Stmt],
-    out: &mut LookupMap<Buffer, usize>,
-) {
-    crate::ir::visit_host(body, &mut |stmt| {
+/// Counts how many statements of the host touch each buffer.
+pub(super) fn add_uses(program: &Program, body: &[Stmt], out: &mut LookupMap<Buffer, usize>) {
+    visit_host(body, &mut |stmt| {
         let touched = match stmt {
             Stmt::For(_) => Touched::by(program, std::slice::from_ref(stmt)),
             _ => Touched::of_itself(program, stmt),

@@ -26,7 +26,6 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{Buffer, Expr, Program, Stmt, Touched, targets};
 use crate::record::{RecordError, Recorded, Recording, varying};
-use points::note_indices;
 use versions::Versions;
 
 /// The adjoints of some buffers.
@@ -39,27 +38,36 @@ pub struct Adjoints {
 }
 
 /// The adjoints of `wanted`. `body` has the statements that make the results, in their order, and `seeds` has each result
-/// with its adjoint. Statements are appended to the recording.
+/// with its adjoint; `before` has what of the program comes before, or is around. Statements are appended to the recording.
 ///
 /// # Errors
 /// If a result depends on what is wanted by an operation that has no derivative.
 pub fn reverse(
     recording: &mut Recording,
+    before: &[Stmt],
     body: &[Stmt],
     seeds: &[(Buffer, Buffer)],
     wanted: &[Buffer],
 ) -> Recorded<Adjoints> {
-    let through = without_detached(recording, body);
-    let mut active = varying(&recording.program, &through, wanted);
-    let (floats, others) = active
+    let dependent = match recording.has_detached() {
+        true => varying(
+            &recording.program,
+            &without_detached(recording, body),
+            wanted,
+        ),
+        false => varying(&recording.program, body, wanted),
+    };
+    let (active, others) = dependent
         .into_iter()
         .partition(|&b| recording.ty(b).is_float());
-    active = floats;
-    let mut indices = LookupMap::default();
-    note_indices(&recording.program, &recording.program.body, &mut indices);
-    note_indices(&recording.program, body, &mut indices);
-    let mut uses = blocks::uses(&recording.program, &recording.program.body);
-    blocks::add_uses(&recording.program, body, &mut uses);
+    let has_blocks = body
+        .iter()
+        .any(|stmt| matches!(stmt, Stmt::If(..) | Stmt::Loop { .. }));
+    let mut uses = LookupMap::default();
+    if has_blocks {
+        blocks::add_uses(&recording.program, before, &mut uses);
+        blocks::add_uses(&recording.program, body, &mut uses);
+    }
     let mut reverse = Reverse {
         recording,
         active,
@@ -69,7 +77,7 @@ pub fn reverse(
         found: IndexMap::new(),
         versions: Versions::default(),
         edits: IndexMap::new(),
-        indices,
+        indices: None,
         uses,
     };
     for &(result, seed) in seeds {
@@ -121,9 +129,9 @@ struct Reverse<'r> {
     versions: Versions,
     /// What statements of the visited block become so that adjoints can read what they need.
     edits: IndexMap<usize, Vec<Stmt>>,
-    /// The values of buffers of indices.
-    indices: LookupMap<Buffer, Option<Expr>>,
-    /// How many statements touch each buffer.
+    /// The values of buffers of indices, once somebody asks for one.
+    indices: Option<LookupMap<Buffer, Option<Expr>>>,
+    /// How many statements touch each buffer, if there are blocks.
     uses: LookupMap<Buffer, usize>,
 }
 

@@ -222,7 +222,15 @@ impl Reverse<'_> {
 
     /// Whether no two points store to one element: each axis of the domain is in one index, which is a factor times it plus
     /// what is the same for all points.
-    fn is_injective(&self, domain: &[Dim], store: &Store) -> bool {
+    fn is_injective(&mut self, domain: &[Dim], store: &Store) -> bool {
+        if self.indices.is_none() {
+            let mut indices = LookupMap::default();
+            note_indices(self.program(), &self.program().body, &mut indices);
+            for body in self.versions.bodies() {
+                note_indices(self.program(), body, &mut indices);
+            }
+            self.indices = Some(indices);
+        }
         let own = store.index.iter().filter_map(|&e| self.axis_of(e));
         let own: IndexSet<u32> = own.collect();
         let repeats = matches!(store.outside, Outside::Clamp | Outside::Wrap);
@@ -261,7 +269,8 @@ impl Reverse<'_> {
                 }
                 ExprDef::Load { buffer, index, .. } => {
                     // What is loaded is other at each place if it was made so.
-                    let made = self.axis_of((*self.indices.get(buffer)?)?)?;
+                    let value = self.indices.as_ref()?.get(buffer)?;
+                    let made = self.axis_of((*value)?)?;
                     index[made as usize]
                 }
                 _ => return None,

@@ -13,9 +13,7 @@ impl State {
     pub fn variable(&mut self, of: Value) -> Recorded<Value> {
         let buffer = self.buffer(of)?;
         let copy = self.r.distinct(buffer)?;
-        let made = self.value(copy);
-        self.resized_with(made, &[of]);
-        Ok(made)
+        Ok(self.value_of(copy, of))
     }
 
     /// A copy of a value on which no gradient depends.
@@ -25,9 +23,14 @@ impl State {
     pub fn detached(&mut self, of: Value) -> Recorded<Value> {
         let buffer = self.buffer(of)?;
         let copy = self.r.detach(buffer)?;
-        let made = self.value(copy);
+        Ok(self.value_of(copy, of))
+    }
+
+    /// A value that a step which enlarges another one enlarges.
+    fn value_of(&mut self, buffer: Buffer, of: Value) -> Value {
+        let made = self.value(buffer);
         self.resized_with(made, &[of]);
-        Ok(made)
+        made
     }
 
     /// The gradients of results, each times its seed, by variables; zeros for those on which no result depends.
@@ -54,7 +57,8 @@ impl State {
             });
             at.map_or(0, |at| at + 1)
         });
-        let body = &body[makers.min().unwrap_or(0)..];
+        let (first, body) = body.split_at(makers.min().unwrap_or(0));
+        let before = [&around[..], first].concat();
         let outer = varying(&self.r.program, &around, &variables);
         let mut reads = Touched::by(&self.r.program, body).reads;
         reads.extend(pairs.iter().map(|p| p.0));
@@ -68,7 +72,7 @@ impl State {
             ));
         }
         let n_before = self.r.program.body.len();
-        let made = reverse(&mut self.r, body, &pairs, &variables)?;
+        let made = reverse(&mut self.r, &before, body, &pairs, &variables)?;
         let Adjoints {
             wanted: found,
             body: kept,
@@ -93,9 +97,7 @@ impl State {
                     self.r.map(&shape, zero)
                 }
             };
-            let made = self.value(buffer);
-            self.resized_with(made, &[of]);
-            out.push(made);
+            out.push(self.value_of(buffer, of));
         }
         Ok(out)
     }

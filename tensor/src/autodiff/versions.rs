@@ -82,6 +82,11 @@ impl Versions {
         self.blocks.push(block);
     }
 
+    /// The statements of the blocks that are visited.
+    pub(super) fn bodies(&self) -> impl Iterator<Item = &[Stmt]> {
+        self.blocks.iter().map(|block| &block.body[..])
+    }
+
     pub(super) fn visit(&mut self, at: usize) {
         self.blocks.last_mut().expect("a block has begun").at = at;
     }

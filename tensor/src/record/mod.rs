@@ -106,6 +106,7 @@ pub struct Recording {
     gone: SecondaryMap<Buffer, bool>,
     /// Copies on which no gradient depends.
     detached: SecondaryMap<Buffer, bool>,
+    has_detached: bool,
     /// Which running operation makes a buffer.
     running: LookupMap<Buffer, Running>,
     /// What statements that come may store to.
@@ -383,7 +384,13 @@ impl Recording {
     pub fn detach(&mut self, x: Buffer) -> Recorded {
         let copy = self.distinct(x)?;
         self.detached[copy] = true;
+        self.has_detached = true;
         Ok(copy)
+    }
+
+    /// Whether there are copies on which no gradient depends.
+    pub(crate) fn has_detached(&self) -> bool {
+        self.has_detached
     }
 
     /// Whether no gradient depends on a buffer.

@@ -42,6 +42,16 @@ pub(crate) struct Recurrence {
     pub(crate) is_backwards: bool,
 }
 
+/// How numbers are gone through along an axis.
+#[derive(Clone, Copy)]
+pub(super) struct Along {
+    pub(super) axis: usize,
+    /// Whether from the end.
+    pub(super) is_backwards: bool,
+    /// Whether each result leaves out its own number.
+    pub(super) exclusive: bool,
+}
+
 impl Running {
     /// The same of other buffers.
     pub(crate) fn moved(self, to: impl Fn(Buffer) -> Option<Buffer>) -> Option<Self> {
@@ -75,26 +85,25 @@ impl Recording {
         self.running.get(&target).copied()
     }
 
-    /// The solution of a linear recurrence.
-    pub(crate) fn recurrence(&mut self, of: Recurrence) -> Buffer {
-        let Recurrence {
-            a,
-            b,
-            axis,
-            is_backwards,
-        } = of;
-        let shape = self.shape(b);
-        let ty = self.ty(b);
-        let wide = ty.accumulator();
+    /// Numbers like those of `x`, each made of what comes before it along an axis: `next` has the result so far and the index
+    /// at hand.
+    pub(super) fn run_along(
+        &mut self,
+        x: Buffer,
+        along: Along,
+        start: Expr,
+        next: impl FnOnce(&mut Self, Expr, &[Expr]) -> Expr,
+    ) -> Buffer {
+        let shape = self.shape(x);
         let mut domain = shape.clone();
-        let extent = domain.remove(axis);
+        let extent = domain.remove(along.axis);
         let p = &mut self.program;
-        let target = p.temporary(ty, &shape);
-        let (sum, k) = (p.var(wide), p.var(ScalarType::I32));
-        let (so_far, counter) = (p.get(sum), p.get(k));
+        let target = p.temporary(p.buffers[x].ty, &shape);
+        let (result, k) = (p.var(p.exprs.ty(start)), p.var(ScalarType::I32));
+        let (so_far, counter) = (p.get(result), p.get(k));
         let hi = p.extent(extent);
         let [zero, last] = [0, -1].map(|n| p.exprs.i32(n));
-        let at = match is_backwards {
+        let at = match along.is_backwards {
             true => {
                 let last = p.exprs.binary(BinaryOp::Add, hi, last);
                 p.exprs.binary(BinaryOp::Sub, last, counter)
@@ -102,38 +111,54 @@ impl Recording {
             false => counter,
         };
         let mut index: Vec<Expr> = p.axes(domain.len());
-        index.insert(axis, at);
-        let mut next = so_far;
-        if let Some(a) = a {
-            let factor = p.load(a, index.clone(), Outside::Never);
-            let factor = p.exprs.cast(factor, wide);
-            next = p.exprs.binary(BinaryOp::Mul, factor, next);
-        }
-        let added = p.load(b, index.clone(), Outside::Never);
-        let added = p.exprs.cast(added, wide);
-        let next = p.exprs.binary(BinaryOp::Add, next, added);
-        let value = p.exprs.cast(so_far, ty);
-        let start = self.number(wide, 0.0);
+        index.insert(along.axis, at);
+        let next = next(self, so_far, &index);
+        let ty = self.ty(x);
         let store = Store {
             target,
             index,
-            value,
+            value: self.program.exprs.cast(so_far, ty),
             accum: None,
             init: false,
             outside: Outside::Never,
         };
-        let body = vec![
-            Stmt::Set(sum, start),
-            Stmt::Loop {
-                var: k,
-                lo: zero,
-                hi,
-                step: 1,
-                body: vec![Stmt::Set(sum, next), Stmt::Store(store)],
-            },
-        ];
-        self.for_all(domain, body);
-        self.running.insert(target, Running::Recurrence(of));
+        let mut body = vec![Stmt::Set(result, next), Stmt::Store(store)];
+        if along.exclusive {
+            body.reverse();
+        }
+        let turns = Stmt::Loop {
+            var: k,
+            lo: zero,
+            hi,
+            step: 1,
+            body,
+        };
+        self.for_all(domain, vec![Stmt::Set(result, start), turns]);
+        target
+    }
+
+    /// The solution of a linear recurrence.
+    pub(crate) fn recurrence(&mut self, of: Recurrence) -> Buffer {
+        let wide = self.ty(of.b).accumulator();
+        let start = self.number(wide, 0.0);
+        let along = Along {
+            axis: of.axis,
+            is_backwards: of.is_backwards,
+            exclusive: false,
+        };
+        let target = self.run_along(of.b, along, start, |r, so_far, index| {
+            let mut loaded = |buffer| {
+                let element = r.program.load(buffer, index.to_vec(), Outside::Never);
+                r.program.exprs.cast(element, wide)
+            };
+            let (factor, added) = (of.a.map(&mut loaded), loaded(of.b));
+            let before = match factor {
+                Some(factor) => r.mul(factor, so_far),
+                None => so_far,
+            };
+            r.add(before, added)
+        });
+        self.note_running(target, Running::Recurrence(of));
         target
     }
 

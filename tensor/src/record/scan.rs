@@ -3,8 +3,9 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use crate::ir::{Accum, Buffer, Expr, Outside, Stmt, Store};
+use crate::ir::{Accum, Buffer, Outside, Stmt, Store};
 
+use super::recurrence::Along;
 use super::{RecordError, Recorded, Recording, Running};
 
 impl Recording {
@@ -15,55 +16,28 @@ impl Recording {
     pub fn scan(&mut self, accum: Accum, x: Buffer, axis: i64, exclusive: bool) -> Recorded {
         let shape = self.shape(x);
         let axis = self.axis_of("scan", axis, shape.len())?;
-        let ty = self.ty(x);
-        let accum = accum.of(ty);
-        let wide = ty.accumulator();
-        let mut domain = shape.clone();
-        let extent = domain.remove(axis);
-        let p = &mut self.program;
-        let target = p.temporary(ty, &shape);
-        let (sum, k) = (p.var(wide), p.var(ScalarType::I32));
-        let (so_far, counter) = (p.get(sum), p.get(k));
-        let mut index: Vec<Expr> = p.axes(domain.len());
-        index.insert(axis, counter);
-        let element = p.load(x, index.clone(), Outside::Never);
-        let element = p.exprs.cast(element, wide);
+        let accum = accum.of(self.ty(x));
+        let wide = self.ty(x).accumulator();
         let start = match accum {
             // A running sum of zeros of one sign has it.
-            Accum::Add => p.exprs.constant(aerogel_base::Scalar::zero(wide)),
-            _ => p.exprs.constant(accum.neutral(wide)),
+            Accum::Add => aerogel_base::Scalar::zero(wide),
+            _ => accum.neutral(wide),
         };
-        let hi = p.extent(extent);
-        let zero = p.exprs.i32(0);
-        let next = match accum {
-            Accum::Min => self.extreme(CompareOp::Lt, so_far, element),
-            Accum::Max => self.extreme(CompareOp::Gt, so_far, element),
-            _ => self.program.exprs.binary(accum.binary(), so_far, element),
+        let start = self.program.exprs.constant(start);
+        let along = Along {
+            axis,
+            is_backwards: false,
+            exclusive,
         };
-        let value = self.program.exprs.cast(so_far, ty);
-        let store = Store {
-            target,
-            index,
-            value,
-            accum: None,
-            init: false,
-            outside: Outside::Never,
-        };
-        let mut body = vec![Stmt::Set(sum, next), Stmt::Store(store)];
-        if exclusive {
-            body.reverse();
-        }
-        let body = vec![
-            Stmt::Set(sum, start),
-            Stmt::Loop {
-                var: k,
-                lo: zero,
-                hi,
-                step: 1,
-                body,
-            },
-        ];
-        self.for_all(domain, body);
+        let target = self.run_along(x, along, start, |r, so_far, index| {
+            let element = r.program.load(x, index.to_vec(), Outside::Never);
+            let element = r.program.exprs.cast(element, wide);
+            match accum {
+                Accum::Min => r.extreme(CompareOp::Lt, so_far, element),
+                Accum::Max => r.extreme(CompareOp::Gt, so_far, element),
+                _ => r.program.exprs.binary(accum.binary(), so_far, element),
+            }
+        });
         let running = Running::Scan {
             accum,
             x,

@@ -268,7 +268,7 @@ impl Session {
             .collect();
         let results: Vec<Buffer> = pairs.iter().map(|p| p.0).collect();
         let body = self.history(&results, wanted);
-        let made = self.record(|r| reverse(r, &body, &pairs, wanted))?;
+        let made = self.record(|r| reverse(r, &[], &body, &pairs, wanted))?;
         let Adjoints { wanted, body: kept } = made;
         match kept == body {
             true => Ok(wanted),

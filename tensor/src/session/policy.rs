@@ -156,6 +156,9 @@ impl Session {
         }
         let all = sliced.made.iter().filter(|m| costly.contains(&m.1));
         let made: IndexSet<Buffer> = all.map(|m| m.0).collect();
+        if made.is_empty() {
+            return made;
+        }
         let is_there = |b: Buffer| self.values[b].is_some() || made.contains(&b);
         let held = self.held().map(|h| h.1);
         let waiting: Vec<Buffer> = held.filter(|&b| !is_there(b)).collect();
