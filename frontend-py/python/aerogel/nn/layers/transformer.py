@@ -17,10 +17,23 @@ from aerogel.tensor._tensor import Tensor
 class _Layer(Module):
     """What layers of encoders and decoders have."""
 
-    def _make(
-        self, d_model: int, nhead: int, inner: int, dropout: float, activation: Any, eps: float, settings: Any
+    _n_attentions = 1
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        dtype: Any = None,
     ) -> None:
-        self.norm_first = settings["norm_first"]
+        self.norm_first = norm_first
         self.activation = activation
         if isinstance(activation, str):
             if activation not in ("relu", "gelu"):
@@ -31,21 +44,19 @@ class _Layer(Module):
             raise TypeError(
                 f"`{type(self).__name__}`: the activation is 'relu', 'gelu' or a function, not {activation!r}"
             )
-        own = {"bias": settings["bias"], "dtype": settings["dtype"]}
-        shared = {"dropout": dropout, "batch_first": settings["batch_first"], **own}
+        own = {"bias": bias, "dtype": dtype}
+        shared = {"dropout": dropout, "batch_first": batch_first, **own}
         n = self._n_attentions
         self.self_attn = MultiheadAttention(d_model, nhead, **shared)
         if n == 2:
             self.multihead_attn = MultiheadAttention(d_model, nhead, **shared)
-        self.linear1 = Linear(d_model, inner, **own)
+        self.linear1 = Linear(d_model, dim_feedforward, **own)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(inner, d_model, **own)
+        self.linear2 = Linear(dim_feedforward, d_model, **own)
         for k in range(1, n + 2):
-            setattr(self, f"norm{k}", LayerNorm(d_model, eps, **own))
+            setattr(self, f"norm{k}", LayerNorm(d_model, layer_norm_eps, **own))
         for k in range(1, n + 2):
             setattr(self, f"dropout{k}", Dropout(dropout))
-
-    _n_attentions = 1
 
     def _attended(
         self, attention: MultiheadAttention, x: Any, to: Any, mask: Any, padding: Any, causal: bool
@@ -86,23 +97,6 @@ class TransformerEncoderLayer(_Layer):
         dtype: The dtype of the parameters.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        dtype: Any = None,
-    ) -> None:
-        settings = {"batch_first": batch_first, "norm_first": norm_first, "bias": bias, "dtype": dtype}
-        self._make(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, settings)
-
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
     ) -> Tensor:
@@ -131,23 +125,6 @@ class TransformerDecoderLayer(_Layer):
     """
 
     _n_attentions = 2
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        dtype: Any = None,
-    ) -> None:
-        settings = {"batch_first": batch_first, "norm_first": norm_first, "bias": bias, "dtype": dtype}
-        self._make(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, settings)
 
     def forward(
         self,
