@@ -137,10 +137,15 @@ impl<V: Copy> Values<'_, V> {
     }
 }
 
-/// A product with a factor that may be infinite or no number, where the change `d` is zero: zero then.
+/// A product of a change `d` with a factor that may be infinite or NaN: zero where `d` is zero.
+///
+/// Only a product that is NaN is replaced. Where the factor is finite, the result stays the product, so that its own
+/// derivative by `d` is the factor also where `d` is zero.
 pub fn zero_where_none<A: Arithmetic>(b: &mut A, d: A::Value, product: A::Value) -> A::Value {
     let zero = b.number(d, 0.0);
-    let none = b.compare(CompareOp::Eq, d, zero);
+    let is_zero = b.compare(CompareOp::Eq, d, zero);
+    let is_nan = b.compare(CompareOp::Ne, product, product);
+    let none = b.binary(BinaryOp::And, is_zero, is_nan);
     b.select(none, zero, product)
 }
 

@@ -303,3 +303,18 @@ def test_mistakes(arch):
     with pytest.raises(RuntimeError, match="cannot begin inside of a tape"), ti.ad.Tape(loss):
         ti.ad.hvp(energy, loss, x, [1, 0, 0, 0])
     assert not x.dual.to_numpy().any()
+
+
+def test_where_a_gradient_is_zero_its_derivative_may_not_be(arch):
+    x, _, loss = make()
+
+    @ti.kernel
+    def quotients():
+        for i in x:
+            y = x[i] / 3.0
+            z = ti.exp(y) - 1.0
+            loss[None] += y * y + z * z / (1.0 + x[i] * x[i])
+
+    x.fill(0)
+    found = ti.ad.hvp(quotients, loss, x, np.ones(4))
+    assert np.allclose(found, 2 / 9 + 2 / 9, rtol=1e-12)
