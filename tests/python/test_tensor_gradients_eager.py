@@ -415,3 +415,22 @@ def test_complex_tensors_that_are_not_holomorphic():
     assert np.allclose(ti.grad(lambda z: t.angle(z).sum())(z).numpy(), 1j * Z / abs(Z) ** 2, rtol=1e-10)
     with pytest.raises((TypeError, ValueError)):
         ti.grad(lambda z: z.sum())(z)
+
+
+def test_complex_tensors_with_requires_grad():
+    numbers = np.array([1.0 + 2.0j, -0.5 + 0.25j])
+    z = t.asarray(numbers)
+    assert not z.requires_grad and z.grad is None
+    z.requires_grad_()
+    loss = t.real(z * t.conj(z)).sum() + t.imag(z * z).sum()
+    loss.backward()
+    # d|z|^2 = 2 z; of imag(z^2) = 2 x y it is 2 y + 2 i x.
+    wanted = 2 * numbers + 2 * (numbers.imag + 1j * numbers.real)
+    assert np.allclose(z.grad.numpy(), wanted, rtol=1e-12)
+    z.grad = None
+    assert z.grad is None
+    assert not z.detach().requires_grad
+    real = t.asarray(np.array([1.0, 2.0]))
+    made = t.real(real) + 0j * real
+    made.requires_grad_()
+    assert not real.requires_grad

@@ -268,6 +268,11 @@ def n_bytes(given: Any, what: str) -> int:
     return int(given)
 
 
+def debug() -> bool:
+    """Whether ``ti.init(debug=True)`` was called."""
+    return bool(current["debug"])
+
+
 def ad_memory() -> int:
     """The most bytes that gradients take for what is kept until they are computed."""
     begin_as_parent()

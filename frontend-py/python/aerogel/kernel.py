@@ -259,6 +259,12 @@ def _return_type(fn: Callable[..., Any], annotation: Any) -> list[Any] | None:
     return parts
 
 
+def returned_types(kernel: Kernel[Any, Any]) -> list[Any]:
+    """The types of what a kernel returns."""
+    fn = kernel.__wrapped__
+    return _return_type(fn, _annotations(fn).get("return", _EMPTY)) or []
+
+
 def _resolve(part: Any) -> Any:
     """The scalar or tensor type that a return annotation means under the present defaults."""
     return part if isinstance(part, MatrixType) else dtype_of(part)

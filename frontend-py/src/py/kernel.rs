@@ -92,7 +92,13 @@ impl NativeKernel {
                 recorder.call_method1(py, pyo3::intern!(py, "launch"), (slf, args, kwargs))?;
             return Ok(result.into_bound(py));
         }
-        this.call(py, args, kwargs, Mode::default())
+        let result = this.call(py, args, kwargs, Mode::default());
+        if result.is_err() && tensor::has_history_in(args, kwargs) {
+            // Refused above: the call is one with a gradient.
+            let rules = py.import("aerogel.tensor._kernels")?;
+            return rules.call_method1("call", (slf, args, kwargs));
+        }
+        result
     }
 
     /// The call itself, whether somebody records calls or not: of the kernel or of its derivative, which draws the

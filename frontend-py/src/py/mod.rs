@@ -114,7 +114,14 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::has_history, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_gradients_off, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::depends_beyond, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::end_leaves, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tensor_made_of, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::roots_behind, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::leaf_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::leaves_in_use, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::n_tidied, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tidy_tensors, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<activity::NativeAsked>()?;

@@ -35,6 +35,8 @@ pub(crate) struct Summary {
     pub(super) deactivated: Vec<(usize, NodeId)>,
     pub(super) fields: Vec<FieldSummary>,
     pub(super) params: Vec<ParamType>,
+    /// Whether it draws random numbers.
+    pub(super) is_random: bool,
 }
 
 pub(super) struct FieldSummary {
@@ -121,8 +123,18 @@ impl Summary {
             deactivated: deactivated(module),
             fields: fields.collect(),
             params: params.iter().map(|param| param.ty).collect(),
+            is_random: module.funcs.values().any(draws),
         }
     }
+}
+
+/// Whether a function draws random numbers.
+fn draws(func: &Function) -> bool {
+    let mut found = false;
+    walk(func, func.body, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Random {} | Op::RandomState { .. });
+    });
+    found
 }
 
 fn stored<'f>(funcs: impl Iterator<Item = &'f Function>) -> BTreeSet<FieldId> {

@@ -22,7 +22,7 @@ use super::points::note_indices;
 use super::versions::{filled, loaded};
 use super::{Reverse, refused};
 use crate::ir::{
-    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, is_whole, targets,
+    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, is_whole,
     visit_host, visit_mut,
 };
 use crate::record::Recorded;
@@ -40,7 +40,7 @@ struct Turns<'l> {
 impl Reverse<'_> {
     /// Goes through the statements of a block, which is returned with the copies that the adjoints read.
     pub(super) fn block(&mut self, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
-        self.versions.begin(body);
+        self.versions.begin(&self.recording.program, body);
         let around = std::mem::take(&mut self.edits);
         for (at, stmt) in body.iter().enumerate().rev() {
             self.versions.visit(at);
@@ -272,12 +272,8 @@ impl Reverse<'_> {
     /// The statements of a turn, to be run again: what it writes goes to buffers of their own, nobody leaves it early, and the
     /// counter is an expression.
     fn again(&mut self, turns: &Turns<'_>, index: Expr) -> Recorded<(Vec<Stmt>, Carried)> {
-        let mut written = IndexSet::new();
-        for stmt in turns.body {
-            targets(stmt, &mut |b| {
-                written.insert(b);
-            });
-        }
+        let touched = Touched::by(&self.recording.program, turns.body);
+        let written: IndexSet<Buffer> = touched.writes.iter().copied().collect();
         let begins = self.carried(turns.body, &written);
         let mut renamed: IndexMap<Buffer, Buffer> = IndexMap::new();
         for &buffer in &written {
@@ -303,7 +299,6 @@ impl Reverse<'_> {
             }
         }
         // What others change after the loop is read as it was.
-        let touched = Touched::by(&self.recording.program, turns.body);
         let mut new = renamed.clone();
         for &buffer in touched.reads.iter().filter(|b| !written.contains(*b)) {
             let kept = self.after(buffer);
@@ -335,6 +330,7 @@ impl Reverse<'_> {
             match stmt {
                 Stmt::Store(store) => to(&mut store.target),
                 Stmt::Call(call) => call.inputs.iter_mut().chain(&mut call.outputs).for_each(to),
+                Stmt::Run(run) => run.arrays.iter_mut().chain(&mut run.results).for_each(to),
                 _ => {}
             }
         });
@@ -461,12 +457,23 @@ fn without_looks(program: &Program, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
     for stmt in body {
         let mut stmt = stmt.clone();
         match &stmt {
-            Stmt::Run(_) => {
+            Stmt::Run(run) => {
                 let touched = Touched::by(program, std::slice::from_ref(&stmt));
                 if touched.writes.is_empty() {
                     continue;
                 }
-                return refused("it goes through a loop that calls a kernel");
+                let def = &program.regions[run.region];
+                if !def
+                    .runner
+                    .as_ref()
+                    .is_some_and(|runner| runner.is_repeatable())
+                {
+                    return refused(&format!(
+                        "it goes through a loop that calls kernel `{}`, which cannot be run once more with the same result: it \
+                         draws random numbers, or changes fields",
+                        def.name
+                    ));
+                }
             }
             Stmt::For(_) => {}
             _ => {

@@ -15,6 +15,7 @@ mod accumulations;
 mod blocks;
 mod expressions;
 mod functions;
+mod kernels;
 mod libraries;
 mod points;
 mod scans;
@@ -169,9 +170,6 @@ impl Reverse<'_> {
         if !touched.writes.iter().any(matters) {
             return Ok(());
         }
-        if matches!(stmt, Stmt::Run(_)) {
-            return refused("it goes through a kernel that is called in a program");
-        }
         match stmt {
             Stmt::For(all) => {
                 let mut running = None;
@@ -184,6 +182,7 @@ impl Reverse<'_> {
                 }
             }
             Stmt::Call(call) => self.call(call),
+            Stmt::Run(run) => self.run(run),
             Stmt::If(..) => self.branch(at, stmt),
             Stmt::Loop { .. } => self.turns(at, stmt),
             _ => Ok(()),

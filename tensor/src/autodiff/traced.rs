@@ -33,6 +33,30 @@ impl State {
         made
     }
 
+    /// Whether results depend on variables in another way than through some values.
+    ///
+    /// # Errors
+    /// If a value is of a block that has ended.
+    pub fn depends_beyond(
+        &mut self,
+        results: &[Value],
+        values: &[Value],
+        variables: &[Value],
+    ) -> Recorded<bool> {
+        let results = self.buffers(results)?;
+        let stops = self.buffers(values)?;
+        let mut variables = self.buffers(variables)?;
+        variables.retain(|b| !stops.contains(b));
+        let (mut body, _) = self.visible();
+        body.retain(|stmt| {
+            let mut is_other = true;
+            targets(stmt, &mut |b| is_other &= !stops.contains(&b));
+            is_other
+        });
+        let found = varying(&self.r.program, &body, &variables);
+        Ok(results.iter().any(|b| found.contains(b)))
+    }
+
     /// The gradients of results, each times its seed, by variables; zeros for those on which no result depends.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use aerogel_base::hash::LookupMap;
 use indexmap::IndexMap;
 
 use crate::ir::{
-    Buffer, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, is_whole, targets,
+    Buffer, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, Touched, is_whole,
 };
 use crate::record::Recording;
 
@@ -66,18 +66,15 @@ impl Block {
 
 impl Versions {
     /// Begins with the statements of a block.
-    pub(super) fn begin(&mut self, body: &[Stmt]) {
+    pub(super) fn begin(&mut self, program: &Program, body: &[Stmt]) {
         let mut block = Block {
             body: body.to_vec(),
             ..Block::default()
         };
         for (at, stmt) in body.iter().enumerate() {
-            targets(stmt, &mut |b| {
-                let all = block.writers.entry(b).or_default();
-                if all.last() != Some(&at) {
-                    all.push(at);
-                }
-            });
+            for b in Touched::by(program, std::slice::from_ref(stmt)).writes {
+                block.writers.entry(b).or_default().push(at);
+            }
         }
         self.blocks.push(block);
     }

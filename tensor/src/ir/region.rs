@@ -18,6 +18,20 @@ pub trait Runner: Send + Sync {
     /// # Errors
     /// Why it ended early.
     fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError>;
+
+    /// What runs its gradient: on the arrays as they were before the kernel ran, an adjoint for each array of floats, which
+    /// it writes, and one for each float that the kernel returns.
+    ///
+    /// # Errors
+    /// Why it has none.
+    fn gradient(&self) -> Result<Arc<dyn Runner>, String> {
+        Err("it is no kernel".to_owned())
+    }
+
+    /// Whether it may be run once more and does the same.
+    fn is_repeatable(&self) -> bool {
+        false
+    }
 }
 
 /// What a kernel of the user's raised in one run.

@@ -7,9 +7,11 @@
 
 use std::cell::Cell;
 
+use indexmap::IndexSet;
+
 use super::{Session, Slot};
 use crate::autodiff::{Adjoints, reverse};
-use crate::ir::{Buffer, ExprDef, Stmt, exprs_of, order, targets};
+use crate::ir::{Buffer, ExprDef, Place, Stmt, Touched, exprs_of, order, targets};
 use crate::record::{RecordError, Recorded};
 
 /// The number of a leaf.
@@ -116,14 +118,23 @@ impl Session {
     /// Ends a variable: what is made of it has a history only because of others.
     pub fn end_variable(&mut self, slot: Slot) {
         let buffer = self.buffer(slot);
-        if !std::mem::take(&mut self.roots[buffer]) {
+        self.end_roots(&[buffer]);
+    }
+
+    fn end_roots(&mut self, buffers: &[Buffer]) {
+        let mut ended: Vec<Buffer> = buffers.to_vec();
+        ended.retain(|&b| std::mem::take(&mut self.roots[b]));
+        if ended.is_empty() {
             return;
         }
         self.track();
-        self.n_roots -= 1;
+        self.n_roots -= ended.len();
         self.makers.update(&self.recording.program);
-        // Only what comes behind it may depend on it.
-        let from = self.makers.first(buffer).map_or(0, |at| at + 1);
+        // Only what comes behind them may depend on them.
+        let firsts = ended
+            .iter()
+            .map(|&b| self.makers.first(b).map_or(0, |at| at + 1));
+        let from = firsts.min().unwrap_or(0);
         let n = self.recording.program.body.len();
         for at in from..n {
             targets(&self.recording.program.body[at], &mut |b| {
@@ -197,27 +208,30 @@ impl Session {
         Ok(made.map(|b| b.map(|b| self.hold(b))).collect())
     }
 
-    /// The gradients of results, each times its seed, by all leaves on which they depend, and by some tensors made of these.
+    /// The gradients of results, each times its seed, by all leaves on which they depend, and by some other tensors. What
+    /// variables among these are made of does not matter, nor do leaves that are not `among` those given.
     ///
     /// # Errors
-    /// As `gradients`, or if they depend on none.
+    /// As `gradients`.
     pub fn gradients_by_leaves(
         &mut self,
         seeds: &[(Slot, Slot)],
         others: &[Slot],
+        among: Option<&[Leaf]>,
     ) -> Recorded<ByLeaves> {
         self.track();
         let results: Vec<Buffer> = seeds.iter().map(|s| self.buffer(s.0)).collect();
-        let mut found: Vec<(Leaf, Buffer)> = Vec::new();
+        let others: Vec<Buffer> = others.iter().map(|&slot| self.buffer(slot)).collect();
+        let mut found: IndexSet<(Leaf, Buffer)> = IndexSet::new();
         let mut note = |session: &Self, b: Buffer| {
             if let Some(leaf) = session.leaves[b].filter(|_| session.roots[b])
-                && !found.contains(&(leaf, b))
+                && among.is_none_or(|among| among.contains(&leaf))
             {
-                found.push((leaf, b));
+                found.insert((leaf, b));
             }
         };
         results.iter().for_each(|&b| note(self, b));
-        for stmt in self.history(&results, &[]) {
+        for stmt in self.history(&results, &others) {
             let program = &self.recording.program;
             program
                 .exprs
@@ -230,20 +244,70 @@ impl Session {
                 call.inputs.iter().for_each(|&b| note(self, b));
             }
         }
-        if found.is_empty() {
-            return Err(RecordError::Value(
-                "`backward`: the tensor does not depend on any tensor with `requires_grad`"
-                    .to_owned(),
-            ));
-        }
         let mut wanted: Vec<Buffer> = found.iter().map(|f| f.1).collect();
-        wanted.extend(others.iter().map(|&slot| self.buffer(slot)));
+        wanted.extend(&others);
         let made = self.adjoints(seeds, &wanted)?;
         let held: Vec<Option<Slot>> = made.into_iter().map(|b| b.map(|b| self.hold(b))).collect();
         let (by_leaf, by_other) = held.split_at(found.len());
         let by_leaf = found.iter().zip(by_leaf);
         let by_leaf = by_leaf.filter_map(|((leaf, _), slot)| Some((*leaf, (*slot)?)));
         Ok((by_leaf.collect(), by_other.to_vec()))
+    }
+
+    /// The variables that some tensors depend on otherwise than through others, with the numbers of those that are leaves.
+    pub fn roots_behind(
+        &mut self,
+        results: &[Slot],
+        through: &[Slot],
+    ) -> Vec<(Option<Leaf>, Slot)> {
+        self.track();
+        let results: Vec<Buffer> = results.iter().map(|&slot| self.buffer(slot)).collect();
+        let stops: Vec<Buffer> = through.iter().map(|&slot| self.buffer(slot)).collect();
+        self.makers.update(&self.recording.program);
+        let program = &self.recording.program;
+        let is_there = |b: Buffer| self.is_given(b) || self.roots[b] || stops.contains(&b);
+        let needed = order(program, &self.makers, &is_there, &results);
+        let mut found: IndexSet<Buffer> = results.into_iter().collect();
+        for at in needed {
+            let stmt = std::slice::from_ref(&program.body[at as usize]);
+            found.extend(Touched::by(program, stmt).reads);
+        }
+        found.retain(|b| self.roots[*b] && !stops.contains(b));
+        let found = found.into_iter();
+        found.map(|b| (self.leaves[b], self.hold(b))).collect()
+    }
+
+    /// Ends variables that are leaves.
+    pub fn end_leaves(&mut self, leaves: &[Leaf]) {
+        let all = self.leaves.iter();
+        let all = all.filter(|(_, leaf)| leaf.is_some_and(|leaf| leaves.contains(&leaf)));
+        let buffers: Vec<Buffer> = all.map(|(b, _)| b).collect();
+        self.end_roots(&buffers);
+    }
+
+    /// The floats that a tensor is made of, in the order in which they are computed, each with where it was made.
+    pub fn computed_from(&mut self, slot: Slot) -> Vec<(Slot, Place)> {
+        self.track();
+        let result = self.buffer(slot);
+        let mut buffers: IndexSet<Buffer> = IndexSet::new();
+        for stmt in self.history(&[result], &[]) {
+            let touched = Touched::by(&self.recording.program, std::slice::from_ref(&stmt));
+            buffers.extend(touched.reads);
+            buffers.extend(touched.writes);
+        }
+        buffers.retain(|&b| self.recording.ty(b).is_float());
+        let buffers = buffers.into_iter();
+        buffers.map(|b| (self.hold(b), self.place(b))).collect()
+    }
+
+    /// The numbers of the leaves that a tensor which somebody holds may depend on.
+    pub fn leaves_in_use(&self) -> Vec<Leaf> {
+        self.leaves.values().filter_map(|&leaf| leaf).collect()
+    }
+
+    /// How often what nobody holds has been dropped.
+    pub fn n_tidied(&self) -> u64 {
+        self.n_tidied
     }
 
     /// The statements that make results, up to what is given.

@@ -87,6 +87,7 @@ pub struct Session {
     /// Which of these are leaves, and what was detached from what it is made of: nothing before it matters for a gradient.
     leaves: SecondaryMap<Buffer, Option<Leaf>>,
     n_leaves: Leaf,
+    n_tidied: u64,
     /// Whether gradients are not to depend on what has been made last.
     is_off: bool,
     /// What is made of variables, as far as the statements have been looked at.

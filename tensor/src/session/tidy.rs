@@ -11,7 +11,7 @@ use crate::ir::{Buffer, Place, slice};
 
 impl Session {
     /// Drops what nobody holds.
-    pub(super) fn tidy(&mut self) {
+    pub fn tidy(&mut self) {
         self.track();
         let held: Vec<(Slot, Buffer)> = self.held().collect();
         let is_there = |b: Buffer| self.values[b].is_some() && !self.tracked[b];
@@ -28,6 +28,7 @@ impl Session {
             waiting: std::mem::take(&mut self.waiting),
             n_ones: self.n_ones,
             n_leaves: self.n_leaves,
+            n_tidied: self.n_tidied + 1,
             is_off: self.is_off,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],

@@ -9,11 +9,11 @@ from aerogel.ad._checkpoint import checkpoint
 from aerogel.ad._custom import grad_for, grad_replaced, no_grad
 from aerogel.ad._forward import FwdMode
 from aerogel.ad._gradients import clear_all_gradients
-from aerogel.ad._jax import jax_function
+from aerogel.ad._jax import from_jax, jax_function
 from aerogel.ad._products import jvp, vjp
 from aerogel.ad._second import hvp
 from aerogel.ad._tape import Tape
-from aerogel.ad._torch import torch_function
+from aerogel.ad._torch import from_torch, torch_function
 from aerogel.data._derivatives import SNodeGradType
 
 __all__ = [
@@ -23,6 +23,8 @@ __all__ = [
     "check_grad",
     "checkpoint",
     "clear_all_gradients",
+    "from_jax",
+    "from_torch",
     "grad_for",
     "grad_replaced",
     "hvp",

@@ -6,7 +6,8 @@ the gradient needs of fields and arrays that may change until then is saved with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aerogel import _native
@@ -14,13 +15,15 @@ from aerogel.ad import _recorder
 from aerogel.errors import AerogelRuntimeError
 from aerogel.kernel import BoundKernel, Kernel
 
+#: The bytes of a launch's seed, and of a number that stands for the cells that were active.
 _SEED = 8
+_DIGEST = 8
 
 
 class KernelFunction:
-    """A kernel whose last ``n_outputs`` parameters are results."""
+    """A kernel whose last ``n_outputs`` parameters are results; of none if it changes its arguments."""
 
-    def __init__(self, kernel: Any, n_outputs: int, maker: str) -> None:
+    def __init__(self, kernel: Any, n_outputs: int = 0, maker: str = "") -> None:
         if not isinstance(kernel, (Kernel, BoundKernel)):
             raise AerogelRuntimeError(f"{maker} takes a kernel, not {type(kernel).__name__}")
         self.kernel: Any = kernel
@@ -29,12 +32,14 @@ class KernelFunction:
             self.kernel, self.bound = kernel.__func__, (kernel.__self__,)
         self.name: str = self.kernel.__name__
         parameters = self.kernel._parameters()[len(self.bound) :]
+        self.inputs, self.outputs = parameters[: len(parameters) - n_outputs], parameters[len(parameters) - n_outputs :]
+        if not maker:
+            return
         if n_outputs < 1 or len(parameters) <= n_outputs:
             raise AerogelRuntimeError(
                 f"{maker} takes a kernel whose last parameters are its results, at least one of all; `{self.name}` has "
                 f"{len(parameters)} parameters, and `n_outputs` is {n_outputs}"
             )
-        self.inputs, self.outputs = parameters[:-n_outputs], parameters[-n_outputs:]
         for name, kind in self.outputs:
             if kind != "array":
                 raise AerogelRuntimeError(
@@ -92,10 +97,46 @@ class KernelFunction:
             if described is None:
                 self.kernel._launch((*self.bound, *args), None, None, seed)
                 return b""
-            saved = self._saved(described, apart, is_whole)
+            return self._launched(args, described, (apart, is_whole, seed))[0]
+
+    def _launched(self, args: Sequence[Any], described: Sequence[Any], how: tuple[list[str], bool, int]) -> Any:
+        apart, is_whole, seed = how
+        saved = self._saved(described, apart, is_whole)
+        first = saved.before_launch()
+        result = self.kernel._launch((*self.bound, *args), None, None, seed)
+        return seed.to_bytes(_SEED, "little") + first + saved.after_launch(), result
+
+    def run(self, args: Sequence[Any], apart: list[str]) -> tuple[bytes, Any]:
+        """Launches the kernel with arrays that have gradients: what ``pull_back`` needs, and what it returns."""
+        with _recorder.unrecorded():
+            return self._launched(args, args, (apart, False, _native.next_seed()))
+
+    def saved_for(self, args: Sequence[Any], apart: list[str]) -> bytes:
+        """What ``pull_back`` needs of a launch of which only the arguments are known, as they were before it.
+
+        The kernel is launched once more if its gradient needs what it computes on the way.
+        """
+        with _recorder.unrecorded():
+            saved = self._saved(args, apart, False)
             first = saved.before_launch()
-            self.kernel._launch((*self.bound, *args), None, None, seed)
-            return seed.to_bytes(_SEED, "little") + first + saved.after_launch()
+            if saved.nbytes > len(first) + _DIGEST:
+                return self.run(args, apart)[0]
+            return (0).to_bytes(_SEED, "little") + first + saved.after_launch()
+
+    def pull_back(self, args: Sequence[Any], saved: tuple[bytes, list[str]], seeds: Sequence[float]) -> list[Any]:
+        """Launches the gradient: that of each array grows.
+
+        Args:
+            args: All arguments, arrays with gradients.
+            saved: What ``run`` or ``saved_for`` has returned, and the array parameters that were apart.
+            seeds: The gradient by each number that the kernel returns.
+
+        Returns:
+            For each parameter that consists of floats the gradients by them.
+        """
+        blob, apart = saved
+        with self._as_it_was(blob, self._saved(args, apart, False)) as seed:
+            return self.kernel._pull_back((*self.bound, *args), None, list(seeds), seed, True)[len(self.bound) :]
 
     def backward(
         self, args: Sequence[Any], saved: tuple[bytes, Sequence[Any], list[str], bool], of_numbers: bool
@@ -112,22 +153,27 @@ class KernelFunction:
             For each input that consists of floats the gradients by them, if that is wanted, or nothing.
         """
         blob, described, apart, is_whole = saved
+        with self._as_it_was(blob, self._saved(described, apart, is_whole)) as seed:
+            given = (*self.bound, *args)
+            if of_numbers:
+                return self.kernel._pull_back(given, None, [], seed, True)[len(self.bound) :]
+            self.kernel._launch(given, None, "grad", seed, True)
+            return []
+
+    @contextlib.contextmanager
+    def _as_it_was(self, blob: bytes, saved: Any) -> Iterator[int]:
+        """A block in which memory is as it was at the launch; gives the launch's seed."""
         present = _native.NativePresent()
         with _recorder.unrecorded():
             try:
-                seed = int.from_bytes(blob[:_SEED], "little")
-                for snapshot in self._saved(described, apart, is_whole).snapshots(blob[_SEED:]):
+                for snapshot in saved.snapshots(blob[_SEED:]):
                     snapshot.back(present)
                     if not snapshot.is_there():
                         raise AerogelRuntimeError(
                             f"cells have become inactive since kernel `{self.name}` read them, which its gradient "
                             "needs: make cells inactive when the gradients are there"
                         )
-                given = (*self.bound, *args)
-                if of_numbers:
-                    return self.kernel._pull_back(given, None, [], seed, True)[len(self.bound) :]
-                self.kernel._launch(given, None, "grad", seed, True)
-                return []
+                yield int.from_bytes(blob[:_SEED], "little")
             finally:
                 present.restore()
 

@@ -9,10 +9,14 @@ from typing import Any
 from aerogel._dtypes import DataType, numpy_dtype
 from aerogel.ad._function import KernelFunction
 from aerogel.errors import AerogelRuntimeError
+from aerogel.kernel import BoundKernel, Kernel
 
 
 def jax_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: int = 1) -> Callable[..., Any]:
-    """Makes a function of JAX arrays from a kernel whose last parameters are the arrays of its results.
+    """Makes a function of JAX arrays from a kernel whose last parameters are the arrays of its results, or from a
+    function or program of ``ti.tensor``'s tensors.
+
+    Of a function of tensors there are derivatives of any order, by ``jax.vjp``. What follows is of kernels.
 
     JAX calls back into Python for it, inside of ``jax.jit`` as well; ``jax.vmap`` calls once for each element. The
     fields that the gradient needs are copied at each call, as a whole, so that they may change before the backward
@@ -36,6 +40,10 @@ def jax_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: i
     import jax
     import numpy as np
 
+    if callable(kernel) and not isinstance(kernel, (Kernel, BoundKernel)):
+        from aerogel.tensor._bridges import jax_of
+
+        return jax_of(kernel)
     function = KernelFunction(kernel, n_outputs, "jax_function")
 
     # JAX compiles each function that it calls back once.
@@ -260,4 +268,21 @@ def _with_gradient(array: Any) -> Any:
     return out
 
 
-__all__ = ["jax_function"]
+def from_jax(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function of tensors from one of JAX's, also a compiled one: gradients go through it, to any order.
+
+    Args:
+        function: It takes and gives arrays of JAX, or tuples, lists and dictionaries of them.
+
+    Returns:
+        The function of ``ti.tensor``'s tensors. Inside of a program it raises ``RuntimeError``: JAX needs numbers.
+
+    >>> tanh = from_jax(jax.numpy.tanh)  # doctest: +SKIP
+    >>> ti.grad(tanh)(1.0)  # doctest: +SKIP
+    """
+    from aerogel.tensor import _bridges
+
+    return _bridges.from_jax(function)
+
+
+__all__ = ["from_jax", "jax_function"]

@@ -10,9 +10,10 @@ from typing import Any
 from aerogel import _native
 from aerogel._config import ad_memory
 from aerogel.ad import _recorder
-from aerogel.ad._entries import Emptied, Entries, Entry, Launch, Replaced, Write, tensors_of
+from aerogel.ad._entries import _NUMBERS, Emptied, Entries, Entry, Launch, Replaced, Write, tensors_of
 from aerogel.ad._gradients import fields_with_gradients, has_gradient, is_tensor
 from aerogel.ad._retained import Retained
+from aerogel.ad._tensors import Stored, has_history, launch, read
 from aerogel.ad._undo import Undo
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
@@ -54,12 +55,18 @@ class Record(_recorder.Recorder):
         self._asked_within: list[Any] = []
         self._most_bytes = ad_memory()
 
+    #: The gradients of tensors, on the way back.
+    gradients: Any = None
+
     #: Gives the seed of the next launch.
     seed: Callable[[], int] = staticmethod(_native.next_seed)
 
     def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Launches a kernel and keeps what it takes to go back."""
         # This is what a tape costs: hence no context manager.
+        for arg in args:
+            if type(arg) not in _NUMBERS and has_history(arg):
+                return launch(self, kernel, args, kwargs)
         set_recorder = _native.set_recorder
         set_recorder(None)
         try:
@@ -115,9 +122,14 @@ class Record(_recorder.Recorder):
                 self.around.write(target, key, component)
             kept = self.recording.before_write(target, key)
             source = None if self.constant or self.replaced_within else self.source
-            if source is not None and has_gradient(source) and not has_gradient(target):
-                self.recording.note_end(target, "`from_torch`" if is_tensor(source) else "`copy_from`")
-            entry = Write(target, (key, component), kept, source)
+            if source is not None and (has_gradient(source) or has_history(source)) and not has_gradient(target):
+                called = "from_torch" if is_tensor(source) else "from_numpy" if has_history(source) else "copy_from"
+                self.recording.note_end(target, f"`{called}`")
+            entry: Write
+            if has_history(source):
+                entry = Stored(self, target, kept, source)
+            else:
+                entry = Write(target, (key, component), kept, source)
             entry.written = self.retained.box_of(target, key)
             self.add(entry)
 
@@ -128,6 +140,10 @@ class Record(_recorder.Recorder):
             if self.around is not None:
                 self.around.deactivate(node)
             self.add(Emptied(_native.fields_in_cells(node, fields_with_gradients())))
+
+    def read(self, source: Any) -> Any:
+        """A tensor of a field or an array."""
+        return read(self, source)
 
     def insert(self, function: Any, args: tuple[Any, ...] = ()) -> None:
         """Adds a call of something that has a ``grad``, which is called on the way back."""

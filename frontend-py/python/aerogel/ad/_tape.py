@@ -24,9 +24,13 @@ from aerogel.ad._gradients import (
 )
 from aerogel.ad._record import Record
 from aerogel.ad._retained import Retained
+from aerogel.ad._tensors import seed_tensor
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
+
+#: In place of a loss that `grad` is given.
+_LATER = object()
 
 
 class Tape(Record):
@@ -37,7 +41,8 @@ class Tape(Record):
 
     Args:
         loss: A field of floats without axes, or an array or tensor of one number; its gradient becomes 1. With a
-            ``seed``, a field or array of any shape, or a list of several.
+            ``seed``, a field or array of any shape, or a list of several. Without one, ``tape.grad(loss)`` computes the
+            gradients when the ``with`` has ended, also of a tensor of ``ti.tensor``.
         clear_gradients: Whether the gradients of all fields are set to zero first. Gradients of arrays always grow.
         validation: Whether NumPy arrays are looked at for changes that happened outside of kernels, values that go
             through fields without gradient are errors, not warnings, and a warning says how often a gradient met the
@@ -68,7 +73,7 @@ class Tape(Record):
 
     def __init__(
         self,
-        loss: Any = None,
+        loss: Any = _LATER,
         clear_gradients: bool = True,
         validation: bool = False,
         grad_check: Any = None,
@@ -77,16 +82,20 @@ class Tape(Record):
         retain_grad: Any = None,
     ) -> None:
         super().__init__(validation)
-        self.losses, self._several = listed(loss)
+        #: Without a loss, ``grad`` is given one.
+        self.losses, self._several = ([], True) if loss is _LATER else listed(loss)
         self.seeds = self._for_each(seed)
         self.retained = Retained(retain_grad)
         self.clear_gradients = clear_gradients
         self.grad_check = grad_check
         self._is_done = False
+        #: Tensors that are losses, each with its seed.
+        self._loss_tensors: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> Tape:
         _native.check_initialized()
-        expect_losses(self.losses, self.seeds)
+        if self.losses:
+            expect_losses(self.losses, self.seeds)
         for loss, given in zip(self.losses, self.seeds):
             seed(loss, "grad", given, "the loss of a tape")
         self._checked = _fields_to_check(self.grad_check)
@@ -113,11 +122,45 @@ class Tape(Record):
             self.clear()
             return
         self.finish()
-        self.grad()
+        if self.losses:
+            self.grad()
 
-    def grad(self) -> None:
-        """Computes the gradients; what ends the ``with`` calls it."""
-        if self._is_done:
+    def grad(self, loss: Any = None, *, seed: Any = None) -> None:
+        """Computes the gradients; what ends the ``with`` calls it for a tape with a loss.
+
+        Args:
+            loss: Of a tape without one: a tensor of one number, or of any shape with a ``seed``; or a field or array,
+                as a tape takes it.
+            seed: What its gradient is set to.
+        """
+        self.grad_by([] if loss is None else [(loss, seed)], [])
+
+    def grad_by(self, losses: list[tuple[Any, Any]], variables: list[Any], is_again: bool = False) -> list[Any]:
+        """Computes the gradients of losses, each with its seed, as ``grad``.
+
+        Args:
+            losses: Tensors, fields and arrays.
+            variables: Variables of tensors.
+            is_again: Whether gradients may have been computed before; those of fields are cleared then.
+
+        Returns:
+            The gradient by each variable; None for those that nothing depends on.
+        """
+        from aerogel.tensor._nodes import Gradients
+
+        self.gradients = Gradients(variables, of_leaves=True)
+        if losses:
+            self._loss_tensors = [pair for pair in losses if hasattr(type(pair[0]), "_aerogel_tensor")]
+            others = [pair for pair in losses if not hasattr(type(pair[0]), "_aerogel_tensor")]
+            self.losses, self.seeds, self._several = [y for y, _ in others], [seed for _, seed in others], True
+            if others:
+                expect_losses(self.losses, self.seeds)
+        if not self.losses and not self._loss_tensors:
+            raise AerogelRuntimeError("a tape needs a loss: `tape.grad(loss)`, a tensor or a field of one float")
+        if self._is_done and is_again:
+            with _recorder.unrecorded():
+                clear_all_gradients()
+        elif self._is_done:
             raise AerogelRuntimeError("the gradients of a tape are computed once: record another one")
         if _recorder.current() is self:
             _recorder.end()
@@ -136,6 +179,7 @@ class Tape(Record):
                 raise
             if self._checked:
                 self._compare()
+        return self.gradients.by_variable  # type: ignore[no-any-return]
 
     def again(self, given: Any) -> None:
         """Computes the gradients once more, from another seed; those of fields are cleared first.
@@ -146,6 +190,9 @@ class Tape(Record):
             raise AerogelRuntimeError("a tape computes gradients again when it has computed them once")
         self.expect_whole()
         self.seeds = self._for_each(given)
+        from aerogel.tensor._nodes import Gradients
+
+        self.gradients = Gradients([], of_leaves=True)
         with _recorder.unrecorded():
             clear_all_gradients()
             self.retained.begin()
@@ -154,7 +201,13 @@ class Tape(Record):
     def _go_back(self) -> None:
         for loss, given in zip(self.losses, self.seeds):
             set_numbers(gradient_of(loss), seed(loss, "grad", given, "the loss of a tape"))
-        self.entries.back_and_forth(self.retained)
+        from aerogel.tensor._backward import no_grad
+
+        with no_grad():
+            for loss, given in self._loss_tensors:
+                seed_tensor(self, loss, given)
+            self.entries.back_and_forth(self.retained)
+            self.gradients.to_leaves()
         self.retained.end()
         for text, n in (self.kinks or {}).items():
             _log.warn(f"{text}\n   = note: gradients met it {n} time{'s' if n > 1 else ''}")

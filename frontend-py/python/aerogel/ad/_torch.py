@@ -8,10 +8,15 @@ from typing import Any
 from aerogel.ad._function import KernelFunction
 from aerogel.ad._gradients import is_tensor
 from aerogel.errors import AerogelRuntimeError
+from aerogel.kernel import BoundKernel, Kernel
 
 
 def torch_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: int = 1) -> Callable[..., Any]:
-    """Makes a function of PyTorch tensors from a kernel whose last parameters are the arrays of its results.
+    """Makes a function of PyTorch tensors from a kernel whose last parameters are the arrays of its results, or from a
+    function or program of ``ti.tensor``'s tensors.
+
+    Of a function of tensors there are derivatives of any order. Gradients by tensors with ``requires_grad`` that it
+    uses are added to their ``grad``. What follows is of kernels.
 
     What the gradient needs of fields, and of arrays that are no tensors, is copied at each call, so that they may
     change before the backward pass. Inputs that the kernel writes are changed in place, as by PyTorch's own
@@ -37,7 +42,11 @@ def torch_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs:
     >>> square_of = torch_function(square)
     >>> square_of(torch.tensor([3.0], requires_grad=True)).backward()  # doctest: +SKIP
     """
-    return _TorchFunction(kernel, shape, dtype, n_outputs)
+    if isinstance(kernel, (Kernel, BoundKernel)) or not callable(kernel):
+        return _TorchFunction(kernel, shape, dtype, n_outputs)
+    from aerogel.tensor._bridges import torch_of
+
+    return torch_of(kernel)
 
 
 class _TorchFunction:
@@ -83,4 +92,23 @@ def _hides_gradient(arg: Any, kind: str) -> bool:
     return isinstance(arg, (list, tuple)) and any(_hides_gradient(part, "") for part in arg)
 
 
-__all__ = ["torch_function"]
+def from_torch(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function of tensors from one of PyTorch's: gradients go through it, second derivatives included.
+
+    Gradients by tensors and modules of PyTorch that the function uses are added to their ``grad`` there.
+
+    Args:
+        function: It takes and gives tensors of PyTorch, or tuples, lists and dictionaries of them.
+
+    Returns:
+        The function of ``ti.tensor``'s tensors. Inside of a program it raises ``RuntimeError``: PyTorch needs numbers.
+
+    >>> softplus = from_torch(torch.nn.functional.softplus)  # doctest: +SKIP
+    >>> ti.grad(softplus)(1.0)  # doctest: +SKIP
+    """
+    from aerogel.tensor import _bridges
+
+    return _bridges.from_torch(function)
+
+
+__all__ = ["from_torch", "torch_function"]

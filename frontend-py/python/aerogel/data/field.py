@@ -142,6 +142,9 @@ class NumericField(Field, _native.NativeField):
         """
         if _native.is_torch_tensor(arr) and arr.requires_grad:
             return self.from_torch(arr)
+        if getattr(arr, "_aerogel_tensor", False) and arr.requires_grad and hasattr(_native.recorder(), "read"):
+            with copying(arr):
+                return self.from_numpy(arr.detach())
         arr = numbers(arr, self.dtype)
         shape = self._array_shape()
         if not alike(arr.shape, shape):

@@ -68,6 +68,9 @@ class Ndarray(_native.NativeNdarray):
         """Sets all elements from a NumPy array of the same shape."""
         if _native.is_torch_tensor(arr) and arr.requires_grad:
             return self.from_torch(arr)
+        if getattr(arr, "_aerogel_tensor", False) and arr.requires_grad and hasattr(_native.recorder(), "read"):
+            with copying(arr):
+                return self.from_numpy(arr.detach())
         arr = numbers(arr, self.dtype)
         shape = self._numpy_shape()
         if not alike(arr.shape, shape):

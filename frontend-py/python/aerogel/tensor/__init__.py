@@ -25,6 +25,7 @@ from aerogel.tensor._elementwise import *  # noqa: F403
 from aerogel.tensor._gradients import *  # noqa: F403
 from aerogel.tensor._products import *  # noqa: F403
 from aerogel.tensor._reductions import *  # noqa: F403
+from aerogel.tensor._rules import checkpoint, custom_jvp, custom_vjp
 from aerogel.tensor._searching import *  # noqa: F403
 from aerogel.tensor._shapes import *  # noqa: F403
 from aerogel.tensor._tensor import Tensor, asarray

@@ -186,25 +186,26 @@ class Backward:
         """
         from aerogel.tensor import _tensor
         from aerogel.tensor._gradients import seed_of
+        from aerogel.tensor._nodes import Gradients
 
         x: Any = self
         seed = seed_of(x, grad, "backward")
         retained = [t for t in list(_RETAINED.values()) if leaf_of(t) is not None]
-        with enable_grad() if create_graph else no_grad():
-            by_leaf, by_other = _native.leaf_gradients([(x._native, seed._native)], [t._native for t in retained])
         only = (
             None
             if inputs is None
             else {id(leaf_of(t)) for t in ([inputs] if isinstance(inputs, _tensor.Tensor) else inputs)}
         )
-        found = [(_LEAVES.get(number), native) for number, native in by_leaf]
-        found += [(leaf_of(t), native) for t, native in zip(retained, by_other) if native is not None]
-        for leaf, native in found:
-            if leaf is None or only is not None and id(leaf) not in only:
-                continue
-            made = _tensor.Tensor(native)
-            with enable_grad() if create_graph else no_grad():
-                leaf.grad = made if leaf.grad is None else leaf.grad + made
+        with enable_grad() if create_graph else no_grad():
+            made = Gradients([t._native for t in retained], of_leaves=True)
+            made.add([(x, seed)])
+            if not made.by_number:
+                raise ValueError("`backward`: the tensor does not depend on any tensor with `requires_grad`")
+            made.to_leaves(lambda leaf: only is None or id(leaf) in only)
+            for t, gradient in zip(retained, made.by_variable):
+                leaf = leaf_of(t)
+                if gradient is not None and leaf is not None and (only is None or id(leaf) in only):
+                    leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
 
 
 #: Tensors that are computed, and keep their gradient, by their identity.
@@ -213,6 +214,11 @@ _RETAINED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 def leaf_of(x: Any) -> _Leaf | None:
     return getattr(x, "_leaf", None)
+
+
+def leaf_with(number: int) -> _Leaf | None:
+    """The gradient that has a number."""
+    return _LEAVES.get(number)
 
 
 def is_parameter(x: Any) -> bool:

@@ -172,6 +172,46 @@ class ComplexTensor:
         """The imaginary parts."""
         return self._imag
 
+    # Gradients: of a real loss, dL/d(re) + i dL/d(im).
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for it, or go through it; may be set."""
+        return self._real.requires_grad or self._imag.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, value: bool = True) -> ComplexTensor:
+        """Sets whether ``backward`` computes the gradient by this tensor; returns the tensor."""
+        if value and not self.requires_grad:
+            # Nobody else holds these.
+            self._real, self._imag = self._real._as_it_is(), self._imag._as_it_is()
+        self._real.requires_grad_(value)
+        self._imag.requires_grad_(value)
+        return self
+
+    @property
+    def grad(self) -> ComplexTensor | None:
+        """The sum of the gradients that ``backward`` has computed; ``None`` before. May be set."""
+        from aerogel.tensor._creation import zeros_like
+
+        real, imag = self._real.grad, self._imag.grad
+        if real is None and imag is None:
+            return None
+        zeros = zeros_like(self._real)
+        return ComplexTensor(zeros if real is None else real, zeros if imag is None else imag)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        real, imag = (None, None) if value is None else _planes(value)
+        self._real.grad, self._imag.grad = real, imag
+
+    def detach(self) -> ComplexTensor:
+        """The same numbers, on which no gradient depends."""
+        return ComplexTensor(self._real.detach(), self._imag.detach())
+
     @property
     def dtype(self) -> ComplexType:
         """The type of the elements."""
@@ -593,9 +633,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
 
 def _method(name: str) -> Callable[..., Any]:
     def method(self: ComplexTensor, *args: Any, **kwargs: Any) -> Any:
-        from aerogel import tensor
-
-        return getattr(tensor, name)(self, *args, **kwargs)
+        return getattr(importlib.import_module("aerogel.tensor"), name)(self, *args, **kwargs)
 
     method.__name__, method.__doc__ = name, f"``ti.tensor.{name}`` of it."
     return method

@@ -59,8 +59,7 @@ def _place(name: str) -> str:
 
 def function(name: str) -> str:
     """What is written here for a name of a module, as the end of a message; nothing if that is not known."""
-    from aerogel import tensor
-
+    tensor = importlib.import_module("aerogel.tensor")
     if name in FUNCTIONS:
         return f": write `{FUNCTIONS[name]}`"
     if name in TYPES:
@@ -74,8 +73,7 @@ def function(name: str) -> str:
 
 def method(name: str) -> str:
     """What is written here for a name of a tensor, as the end of a message; nothing if that is not known."""
-    from aerogel import tensor
-
+    tensor = importlib.import_module("aerogel.tensor")
     if name in METHODS:
         return f": write `{METHODS[name]}`"
     own: Any = vars(tensor).get(name)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
+from aerogel._config import debug
+from aerogel.errors import AerogelArithmeticError
 from aerogel.tensor._backward import enable_grad, no_grad
 from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._nodes import Gradients, end, first_node, has_shape, newest
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 from aerogel.tensor.programs import _trees
 
@@ -31,6 +36,8 @@ def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
 
     if not is_differentiable(x):
         raise TypeError(f"`{who}`: gradients are of floats, not of {x.dtype}")
+    if tracing.program is None and debug() and not x._native.is_one_of_many():
+        _expect_no_nan(x, who)
     if seed is None:
         if x.ndim != 0 and (tracing.program is not None or x.size != 1):
             raise ValueError(
@@ -39,11 +46,22 @@ def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
             )
         return ones(x.shape, dtype=x.dtype)
     seed = asarray(seed, dtype=x.dtype)
-    if seed._native.shape_text() != x._native.shape_text():
+    if not has_shape(seed, x, f"`{who}`: the seed"):
         raise ValueError(
             f"`{who}`: the seed has the shape {seed._native.shape_text()}, the result {x._native.shape_text()}"
         )
     return seed
+
+
+def _expect_no_nan(x: Tensor, who: str) -> None:
+    """Refuses a tensor with NaN, and names the statement that made the first one."""
+    import numpy as np
+
+    if not np.isnan(x._copied()).any():
+        return
+    for native, place in _native.tensor_made_of(x._native):
+        if np.isnan(Tensor(native)._copied()).any():
+            raise AerogelArithmeticError(f"`{who}` of a tensor that is NaN, which comes first from here:{place}")
 
 
 class _Variables:
@@ -52,6 +70,11 @@ class _Variables:
     def __init__(self, who: str) -> None:
         self._who = who
         self._natives: list[Any] = []
+        self._first = first_node()
+        self._after = newest()
+        #: What has noted the kernels, if there are fields or arrays among the variables; and these, by their places.
+        self.tape: Any = None
+        self.fields: dict[int, Any] = {}
         self.tensors: list[Tensor] = []
 
     def of(self, tree: Any, name: str) -> Any:
@@ -65,6 +88,8 @@ class _Variables:
         return _trees.mapped(tree, leaf, is_trained=True)
 
     def _variable(self, value: Any, name: str) -> Any:
+        if isinstance(value, (_native.NativeField, _native.NativeNdarray)):
+            return self._field(value, name)
         x = asarray(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
         if isinstance(x, ComplexTensor):
             # The gradient is dL/d(re) + i dL/d(im).
@@ -77,17 +102,44 @@ class _Variables:
         self.tensors.append(made)
         return made
 
+    def _field(self, value: Any, name: str) -> Any:
+        """A field or an array that the function uses itself, in kernels or as a tensor."""
+        from aerogel.ad._gradients import expect_differentiable
+
+        if tracing.program is not None:
+            raise TypeError(
+                f"`{self._who}`: {name} is a field or an array: take the gradient by it outside of programs"
+            )
+        expect_differentiable(value, "grad", name)
+        if self.tape is None:
+            # By its name: tapes know of tensors themselves.
+            self.tape = importlib.import_module("aerogel.ad").Tape()
+        self.fields[len(self.tensors)] = value
+        self.tensors.append(value)
+        return value
+
+    def _by_tape(self, seeds: list[tuple[Any, Any]]) -> list[Tensor]:
+        from aerogel.ad._gradients import numbers_of
+
+        made = iter(self.tape.grad_by(seeds, self._natives, is_again=True))
+        return [
+            asarray(numbers_of(self.fields[k].grad)) if k in self.fields else next(made)
+            for k in range(len(self.tensors))
+        ]
+
     def gradients(self, seeds: list[tuple[Any, Any]]) -> list[Tensor]:
         """The gradients by the variables, zeros where nothing depends on one."""
         from aerogel.tensor._creation import zeros_like
 
-        trace = None if tracing.program is None else tracing.program.native
-        pairs = [(y._native, seed._native) for y, seed in seeds]
-        made = _native.tensor_gradients(pairs, self._natives, trace)
-        return [zeros_like(x) if g is None else Tensor(g) for g, x in zip(made, self.tensors)]
+        if self.tape is not None:
+            return [zeros_like(x) if g is None else g for g, x in zip(self._by_tape(seeds), self.tensors)]
+        made = Gradients(self._natives, self._first)
+        made.add(seeds)
+        made.through_nodes()
+        return [zeros_like(x) if g is None else g for g, x in zip(made.by_variable, self.tensors)]
 
     def __del__(self) -> None:
-        _native.end_variables(self._natives)
+        end(self._natives, self._after)
 
 
 def _parts(tree: Any, gradients: Iterator[Tensor]) -> Any:
@@ -122,7 +174,8 @@ def _called(
         nodes = [_trees.nodes(given[k]) for k in positions]
         before = [[_trees.parts_of(node) for node in own] for own in nodes]
         structures = [_trees.mapped(given[k], lambda x: x) if own else given[k] for k, own in zip(positions, nodes)]
-        result = function(*given, **kwargs)
+        with variables.tape or contextlib.nullcontext():
+            result = function(*given, **kwargs)
         for k, own, was in zip(positions, nodes, before):
             for node, copied, parts in zip(_trees.nodes(args[k]), own, was):
                 for name, part in _trees.changed(copied, parts):
@@ -190,9 +243,12 @@ def value_and_grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed:
     def both(*args: Any, **kwargs: Any) -> Any:
         variables, given, result = _called(function, args, kwargs, argnums, "grad")
         out, aux = result if has_aux else (result, None)
-        if not isinstance(out, Tensor):
+        if variables.tape is None:
             out = asarray(out)
-        parts = iter(variables.gradients([(out, seed_of(out, seed, "grad"))]))
+            seed_or_ones = seed_of(out, seed, "grad")
+        else:
+            seed_or_ones = seed
+        parts = iter(variables.gradients([(out, seed_or_ones)]))
         made = [_parts(tree, parts) for tree in given]
         gradients = tuple(made) if isinstance(argnums, (tuple, list)) else made[0]
         return ((out, aux), gradients) if has_aux else (out, gradients)
@@ -210,10 +266,10 @@ def _by_tensors(y: Tensor, by: Any, seed: Any) -> Any:
             raise TypeError("`grad` of a tensor takes the tensors of floats by which the gradient is taken")
         if tracing.program is None and not x.requires_grad:
             raise ValueError("`grad`: the tensor by which the gradient is taken has no `requires_grad`")
-    trace = None if tracing.program is None else tracing.program.native
-    seed = seed_of(y, seed, "grad")
-    made = _native.tensor_gradients([(y._native, seed._native)], [x._native for x in wanted], trace)
-    each = iter([zeros_like(x) if g is None else Tensor(g) for g, x in zip(made, wanted)])
+    made = Gradients([x._native for x in wanted])
+    made.add([(y, seed_of(y, seed, "grad"))])
+    made.through_nodes()
+    each = iter([zeros_like(x) if g is None else g for g, x in zip(made.by_variable, wanted)])
     return _trees.mapped(by, lambda _: next(each))
 
 

@@ -474,13 +474,17 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         if tracing.program is not None:
             out = tracing.program.all_of(obj)
             return out if dtype is None else out.astype(dtype)
-        expect_constant(obj)
         field: Any = obj
+        read = _on_tape(field)
+        if read is not None:
+            return read if dtype is None else read.astype(dtype)
         obj = field.to_numpy()
     if is_number(obj):
         return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
     if isinstance(obj, _native.NativeNdarray):
-        expect_constant(obj)
+        read = _on_tape(obj)
+        if read is not None:
+            return read if dtype is None else read.astype(dtype)
     if isinstance(obj, _native.NativeNdarray) and not copy:
         out = Tensor(_native.NativeTensor.of_ndarray(obj))
         if dtype is None or _complex.complex_type(dtype) is None and dtype_of(dtype) is out.dtype:
@@ -498,12 +502,18 @@ def _expect_copies(copy: bool | None, given: Any, wanted: Any) -> None:
         raise ValueError(f"a tensor of {given} is copied to become one of {wanted}; leave out copy=False")
 
 
-def expect_constant(source: Any) -> None:
-    """That no tape and no forward mode would lose the derivative of a field or an array of which a tensor is made."""
-    if _native.recorder() is not None and tracing.program is None:
-        from aerogel.ad._gradients import expect_constant
+def _on_tape(source: Any) -> Tensor | None:
+    """A tensor of a field or an array with a gradient that a tape computes; forward mode refuses that."""
+    recorder = _native.recorder()
+    if recorder is None or tracing.program is not None:
+        return None
+    from aerogel.ad._gradients import expect_constant, has_gradient
 
-        expect_constant(source, "a tensor of")
+    read = getattr(recorder, "read", None)
+    if read is not None and has_gradient(source):
+        return read(source)  # type: ignore[no-any-return]
+    expect_constant(source, "a tensor of")
+    return None
 
 
 def inside(x: Tensor) -> Tensor:
@@ -523,6 +533,13 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
 
     if _native.is_torch_tensor(obj):
         from aerogel.data import _torch
+
+        if obj.requires_grad and not _native.are_gradients_off() and tracing.program is None:
+            from aerogel.tensor._bridges import from_torch
+
+            # Gradients by what is computed of it go on in PyTorch.
+            out: Tensor = from_torch(lambda: obj)()
+            return out if dtype is None else out.astype(dtype)
 
         obj = _torch.on_cpu(obj)
         if not obj.is_complex():

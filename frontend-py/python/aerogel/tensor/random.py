@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -11,6 +13,42 @@ from aerogel.tensor import _types
 from aerogel.tensor._creation import _shape
 from aerogel.tensor._shapes import stack
 from aerogel.tensor._tensor import Tensor, asarray, tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Draws(threading.local):
+    """The keys that generators give in a block, which may be given once more."""
+
+    kept: list[Tensor] | None = None
+    #: How many have been given once more, if they are.
+    n_again: int | None = None
+
+    def key(self, make: Callable[[], Tensor]) -> Tensor:
+        """The next key."""
+        if self.kept is None:
+            return make()
+        if self.n_again is not None and self.n_again < len(self.kept):
+            self.n_again += 1
+            return self.kept[self.n_again - 1]
+        made = make()
+        if self.n_again is None:
+            self.kept.append(made)
+        return made
+
+    @contextlib.contextmanager
+    def kept_in(self, keys: list[Tensor], again: bool = False) -> Iterator[None]:
+        """Adds the keys that are drawn inside to a list, or has generators give those of the list ``again``."""
+        before = self.kept, self.n_again
+        self.kept, self.n_again = keys, 0 if again else None
+        try:
+            yield
+        finally:
+            self.kept, self.n_again = before
+
+
+_draws = _Draws()
 
 
 class Generator:
@@ -29,7 +67,7 @@ class Generator:
 
     def key(self) -> Tensor:
         """The next key: two words. In a loop of a program each iteration has its own."""
-        return _of_iteration(asarray(self._next()))
+        return _of_iteration(_draws.key(lambda: asarray(self._next())))
 
     def _next(self) -> Any:
         import numpy as np
@@ -43,7 +81,8 @@ class Generator:
         if tracing.program is None:
             return self.key()
         make = lambda: _native.NativeTensor.of_numpy(self._next())  # noqa: E731
-        return _of_iteration(tracing.program.each_call(make, "u32", [2]))
+        program = tracing.program
+        return _of_iteration(_draws.key(lambda: program.each_call(make, "u32", [2])))
 
     def bits(self, shape: Any) -> Tensor:
         """32 random bits for each element, as ``u32``."""

@@ -1,11 +1,14 @@
 //! Gradients of tensors: variables, what is detached, and the gradients of results by variables.
 
+use std::collections::HashSet;
+
 use aerogel_tensor::session;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::recorded::step_of;
-use super::{Home, NativeTensor, NativeTrace, SESSION, lock, note, raised};
+use super::{Home, NativeTensor, NativeTrace, SESSION, lock, native_of, note, places, raised};
 
 /// A result and its seed.
 type Seed<'py> = (Bound<'py, NativeTensor>, Bound<'py, NativeTensor>);
@@ -129,15 +132,92 @@ pub(crate) fn tensor_gradients(
         .collect())
 }
 
-/// The gradients by all leaves on which results depend, each with its leaf's number, and by other tensors.
+/// Whether results of a program depend on variables in another way than through some tensors.
 #[pyfunction]
+pub(crate) fn depends_beyond(
+    results: Vec<Bound<'_, NativeTensor>>,
+    tensors: Vec<Bound<'_, NativeTensor>>,
+    variables: Vec<Bound<'_, NativeTensor>>,
+    trace: &Bound<'_, NativeTrace>,
+) -> PyResult<bool> {
+    let trace = trace.get();
+    let (results, tensors) = (trace.values(&results)?, trace.values(&tensors)?);
+    let variables = trace.values(&variables)?;
+    trace.step(move |s| s.depends_beyond(&results, &tensors, &variables))
+}
+
+/// The variables that results depend on otherwise than through some tensors, with the numbers of those that are leaves.
+#[pyfunction]
+pub(crate) fn roots_behind(
+    results: Vec<Bound<'_, NativeTensor>>,
+    tensors: Vec<Bound<'_, NativeTensor>>,
+) -> PyResult<Vec<(Option<u32>, NativeTensor)>> {
+    let slots = |all: &[Bound<'_, NativeTensor>]| {
+        let all = all.iter();
+        all.map(slot_of).collect::<PyResult<Vec<_>>>()
+    };
+    let (results, tensors) = (slots(&results)?, slots(&tensors)?);
+    let found = lock(&SESSION).roots_behind(&results, &tensors);
+    let found = found.into_iter();
+    Ok(found
+        .map(|(leaf, slot)| (leaf, outside(Home::Lazy(slot))))
+        .collect())
+}
+
+/// The tensors of floats that a tensor is made of, in the order in which they are computed, each with the lines of the
+/// user's program that made it.
+#[pyfunction]
+pub(crate) fn tensor_made_of(
+    py: Python<'_>,
+    tensor: &Bound<'_, NativeTensor>,
+) -> PyResult<Vec<(NativeTensor, String)>> {
+    let found = lock(&SESSION).computed_from(slot_of(tensor)?);
+    let found = found.into_iter();
+    Ok(found
+        .map(|(slot, place)| {
+            let mut text = String::new();
+            places::show(py, &mut text, place);
+            (outside(Home::Lazy(slot)), text)
+        })
+        .collect())
+}
+
+/// Ends variables that are leaves, by their numbers.
+#[pyfunction]
+pub(crate) fn end_leaves(numbers: Vec<u32>) {
+    lock(&SESSION).end_leaves(&numbers);
+}
+
+/// The numbers of the leaves that a tensor which somebody holds may depend on.
+#[pyfunction]
+pub(crate) fn leaves_in_use() -> HashSet<u32> {
+    lock(&SESSION).leaves_in_use().into_iter().collect()
+}
+
+/// How often the session has dropped what nobody holds.
+#[pyfunction]
+pub(crate) fn n_tidied() -> u64 {
+    lock(&SESSION).n_tidied()
+}
+
+/// Has the session drop what nobody holds.
+#[pyfunction]
+pub(crate) fn tidy_tensors() {
+    lock(&SESSION).tidy();
+}
+
+/// The gradients by all leaves on which results depend, each with its leaf's number, and by other tensors; by no other
+/// leaves than those `among`, if that is given.
+#[pyfunction]
+#[pyo3(signature = (seeds, others, among = None))]
 pub(crate) fn leaf_gradients(
     seeds: Vec<Seed<'_>>,
     others: Vec<Bound<'_, NativeTensor>>,
+    among: Option<Vec<u32>>,
 ) -> PyResult<ByLeaves> {
     let seeds = slots(&seeds)?;
     let others = others.iter().map(slot_of).collect::<PyResult<Vec<_>>>()?;
-    let made = lock(&SESSION).gradients_by_leaves(&seeds, &others);
+    let made = lock(&SESSION).gradients_by_leaves(&seeds, &others, among.as_deref());
     note();
     let (by_leaf, by_other) = made.map_err(raised)?;
     let by_leaf = by_leaf.into_iter();
@@ -150,6 +230,22 @@ pub(crate) fn leaf_gradients(
             .map(|slot| slot.map(|slot| outside(Home::Lazy(slot))))
             .collect(),
     ))
+}
+
+/// Whether gradients are taken through an argument of a call.
+pub(crate) fn has_history_in(
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> bool {
+    let named = kwargs.map(|kwargs| kwargs.values());
+    let mut all = args.iter().chain(named.iter().flatten());
+    let has = |value: &Bound<'_, PyAny>| match native_of(value) {
+        Ok(Some(tensor)) => {
+            matches!(tensor.get().home, Home::Lazy(slot) if lock(&SESSION).has_history(slot))
+        }
+        _ => false,
+    };
+    !session::are_gradients_off() && all.any(|value| has(&value))
 }
 
 impl NativeTensor {

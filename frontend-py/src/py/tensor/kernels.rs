@@ -1,6 +1,6 @@
 //! Kernels of the user's in programs of tensors: what a call of one is while a program is traced, and how it is run.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::record::RecordError;
@@ -96,7 +96,8 @@ impl KernelCall<'_> {
                 trees.push(store.tree.clone());
             }
         }
-        let runner = Arc::new(KernelRunner {
+        let runner = Arc::new_cyclic(|myself| KernelRunner {
+            myself: myself.clone(),
             call: Mutex::new(Some(Call {
                 kernel: self.kernel.clone().unbind(),
                 args: self.args.clone().unbind(),
@@ -104,6 +105,7 @@ impl KernelCall<'_> {
             })),
             places,
             returned: returned.clone(),
+            unique: unique(&instance),
         });
         lock(&trace.runners).push(runner.clone());
         let name = kernel.signature.name.clone();
@@ -182,6 +184,21 @@ fn numbers_of(places: &[(Key, bool, usize)]) -> Vec<usize> {
     numbers.map(|&(_, _, k)| k).collect()
 }
 
+/// Tensors with these numbers.
+fn tensors<'py>(py: Python<'py>, arrays: Vec<Operand>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let class = CLASS.get(py).expect("a tensor of the class was recorded");
+    let all = arrays.into_iter();
+    all.map(|operand| class.bind(py).call1((Bound::new(py, leaf(operand))?,)))
+        .collect()
+}
+
+/// The tensors of a call, and its arguments.
+type Given<'py> = (
+    Vec<Bound<'py, PyAny>>,
+    Bound<'py, PyTuple>,
+    Bound<'py, PyDict>,
+);
+
 /// Appends the numbers of what a kernel returns: one, or those of a vector or matrix, row by row.
 fn all_numbers(
     value: &Bound<'_, PyAny>,
@@ -201,11 +218,27 @@ fn all_numbers(
 
 /// Runs a kernel as a statement of a program.
 pub(super) struct KernelRunner {
+    myself: Weak<KernelRunner>,
     /// What is called, until the collector of garbage takes it.
     call: Mutex<Option<Call>>,
     /// Which arguments are arrays of the statement, or numbers in them.
     places: Vec<(Key, bool, usize)>,
     returned: Vec<(ScalarType, Vec<u64>)>,
+    /// Why another run would not do the same, if it would not.
+    unique: Option<&'static str>,
+}
+
+/// Why another run of a kernel with the same arguments would not do the same, if it would not.
+fn unique(instance: &Instance) -> Option<&'static str> {
+    if instance.summary.is_random {
+        return Some(
+            "it draws random numbers, and the gradient would draw others: give it an array of them",
+        );
+    }
+    let uses_more = !instance.trees.is_empty() || !instance.captured.is_empty();
+    uses_more.then_some(
+        "it uses fields or arrays that are no arguments: give it these as tensors, or call it outside of the program",
+    )
 }
 
 /// A kernel, and what it is called with.
@@ -221,6 +254,38 @@ impl Runner for KernelRunner {
             let ended = self.launch(py, arrays);
             ended.map_err(|e| RunError::Region(Raised(Arc::new(e))))
         })
+    }
+
+    fn gradient(&self) -> Result<Arc<dyn Runner>, String> {
+        match self.unique {
+            Some(why) => Err(why.to_owned()),
+            None => Ok(Arc::new(GradientRunner(
+                self.myself.upgrade().expect("it is called"),
+            ))),
+        }
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.unique.is_none()
+    }
+}
+
+/// Runs the gradient of a kernel as a statement of a program.
+struct GradientRunner(Arc<KernelRunner>);
+
+impl Runner for GradientRunner {
+    fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
+        Python::attach(|py| {
+            let ended = self.0.pull_back(py, arrays);
+            ended.map_err(|e| RunError::Region(Raised(Arc::new(e))))
+        })
+    }
+
+    fn gradient(&self) -> Result<Arc<dyn Runner>, String> {
+        Err(
+            "its gradient has none: second derivatives of kernels are those of `ti.ad.hvp`"
+                .to_owned(),
+        )
     }
 }
 
@@ -238,25 +303,24 @@ impl KernelRunner {
         })
     }
 
-    fn launch(
+    /// The arrays as tensors, and the arguments with them in their places.
+    fn arguments<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
+        call: &KernelCall<'py>,
         arrays: Vec<Operand>,
-    ) -> PyResult<(Vec<Operand>, Vec<Scalar>)> {
-        let class = CLASS.get(py).expect("a tensor of the class was recorded");
-        let call = self.called(py)?;
+    ) -> PyResult<Given<'py>> {
         let mut args: Vec<Bound<'_, PyAny>> = call.args.iter().collect();
         let kwargs = call.kwargs.copy()?;
-        let mut all = Vec::new();
         let mut numbers = Vec::new();
-        for operand in arrays {
+        for operand in &arrays {
             let number = operand.shape.is_empty().then(|| {
                 let scalar = operand.buffer.read_scalar(operand.ty, 0);
                 scalar.map_err(error::memory)
             });
             numbers.push(number.transpose()?);
-            all.push(class.bind(py).call1((Bound::new(py, leaf(operand))?,))?);
         }
+        let all = tensors(py, arrays)?;
         for (key, is_array, k) in &self.places {
             let value = match numbers[*k] {
                 Some(scalar) if !is_array => buffer::to_python(py, scalar)?,
@@ -267,7 +331,65 @@ impl KernelRunner {
                 Key::Name(name) => kwargs.set_item(name, value)?,
             }
         }
-        let args = PyTuple::new(py, args)?;
+        Ok((all, PyTuple::new(py, args)?, kwargs))
+    }
+
+    /// Runs the gradient: of the arrays and their adjoints, with the adjoints of what the kernel returns.
+    fn pull_back(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Operand>,
+    ) -> PyResult<(Vec<Operand>, Vec<Scalar>)> {
+        let call = self.called(py)?;
+        let n = self
+            .places
+            .iter()
+            .map(|place| place.2 + 1)
+            .max()
+            .unwrap_or(0);
+        let mut arrays = arrays;
+        let rest = arrays.split_off(n);
+        let kept = arrays.clone();
+        let (_, args, kwargs) = self.arguments(py, &call, arrays)?;
+        let given = tensors(py, rest)?;
+        let at: Vec<(Bound<'_, PyAny>, usize)> = self
+            .places
+            .iter()
+            .map(|(key, _, k)| {
+                Ok(match key {
+                    Key::Position(at) => (at.into_pyobject(py)?.into_any(), *k),
+                    Key::Name(name) => (name.into_pyobject(py)?.into_any(), *k),
+                })
+            })
+            .collect::<PyResult<_>>()?;
+        let floats: Vec<usize> = (0..n).filter(|&k| kept[k].ty.is_float()).collect();
+        let (adjoints, seeds) = given.split_at(floats.len());
+        let rules = py.import("aerogel.tensor._kernels")?;
+        let call = (&call.kernel, &args, &kwargs, at, floats.clone());
+        let found = rules.call_method1("pulled_back", (call, adjoints.to_vec(), seeds.to_vec()))?;
+        let mut found = found
+            .try_iter()?
+            .map(|tensor| {
+                let native = native_of(&tensor?)?.expect("the rule gives tensors");
+                native.get().computed(py)
+            })
+            .collect::<PyResult<Vec<Operand>>>()?;
+        let mut all = kept;
+        all.append(&mut found);
+        for seed in seeds {
+            let native = native_of(seed)?.expect("made above");
+            all.push(native.get().computed(py)?);
+        }
+        Ok((all, Vec::new()))
+    }
+
+    fn launch(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Operand>,
+    ) -> PyResult<(Vec<Operand>, Vec<Scalar>)> {
+        let call = self.called(py)?;
+        let (all, args, kwargs) = self.arguments(py, &call, arrays)?;
         let kernel = call.kernel.get();
         let returned = kernel.call(py, &args, Some(&kwargs), Mode::default())?;
         drop(args);

@@ -33,8 +33,9 @@ use super::program;
 use super::snode::TreeStore;
 
 pub(crate) use gradients::{
-    are_gradients_off, detached_tensor, end_variables, has_history, leaf_gradients,
-    set_gradients_off, tensor_gradients, variable_of_tensor,
+    are_gradients_off, depends_beyond, detached_tensor, end_leaves, end_variables, has_history,
+    has_history_in, leaf_gradients, leaves_in_use, n_tidied, roots_behind, set_gradients_off,
+    tensor_gradients, tensor_made_of, tidy_tensors, variable_of_tensor,
 };
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};

@@ -12,7 +12,7 @@ from aerogel._dtypes import ALL
 from aerogel._source_lines import note
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
-from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, expect_constant, inside, is_number, tracing
+from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, inside, is_number, tracing
 from aerogel.tensor.programs import _trees
 from aerogel.tensor.programs._lint import look_at_function
 from aerogel.tensor.programs._trace import Trace
@@ -63,8 +63,10 @@ class Lowered:
     def run(self, natives: list[Any], nodes: Sequence[Any] = ()) -> Any:
         """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change."""
         if self._fields and _native.recorder() is not None:
+            from aerogel.ad._gradients import expect_constant
+
             for field in self._fields:
-                expect_constant(field)
+                expect_constant(field, "a tensor of")
         if self._given is not None:
             arguments = iter(natives)
             natives = [next(arguments) if own is None else own() if callable(own) else own for own in self._given]
@@ -128,6 +130,8 @@ class Program:
         self._defaults = tuple(parameter.default for parameter in parameters)
         #: Whether the function creates its inputs with ``input``, since it has no parameters.
         self._makes_inputs = not parameters or divides_integers
+        #: The program of its gradient, for calls with tensors through which gradients are taken.
+        self._pulled: Program | None = None
         #: Only one thread traces; the others wait for its result.
         self._lock = threading.RLock()
 
@@ -191,6 +195,20 @@ class Program:
         """Runs the program. While another program is traced, the call becomes part of that one."""
         if tracing.program is not None:
             return self._inline(args, kwargs)
+        try:
+            return self._run(args, kwargs)
+        except ValueError:
+            from aerogel.tensor._rules import pulled, run_with_gradient
+
+            if not any(isinstance(x, Tensor) and x.requires_grad for x in _trees.leaves([args, kwargs])):
+                raise
+            if self._makes_inputs or _native.are_gradients_off():
+                raise
+            if self._pulled is None:
+                self._pulled = Program(pulled(self._function), [*self._static])
+        return run_with_gradient(self, self._pulled, args, kwargs)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
         if args and not kwargs and len(args) <= self._n_plain:
             key, natives = _plain_key(args + self._defaults[len(args) :])
             lowered = self._plain.get(key)

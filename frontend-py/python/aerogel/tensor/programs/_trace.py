@@ -44,6 +44,8 @@ class Trace:
         self.fields_read: dict[int, Any] = {}
         #: The extents and the points of the kernel at hand.
         self.kernel: Any = None
+        #: The results of calls whose gradient a rule gives: the node, the variable and the value of each.
+        self.node_results: list[Any] = []
         #: Blocks that have begun and not ended, outermost first.
         self.open: list[Any] = []
         #: Blocks that the function names and has not begun yet, as errors say it.

@@ -1,0 +1,372 @@
+"""Functions of tensors with a gradient of their own: ``custom_vjp``, ``custom_jvp``, ``checkpoint``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel.tensor._backward import enable_grad, no_grad
+from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._gradients import is_differentiable, vjp
+from aerogel.tensor._nodes import attached, by_inputs, is_needed
+from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor.programs import _trees
+from aerogel.tensor.random import _draws
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def expect_real(x: Any) -> None:
+    """Refuses complex tensors, which rules do not take."""
+    if isinstance(x, ComplexTensor):
+        raise TypeError(
+            "a function with a rule for its gradient takes and gives real tensors: give it `z.real` and `z.imag`"
+        )
+
+
+class _Arguments:
+    """The arguments of a call, and the tensors of floats in them, by which there are gradients."""
+
+    def __init__(self, args: Sequence[Any], constant: Sequence[int], takes_modules: bool = True) -> None:
+        self.args = list(args)
+        self._takes_modules = takes_modules
+        self._constant = {k % len(args) for k in constant} if args else set()
+        self.tensors: list[Tensor] = []
+        for k, arg in enumerate(self.args):
+            if k not in self._constant:
+                self._mapped(arg, self._noted)
+
+    def _noted(self, leaf: Any) -> Any:
+        expect_real(leaf)
+        if is_differentiable(leaf):
+            self.tensors.append(leaf)
+        return leaf
+
+    def given(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """The arguments with other tensors in place of those."""
+        each = iter(tensors)
+        return [
+            arg if k in self._constant else self._mapped(arg, lambda x: next(each) if is_differentiable(x) else x)
+            for k, arg in enumerate(self.args)
+        ]
+
+    def _mapped(self, tree: Any, leaf: Callable[[Any], Any]) -> Any:
+        if self._takes_modules or not _trees.nodes(tree):
+            return _trees.mapped(tree, leaf, is_trained=True)
+        if isinstance(tree, (tuple, list)):
+            return _trees.rebuilt(type(tree), [self._mapped(part, leaf) for part in tree])
+        if isinstance(tree, dict):
+            return {key: self._mapped(part, leaf) for key, part in tree.items()}
+        return tree
+
+    def varying(self) -> list[Any]:
+        """The arguments by which there are gradients."""
+        return [arg for k, arg in enumerate(self.args) if k not in self._constant]
+
+    def constants(self) -> list[Any]:
+        """The other arguments."""
+        return [arg for k, arg in enumerate(self.args) if k in self._constant]
+
+    def gradients(self, given: Any, what: str) -> list[tuple[Tensor, Tensor]]:
+        """The tensors, each with its part of what a rule gives for the arguments."""
+        varying = self.varying()
+        given = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        if len(given) != len(varying):
+            raise ValueError(f"{what}: the rule gives {len(given)} gradients for {len(varying)} arguments")
+        out: list[Tensor | None] = []
+        for arg, gradient in zip(varying, given):
+            leaves = [x for x in _trees.leaves(arg) if is_differentiable(x)]
+            if gradient is None:
+                out += [None] * len(leaves)
+                continue
+            parts = _trees.leaves(gradient)
+            if len(parts) == len(_trees.leaves(arg)):
+                parts = [g for g, x in zip(parts, _trees.leaves(arg)) if is_differentiable(x)]
+            if len(parts) != len(leaves):
+                raise ValueError(
+                    f"{what}: the rule gives {_trees.text(gradient)} as the gradient by an argument that is "
+                    f"{_trees.text(arg)}"
+                )
+            out += [None if g is None else asarray(g, dtype=x.dtype) for g, x in zip(parts, leaves)]
+        return by_inputs(what, self.tensors, out)
+
+
+def _positional(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call by their positions."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"`{next(iter(bound.kwargs))}` is given by its name alone, and a rule takes arguments by position"
+        )
+    return bound.args
+
+
+def _called(what: str, function: Callable[..., Any]) -> str:
+    return f"`{getattr(function, '__name__', type(function).__name__)}` ({what})"
+
+
+def _with_rule(
+    what: str, out: Any, rule: Callable[[Any], list[tuple[Tensor, Tensor]]], inputs: Sequence[Tensor] | None = None
+) -> Any:
+    """A result whose tensors of floats have gradients by a rule, which is given those in the result's structure."""
+    smooth = [y for y in _trees.leaves(out) if is_differentiable(y)]
+    kinds = _trees.mapped(out, is_differentiable)
+
+    def of_tensors(gradients: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
+        each = iter(gradients)
+        return rule(_trees.mapped(kinds, lambda is_smooth: next(each) if is_smooth else None))
+
+    made = iter(attached(what, smooth, of_tensors, inputs))
+    return _trees.mapped(out, lambda y: next(made) if is_differentiable(y) else y)
+
+
+def _as_tensors(out: Any) -> Any:
+    """The result of a function with numbers and arrays as tensors."""
+
+    def leaf(y: Any) -> Any:
+        made = y if isinstance(y, Tensor) else asarray(y)
+        expect_real(made)
+        return made
+
+    return _trees.mapped(out, leaf)
+
+
+class _Within(threading.local):
+    """Whether a thread is in ``fwd`` of a function."""
+
+    is_on = False
+
+
+class custom_vjp:  # noqa: N801
+    """A function of tensors whose gradient two other functions compute, which ``defvjp`` names.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> @ti.custom_vjp
+    ... def clipped(x, low, high):
+    ...     return ti.xp.clip(x, low, high)
+    >>> clipped.defvjp(lambda x, low, high: (ti.xp.clip(x, low, high), None), lambda _, g: (g, None, None))
+    >>> ti.grad(lambda x: clipped(x, -1.0, 1.0).sum())(ti.tensor.asarray([0.5, 3.0]))
+    tensor([1., 1.], dtype=f32)
+
+    Args:
+        function: It takes and gives tensors, or tuples, lists and dictionaries of them.
+        nondiff_argnums: The positions of arguments that are no tensors, or by which no gradient is taken.
+    """
+
+    def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._constant = tuple(nondiff_argnums)
+        self._rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        self._within = _Within()
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Names the functions that compute the gradient.
+
+        Args:
+            fwd: It is called with the function's arguments in place of it, and gives the result and what ``bwd`` needs.
+            bwd: It is called with the ``nondiff_argnums``, with that, and with the gradient by the result (in its
+                structure), and gives a tuple: for each other argument its gradient, or ``None`` for zero.
+        """
+        self._rules = fwd, bwd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args = _positional(self._function, args, kwargs)
+        what = _called("custom_vjp", self._function)
+        if self._rules is None:
+            raise AttributeError(f"{what} has no rule yet: call `defvjp`")
+        given = _Arguments(args, self._constant)
+        if self._within.is_on or not is_needed(given.tensors):
+            return self._function(*args)
+        fwd, bwd = self._rules
+        # The function itself, if `fwd` calls it.
+        self._within.is_on = True
+        try:
+            out, kept = fwd(*args)
+        finally:
+            self._within.is_on = False
+
+        def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
+            return given.gradients(bwd(*given.constants(), kept, gradients), what)
+
+        return _with_rule(what, _as_tensors(out), rule, given.tensors)
+
+
+class custom_jvp:  # noqa: N801
+    """A function of tensors whose derivative along a direction another function computes, which ``defjvp`` names.
+
+    Gradients come from it by transposition: what it gives is linear in the directions.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> @ti.custom_jvp
+    ... def cube(x):
+    ...     return x * x * x
+    >>> cube.defjvp(lambda primals, tangents: (cube(*primals), 3 * primals[0] ** 2 * tangents[0]))
+    >>> ti.grad(cube)(2.0)
+    tensor(12., dtype=f32)
+
+    Args:
+        function: As of ``custom_vjp``.
+        nondiff_argnums: As of ``custom_vjp``.
+    """
+
+    def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._constant = tuple(nondiff_argnums)
+        self._rule: Callable[..., Any] | None = None
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Names the function that computes the derivative.
+
+        Args:
+            rule: It takes the ``nondiff_argnums``, a tuple of the other arguments and a tuple of their directions, and
+                gives the result and its change.
+        """
+        self._rule = rule
+        return rule
+
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+        """Names a function for each argument: of its direction, the result and the arguments it gives the change."""
+        function = self._function
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            out = function(*primals)
+            parts = [part(t, out, *primals) for part, t in zip(rules, tangents) if part is not None]
+            return out, functools.reduce(lambda x, y: x + y, parts)
+
+        self._rule = rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args = _positional(self._function, args, kwargs)
+        what = _called("custom_jvp", self._function)
+        if self._rule is None:
+            raise AttributeError(f"{what} has no rule yet: call `defjvp`")
+        derivative = self._rule
+        given = _Arguments(args, self._constant)
+        if not is_needed(given.tensors):
+            return self._function(*args)
+        out = self._function(*args)
+
+        def rule(gradients: Any) -> Any:
+            from aerogel.tensor._creation import zeros_like
+
+            constants, primals = given.constants(), tuple(given.varying())
+
+            def change(tangents: Any) -> Any:
+                return derivative(*constants, primals, tangents)[1]
+
+            # Linear: its gradient is the same at any directions.
+            at = _trees.mapped(primals, lambda x: zeros_like(x) if is_differentiable(x) else x)
+            _, transposed = vjp(change, _only_smooth(at))
+            return given.gradients(transposed(gradients)[0], what)
+
+        return _with_rule(what, _as_tensors(out), rule, given.tensors)
+
+
+def _only_smooth(tree: Any) -> Any:
+    for leaf in _trees.leaves(tree):
+        if not is_differentiable(leaf):
+            raise TypeError(
+                "`custom_jvp`: an argument is no tensor of floats, and has no direction: name it in `nondiff_argnums`"
+            )
+    return tree
+
+
+def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, of which gradients keep the arguments alone: the rest is computed again on the way back.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> ti.grad(lambda x: ti.checkpoint(ti.xp.sin)(x).sum())(ti.tensor.asarray([0.0]))
+    tensor([1.], dtype=f32)
+
+    Args:
+        function: It takes and gives tensors, or tuples, lists, dictionaries and modules of them.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = _Arguments([args, kwargs], ())
+        keys: list[Tensor] = []
+        with _draws.kept_in(keys):
+            out = function(*args, **kwargs)
+        if not is_needed(_trees.leaves(out)):
+            return out
+
+        def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
+            # Copies, so that no statement is one of those that have made the result.
+            own, named = given.given([_copy(x) for x in given.tensors])
+            with enable_grad(), _draws.kept_in(keys, again=True):
+                made = _as_tensors(function(*own, **named))
+            pairs = zip(_trees.leaves(made), _trees.leaves(gradients))
+            return [(y, g) for y, g in pairs if g is not None]
+
+        return _with_rule(what, _as_tensors(out), rule)
+
+    what = _called("checkpoint", function)
+    return call
+
+
+def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that gives the gradients of a function by all tensors of floats among its arguments.
+
+    It takes the same arguments, and by a name of its own (``seeds``) those by the tensors of floats in the result.
+    """
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    seeds = f"_gradients_{len(parameters)}"
+    own = inspect.Parameter(seeds, inspect.Parameter.KEYWORD_ONLY)
+    n = len(parameters) - any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        gradients = kwargs.pop(seeds)
+        given = _Arguments([args, kwargs], (), takes_modules=False)
+
+        def again(*tensors: Tensor) -> Any:
+            args, kwargs = given.given(tensors)
+            out = _as_tensors(function(*args, **kwargs))
+            return tuple(y for y in _trees.leaves(out) if is_differentiable(y))
+
+        return vjp(again, *given.tensors)[1](tuple(gradients))
+
+    call.seeds = seeds  # type: ignore[attr-defined]
+    call.__name__ = f"gradient of {getattr(function, '__name__', 'program')}"
+    call.__signature__ = signature.replace(parameters=[*parameters[:n], own, *parameters[n:]])  # type: ignore[attr-defined]
+    return call
+
+
+def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> Any:
+    """Calls a program with tensors through which gradients are taken: ``gradient`` is the program of ``pulled``."""
+    given = _Arguments([args, kwargs], (), takes_modules=False)
+    with no_grad():
+        out = _as_tensors(program(*args, **kwargs))
+
+    def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
+        smooth = tuple(g for g in _trees.leaves(gradients) if g is not None)
+        # One of many has no numbers to call a program with: then its function is recorded.
+        pull = gradient._function if any(g._native.is_one_of_many() for g in smooth) else gradient
+        made = pull(*args, **kwargs, **{gradient._function.seeds: smooth})
+        return by_inputs(what, given.tensors, made)
+
+    what = _called("program", program)
+    return _with_rule(what, out, rule, given.tensors)
+
+
+def _copy(x: Tensor) -> Tensor:
+    """The same numbers in a statement that is not shared with others."""
+    native, _ = _native.variable_of_tensor(x._native, False)
+    _native.end_variables([native])
+    return Tensor(native, x._outside)
+
+
+__all__ = ["checkpoint", "custom_jvp", "custom_vjp"]
