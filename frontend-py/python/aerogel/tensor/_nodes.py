@@ -176,7 +176,7 @@ def _forget() -> None:
     if _native.n_tidied() == _n_tidied:
         return
     while True:
-        there = _native.leaves_in_use()
+        there = set(_native.leaves_in_use())
         ended = [number for number, node in list(_NODES.items()) if there.isdisjoint(node.numbers)]
         if not ended:
             break

@@ -1,7 +1,5 @@
 //! Gradients of tensors: variables, what is detached, and the gradients of results by variables.
 
-use std::collections::HashSet;
-
 use aerogel_tensor::session;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -190,8 +188,8 @@ pub(crate) fn end_leaves(numbers: Vec<u32>) {
 
 /// The numbers of the leaves that a tensor which somebody holds may depend on.
 #[pyfunction]
-pub(crate) fn leaves_in_use() -> HashSet<u32> {
-    lock(&SESSION).leaves_in_use().into_iter().collect()
+pub(crate) fn leaves_in_use() -> Vec<u32> {
+    lock(&SESSION).leaves_in_use()
 }
 
 /// How often the session has dropped what nobody holds.
