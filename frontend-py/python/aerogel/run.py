@@ -37,14 +37,18 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._examples = examples
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname == "TensorFrost":
-            return importlib.machinery.ModuleSpec(fullname, _Loader("aerogel.tensor.frost"))
         parts = fullname.split(".")
+        if parts[0] == "TensorFrost":
+            return self._own(fullname, ["aerogel", "tensor", "frost", *parts[1:]])
         if parts[0] != "taichi":
             return None
         if parts[1:2] == ["examples"]:
             return self._example(fullname, parts[2:])
-        own = ".".join(["aerogel", *parts[1:]])
+        return self._own(fullname, ["aerogel", *parts[1:]])
+
+    def _own(self, fullname: str, parts: list[str]) -> Any:
+        """A module of Aerogel for another name, if it is there."""
+        own = ".".join(parts)
         try:
             found = own in sys.modules or importlib.util.find_spec(own)
         except ModuleNotFoundError:

@@ -37,6 +37,16 @@ class Methods:
     def set_debug_name(self: Any, name: str) -> None:
         """A name that tools may show."""
 
+    def detach_grad(self: Any) -> Tensor:
+        """As ``detach``: the same values, on which no gradient depends."""
+        return self.detach()  # type: ignore[no-any-return]
+
+    def pass_grad(self: Any) -> Tensor:
+        """In a program of `frost`: the result of a function of one operand, which gets the gradient unchanged."""
+        from aerogel.tensor.frost._gradients import pass_grad
+
+        return pass_grad(self)
+
     # Of many numbers one.
 
     def sum(

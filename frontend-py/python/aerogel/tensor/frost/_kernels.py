@@ -105,3 +105,6 @@ def _memory(extents: list[Any], dtype: Any) -> Tensor:
 
 def group_barrier() -> None:
     """Every statement is done at all points before the next one."""
+
+
+__all__ = ["group_barrier", "group_buffer", "kernel", "local_buffer"]
