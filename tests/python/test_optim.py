@@ -187,13 +187,15 @@ def test_schedules():
     close(rates(lambda o: optim.WarmupLR(o, 2, optim.ExponentialLR(o, 0.5)), 5), [0.05, 0.1, 0.1, 0.05, 0.025])
     # As PyTorch 2.15.
     close(
-        rates(lambda o: optim.OneCycleLR(o, 1.0, 6, 0.5), 6), [0.04, 0.52, 1.0, 0.75000100, 0.250003, 4e-06], rtol=1e-6
+        rates(lambda o: optim.OneCycleLR(o, 1.0, 6, 0.5), 7),
+        [0.04, 0.52, 1.0, 0.75000100, 0.250003, 4e-06, 0.250003],
+        rtol=1e-6,
     )
     sgd = optim.SGD([nn.Parameter([1.0])], lr=0.1, momentum=0.9)
     cycle = optim.OneCycleLR(sgd, 1.0, 4, 0.5, "linear")
     cycle.step()
     assert abs(sgd.param_groups[0]["momentum"] - 0.85) < 1e-12
-    cycle.step(), cycle.step()
+    cycle.step(), cycle.step(), cycle.step()
     with pytest.raises(ValueError, match="`OneCycleLR` has 4 steps, this is step 5"):
         cycle.step()
     again = optim.ExponentialLR(optim.SGD([nn.Parameter([1.0])], lr=1.0), 0.5)

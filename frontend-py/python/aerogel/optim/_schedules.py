@@ -226,8 +226,9 @@ class OneCycleLR(Schedule):
         super().__init__(optimizer)
 
     def _between(self, step: int, first: float, middle: float, last: float) -> float:
-        if step >= self.total_steps:
-            raise ValueError(f"`OneCycleLR` has {self.total_steps} steps, this is step {step + 1}")
+        # A loop of all steps asks for one rate more, after its last, which nothing uses.
+        if step > self.total_steps:
+            raise ValueError(f"`OneCycleLR` has {self.total_steps} steps, this is step {step}")
         peak, end = self.pct_start * self.total_steps - 1.0, self.total_steps - 1.0
         if step <= peak or peak >= end:
             a, b, part = first, middle, step / peak if peak > 0 else 1.0
