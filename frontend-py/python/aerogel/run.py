@@ -30,16 +30,20 @@ class _Loader(importlib.abc.Loader):
         module.__spec__ = self._own_spec
 
 
+#: Modules besides Taichi's, and what they are here.
+_OTHERS = {"TensorFrost": "aerogel.tensor.frost", "picograd": "aerogel.pico"}
+
+
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds ``taichi.*`` and ``TensorFrost`` in Aerogel, and ``taichi.examples.*`` in the folder of examples."""
+    """Finds ``taichi.*``, ``TensorFrost`` and ``picograd`` in Aerogel, and ``taichi.examples.*`` in their folder."""
 
     def __init__(self, examples: str | None) -> None:
         self._examples = examples
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         parts = fullname.split(".")
-        if parts[0] == "TensorFrost":
-            return self._own(fullname, ["aerogel", "tensor", "frost", *parts[1:]])
+        if parts[0] in _OTHERS:
+            return self._own(fullname, [*_OTHERS[parts[0]].split("."), *parts[1:]])
         if parts[0] != "taichi":
             return None
         if parts[1:2] == ["examples"]:

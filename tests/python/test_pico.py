@@ -1,0 +1,139 @@
+"""picograd's names: values, the graph of operations, gradients, and training."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+from aerogel import pico as pg
+
+
+@pytest.fixture(autouse=True)
+def _start():
+    ti.init(arch=ti.cpu, log_level="error")
+
+
+def test_the_function_of_the_course(tmp_path):
+    """The program of section 2.2.1 as it is printed, and its gradients as they are derived there by hand."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import picograd as pg
+def f(x1: pg.Tensor, x2: pg.Tensor) -> pg.Tensor:
+    a = pg.exp(x1)
+    b = pg.sin(x2)
+    c = b**2
+    d = a*c
+    return d
+if __name__ == "__main__":
+    print(f(9, 10))
+    x1, x2 = pg.Tensor(0.5, requires_grad=True), pg.Tensor(2.0, requires_grad=True)
+    a, b = pg.exp(x1), pg.sin(x2)
+    c = b**2
+    # outputs to inputs
+    by_x1 = c * pg.exp(x1)
+    by_x2 = a * (2*b) * pg.cos(x2)
+    f(x1, x2).backward()
+    for x, hand in ((x1, by_x1), (x2, by_x2)):
+        assert abs(x.grad.item() - hand.item()) < 1e-5
+""")
+    command = [sys.executable, "-m", "aerogel", "run", program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    value = float(done.stdout.splitlines()[-1].removeprefix("Tensor(").removesuffix(")"))
+    assert abs(value - np.exp(9) * np.sin(10) ** 2) < 0.01
+
+
+def test_the_graph():
+    x, y = pg.Tensor([1.0, 2.0]), pg.Tensor([3.0, 4.0])
+    z = pg.exp(x) * y + x
+    order = z.op.toposort()
+    assert [op.code.name for op in order] == ["BUFFER", "EXP", "BUFFER", "MUL", "ADD"]
+    assert order[-1] is z.op is z.uop and z.op.src == (order[3], order[0]) and order[3].shape == (2,)
+    assert all(order.index(source) < k for k, op in enumerate(order) for source in op.src)
+    assert (x.sum().op.code, x[0].op.code, (x @ y).op.code) == (pg.OpCode.SUM, pg.OpCode.INDEX, pg.OpCode.MATMUL)
+    assert x.detach().op.code is pg.OpCode.DETACH
+
+
+def test_deep_graphs():
+    x = pg.Tensor(1.0)
+    for _ in range(5000):
+        x = x + 1.0
+    assert len(x.op.toposort()) == 10001
+
+
+def test_values_and_gradients():
+    x = pg.Tensor([1.0, -2.0, 3.0], requires_grad=True)
+    assert x.value.tolist() == [1, -2, 3] and x.value.dtype == np.float32 and x.grad is None
+    assert x.requires_grad and x.is_floating_point() and x.device == pg.Device("cpu") and len(x) == 3
+    assert (x * x).sum().backward().item() == 14
+    (x * pg.Tensor([1.0, 1.0, 1.0])).backward(pg.Tensor([1.0, 10.0, 100.0]))
+    assert x.grad.value.tolist() == [3, 6, 106], "gradients add up"
+    x.grad = None
+    x.data += -0.5 * pg.Tensor([2.0, 2.0, 2.0])
+    assert x.grad is None and x.value.tolist() == [0, -3, 2] and x.requires_grad
+    x.value = [1.0, 1.0, 1.0]
+    assert x.value.tolist() == [1, 1, 1] and x.op.code is pg.OpCode.BUFFER
+    with pytest.raises(ValueError, match="differentiates one number"):
+        (x * x).backward()
+    with pytest.raises(TypeError, match="floats"):
+        pg.Tensor([1, 2], requires_grad=True)
+    with pytest.raises(ValueError, match="there is no device"):
+        pg.Tensor(1.0, device="cuda")
+
+
+FUNCTIONS = [
+    pg.exp, pg.exp2, pg.log, pg.log2, pg.log10, pg.sin, pg.cos, pg.sqrt, pg.tanh, pg.sigmoid, pg.reciprocal, pg.softmax,
+    lambda x: x**3, lambda x: 2 / x, lambda x: 1 - x, lambda x: -x, lambda x: x / x.sum(), pg.mean, pg.max,
+    lambda x: pg.maximum(x, 0.75), lambda x: x.reshape(3, 2).T @ x.view(3, 2), lambda x: x - 0.5,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(len(FUNCTIONS)))
+def test_functions(k):
+    """Slopes are those of central differences."""
+    function = FUNCTIONS[k]
+    start = np.random.default_rng(k).uniform(0.5, 2, 6)
+    weights = np.random.default_rng(k + 1).uniform(0.5, 2, np.size(function(pg.Tensor(start)).value))
+
+    def loss(values, requires_grad=False):
+        x = pg.Tensor(values, dtype=ti.f64, requires_grad=requires_grad)
+        return x, (function(x).reshape(-1) * pg.Tensor(weights)).sum()
+
+    x, y = loss(start, True)
+    y.backward()
+    for j, step in enumerate(1e-6 * np.eye(6)):
+        slope = (loss(start + step)[1].item() - loss(start - step)[1].item()) / 2e-6
+        assert abs(x.grad.value[j] - slope) < 1e-6
+
+
+@pytest.mark.parametrize("optimizer", [None, pg.optim.sgd, pg.optim.adam])
+def test_training(optimizer):
+    """The loop of section 2.1.3, on letters that follow from the three before."""
+    ti.tensor.random.seed(0)
+    b, t, v, e, d = 32, 3, 7, 4, 32
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, v, (400, t))
+    y = (x[:, 0] + 2 * x[:, 2]) % v
+    table, l1, l2 = pg.randn(v, e), pg.randn(t * e, d), pg.randn(d, v)
+    params = [table, l1, l2]
+    for p, scale in zip(params, (1.0, 0.3, 0.2)):
+        p.data = p.data * scale
+        p.requires_grad = True
+    made = optimizer and optimizer(params, lr=0.5 if optimizer is pg.optim.sgd else 0.01)
+    losses = []
+    for _ in range(250):
+        batch = rng.integers(0, len(x), b)
+        embedded = table[pg.Tensor(x[batch])].view(-1, t * e)
+        loss = ((embedded @ l1).tanh() @ l2).cross_entropy(pg.Tensor(y[batch]))
+        for p in params:
+            p.grad = None
+        loss.backward()
+        if made is None:
+            for p in params:
+                p.data += -0.5 * p.grad
+        else:
+            made.step()
+        losses.append(loss.item())
+    assert np.mean(losses[-10:]) < 0.6 * losses[0]
