@@ -42,10 +42,17 @@ class Methods:
         return self.detach()  # type: ignore[no-any-return]
 
     def pass_grad(self: Any) -> Tensor:
-        """In a program of `frost`: the result of a function of one operand, which gets the gradient unchanged."""
-        from aerogel.tensor.frost._gradients import pass_grad
+        """In a program of `frost`: the result of a function of one operand, which gets the gradient unchanged.
 
-        return pass_grad(self)
+        Raises:
+            TypeError: If the tensor is no result of such a function.
+            RuntimeError: If the operand has been set to another value since.
+        """
+        if not hasattr(self._made, "passing_gradient"):
+            raise TypeError(
+                "`pass_grad` is for results of functions of one operand in a program, as in `tf.floor(x).pass_grad()`"
+            )
+        return self._made.passing_gradient(self)  # type: ignore[no-any-return]
 
     # Of many numbers one.
 

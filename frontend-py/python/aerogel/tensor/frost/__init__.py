@@ -24,6 +24,7 @@ from aerogel.tensor.frost._functions import *
 from aerogel.tensor.frost._gradients import *
 from aerogel.tensor.frost._indices import *
 from aerogel.tensor.frost._kernels import *
+from aerogel.tensor.frost._memory import *
 from aerogel.tensor.frost._modules import *
 from aerogel.tensor.frost._programs import *
 from aerogel.tensor.frost._reductions import *

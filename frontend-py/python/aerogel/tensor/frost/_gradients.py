@@ -6,6 +6,9 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from aerogel.tensor import _gradients
+from aerogel.tensor._creation import ones_like
+from aerogel.tensor._elementwise import isfinite
+from aerogel.tensor._searching import where
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 if TYPE_CHECKING:
@@ -26,8 +29,6 @@ def grad(value: Any, by: Any, seed: Any = None) -> Any:
         TypeError: If a tensor is not of floats.
         ValueError: If the value depends on a tensor by an operation that has no gradient.
     """
-    from aerogel.tensor._creation import ones_like
-
     value = asarray(value)
     if seed is None and _gradients.is_differentiable(value):
         seed = ones_like(value)
@@ -38,7 +39,16 @@ class _Operand:
     """The operand of the function that made a tensor."""
 
     def __init__(self, operand: Tensor) -> None:
-        self.operand = operand
+        self._operand = operand
+
+    def passing_gradient(self, result: Tensor) -> Tensor:
+        """The result, whose gradient passes to the operand as if the function were the identity: for `pass_grad`."""
+        x, trace = self._operand, tracing.program
+        if trace is None or id(x) in trace.stored:
+            raise RuntimeError("`pass_grad`: the operand has another value since: call it on the result at once")
+        # Zero, with the derivative of the operand; infinities have no difference.
+        step = where(isfinite(x), x.detach() - x, 0)
+        return result.detach() - step.astype(result.dtype)
 
 
 def passing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -53,29 +63,6 @@ def passing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return out
 
     return called
-
-
-def pass_grad(result: Tensor) -> Tensor:
-    """The result of a function of one operand; its gradient passes to the operand as if the function were the identity.
-
-    Raises:
-        TypeError: If the tensor is no result of such a function of this module.
-        RuntimeError: If the operand has been set to another value since.
-    """
-    from aerogel.tensor._elementwise import isfinite
-    from aerogel.tensor._searching import where
-
-    made = result._made
-    if not isinstance(made, _Operand):
-        raise TypeError(
-            "`pass_grad` is for results of functions of one operand in a program, as in `tf.floor(x).pass_grad()`"
-        )
-    x, trace = made.operand, tracing.program
-    if trace is None or id(x) in trace.stored:
-        raise RuntimeError("`pass_grad`: the operand has another value since: call it on the result at once")
-    # Zero, with the derivative of the operand; infinities have no difference.
-    step = where(isfinite(x), x.detach() - x, 0)
-    return result.detach() - step.astype(result.dtype)
 
 
 __all__ = ["grad"]

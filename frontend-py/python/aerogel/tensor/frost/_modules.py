@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aerogel._dtypes import dtype_of, f32
 from aerogel.tensor import random
 from aerogel.tensor._tensor import Tensor
+from aerogel.tensor.frost._memory import tensor
 from aerogel.tensor.programs import input as given
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ class Parameter:
 
     def drawn(self) -> Any:
         """First values; of integers zeros. The parameter itself, if a size is not known."""
-        from aerogel.tensor.frost._programs import tensor
-
         if any(n < 0 for n in self.shape):
             return self
         scale = math.sqrt(6 / max(sum(self.shape), 1)) if self.random_scale < 0 else self.random_scale

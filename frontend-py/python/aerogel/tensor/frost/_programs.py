@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel.tensor import programs
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor
+from aerogel.tensor.frost._memory import TensorMemory
 from aerogel.tensor.frost._modules import flattened
 
 if TYPE_CHECKING:
@@ -29,27 +30,6 @@ def initialize(backend: str = cpu, flags: str = "", kernel_lang: Any = None) -> 
     if backend == codegen:
         raise NotImplementedError("the source of kernels in other languages is not made; see `Program.text`")
     aerogel.init(arch=aerogel.cpu, log_level="error")
-
-
-class TensorMemory(Tensor):
-    """Values that a program takes and returns."""
-
-    __slots__ = ()
-
-    @property
-    def numpy(self) -> Any:  # type: ignore[override]
-        """The values as a NumPy array."""
-        return Tensor.numpy(self)
-
-
-def tensor(array: Any, dtype: Any = None) -> TensorMemory:
-    """The values of an array; numbers of 64 bits become 32."""
-    import numpy as np
-
-    array = np.asarray(array)
-    if dtype is None and array.dtype.kind in "iuf" and array.dtype.itemsize > 4:
-        array = array.astype({"i": np.int32, "u": np.uint32, "f": np.float32}[array.dtype.kind])
-    return TensorMemory(asarray(array, dtype=dtype)._native)
 
 
 class TensorProgram(programs.Program):
@@ -169,8 +149,8 @@ def strip_debug_info(strip: bool = True) -> None:
 
 
 __all__ = [
-    "TensorMemory", "TensorProgram", "allocated_memory", "codegen", "compile", "cpp_lang", "cpu",
+    "TensorProgram", "allocated_memory", "codegen", "compile", "cpp_lang", "cpu",
     "current_backend", "get_all_generated_kernels", "get_all_generated_main_functions", "get_cpp_header",
     "get_cpp_implementation", "glsl_lang", "hlsl_lang", "initialize", "opengl", "program", "renderdoc_end_capture",
-    "renderdoc_start_capture", "strip_debug_info", "tensor", "unused_allocated_memory", "vulkan",
+    "renderdoc_start_capture", "strip_debug_info", "unused_allocated_memory", "vulkan",
 ]  # fmt: skip
