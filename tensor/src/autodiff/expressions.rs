@@ -16,6 +16,16 @@ use crate::record::Recorded;
 /// Expressions of a program.
 pub(super) struct Expressions<'e>(pub(super) &'e mut Exprs);
 
+impl Expressions<'_> {
+    /// A product of `d` with a factor that counts nothing where `d` is zero, also if it is infinite: a function of both.
+    pub(super) fn strong(&mut self, d: Expr, factor: Expr, product: Expr) -> Expr {
+        let made = zero_where_none(self, d, product);
+        self.0
+            .note_function(made, Function::Strong, vec![d, factor]);
+        made
+    }
+}
+
 impl Arithmetic for Expressions<'_> {
     type Value = Expr;
 
@@ -194,13 +204,14 @@ impl Reverse<'_> {
                 Some(a.select(operands[0], yes, no))
             }
             Partial::Factor { strong, .. } => {
-                let product = match *def {
+                let one = a.number(d, 1.0);
+                let [product, factor] = [d, one].map(|d| match *def {
                     ExprDef::Unary(op, _) => through_unary(a, op, values, d),
                     ExprDef::Binary(op, ..) => through_binary(a, op, k, values, d),
                     _ => unreachable!("no other has a factor"),
-                };
+                });
                 Some(match strong {
-                    true => zero_where_none(a, d, product),
+                    true => a.strong(d, factor, product),
                     false => product,
                 })
             }

@@ -1,6 +1,6 @@
 //! Adjoints through functions that recording writes as several operations.
 
-use aerogel_ir::derivatives::{Arithmetic, zero_where_none};
+use aerogel_ir::derivatives::Arithmetic;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
 use super::Reverse;
@@ -55,6 +55,11 @@ impl Reverse<'_> {
         let one = a.number(d, 1.0);
         let zero = a.number(d, 0.0);
         Ok(Some(match function {
+            Function::Strong => {
+                let other = operands[1 - k];
+                let product = a.binary(Mul, d, other);
+                a.strong(d, other, product)
+            }
             Function::Rint | Function::FloorDivide | Function::Sign => return Ok(None),
             Function::CopySign if k == 1 => return Ok(None),
             Function::CopySign => {
@@ -64,8 +69,8 @@ impl Reverse<'_> {
             }
             Function::Log1p => {
                 let sum = a.binary(Add, one, x);
-                let part = a.binary(Div, d, sum);
-                zero_where_none(a, d, part)
+                let (part, factor) = (a.binary(Div, d, sum), a.binary(Div, one, sum));
+                a.strong(d, factor, part)
             }
             Function::Expm1 => {
                 let slope = a.binary(Add, result, one);
@@ -76,21 +81,21 @@ impl Reverse<'_> {
                 let (less, more) = (a.binary(Sub, x, one), a.binary(Add, x, one));
                 let (less, more) = (a.unary(UnaryOp::Sqrt, less), a.unary(UnaryOp::Sqrt, more));
                 let root = a.binary(Mul, less, more);
-                let part = a.binary(Div, d, root);
-                zero_where_none(a, d, part)
+                let (part, factor) = (a.binary(Div, d, root), a.binary(Div, one, root));
+                a.strong(d, factor, part)
             }
             Function::Atanh => {
                 let (less, more) = (a.binary(Sub, one, x), a.binary(Add, one, x));
                 let product = a.binary(Mul, less, more);
-                let part = a.binary(Div, d, product);
-                zero_where_none(a, d, part)
+                let (part, factor) = (a.binary(Div, d, product), a.binary(Div, one, product));
+                a.strong(d, factor, part)
             }
             Function::Cbrt => {
                 let three = a.number(d, 3.0);
                 let square = a.binary(Mul, result, result);
                 let below = a.binary(Mul, three, square);
-                let part = a.binary(Div, d, below);
-                zero_where_none(a, d, part)
+                let (part, factor) = (a.binary(Div, d, below), a.binary(Div, one, below));
+                a.strong(d, factor, part)
             }
             Function::Sigmoid => {
                 let rest = a.binary(Sub, one, result);

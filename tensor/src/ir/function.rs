@@ -39,6 +39,8 @@ aerogel_base::kinds! {
         Maximum = "maximum",
         /// The quotient rounded down.
         FloorDivide = "floor_divide",
+        /// The product `x * y`, zero where `x` is zero, whatever `y` is.
+        Strong = "strong",
         /// The sign of a number.
         Sign = "sign",
     }
