@@ -12,6 +12,7 @@ pub use rustfft::num_complex::Complex;
 use crate::Number;
 use crate::parallel;
 use crate::scale::in_range;
+use crate::small::Small;
 
 /// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,6 +298,9 @@ pub fn solve<E: Element>(
     x: Planes<'_, E::Real>,
     n_threads: usize,
 ) -> Dense {
+    if let Some(a) = Small::matrix(a, n) {
+        return a.solve_all(m, |i, j| b[i * m + j].real(), x.re);
+    }
     threads(n, n_threads);
     if n > 0 {
         let found = regular(a, n)?;
@@ -310,6 +314,10 @@ pub fn solve<E: Element>(
 /// # Errors
 /// If `a` is singular.
 pub fn inverse<E: Element>(a: &[E], n: usize, out: Planes<'_, E::Real>, n_threads: usize) -> Dense {
+    if let Some(a) = Small::matrix(a, n) {
+        let one = |i, j| E::Real::of(f64::from(u8::from(i == j)));
+        return a.solve_all(n, one, out.re);
+    }
     threads(n, n_threads);
     if n > 0 {
         let found = regular(a, n)?;
@@ -317,6 +325,15 @@ pub fn inverse<E: Element>(a: &[E], n: usize, out: Planes<'_, E::Real>, n_thread
         put(found.solve(one).as_ref(), out);
     }
     Ok(())
+}
+
+/// The elements whose product is the determinant, and whether its sign is to be turned.
+fn diagonal<E: Element>(a: &[E], n: usize, n_threads: usize) -> (Vec<E>, bool) {
+    threads(n, n_threads);
+    let found = PartialPivLu::new(rows(a, n, n));
+    let upper = found.U();
+    let all = (0..n).map(|i| upper[(i, i)]).collect();
+    (all, is_odd(found.P().arrays().0))
 }
 
 /// The determinant of `a` of shape `[n, n]`: its sign (a number of size 1, or 0), and the logarithm of its size.
@@ -327,14 +344,17 @@ pub fn determinant<E: Element>(
 ) -> (E, Complex<E::Real>, E::Real) {
     let (mut product, mut sign, mut log) = (E::one(), Complex::new(1.0, 0.0), 0.0);
     if n > 0 {
-        threads(n, n_threads);
-        let found = PartialPivLu::new(rows(a, n, n));
-        if is_odd(found.P().arrays().0) {
+        let (diagonal, odd) = match Small::matrix(a, n) {
+            Some(a) => (
+                a.diagonal().map(|x| E::from_real_impl(&x)).collect(),
+                a.is_odd(),
+            ),
+            None => diagonal(a, n, n_threads),
+        };
+        if odd {
             (product, sign) = (-product, -sign);
         }
-        let upper = found.U();
-        for i in 0..n {
-            let x = upper[(i, i)];
+        for x in diagonal {
             let parts = Complex::new(x.real().into(), x.imag().into());
             product *= x;
             let size = parts.norm();

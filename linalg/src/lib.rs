@@ -9,6 +9,7 @@ mod dense;
 pub mod fourier;
 mod matrix;
 mod scale;
+mod small;
 mod solver;
 
 pub use cg::conjugate_gradient;

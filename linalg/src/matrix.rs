@@ -11,7 +11,9 @@ use faer::{Accum, MatMut, MatRef};
 use crate::parallel;
 
 /// What elements may be: `f32` and `f64`.
-pub trait Number: faer::traits::RealField + Copy + PartialOrd + Display + Into<f64> {
+pub trait Number:
+    faer::traits::RealField + Copy + PartialOrd + Display + Into<f64> + std::ops::Div<Output = Self>
+{
     /// The number nearest to `value`.
     fn of(value: f64) -> Self;
 }
