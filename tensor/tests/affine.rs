@@ -14,6 +14,13 @@ use support::{after, body};
 
 /// What a program gives for numbers, and that it gives the same after all passes, in so many temporaries.
 fn means(text: &str, inputs: &[Array], n_kept: usize) -> Vec<Vec<f64>> {
+    let (passed, found) = means_with(Options::default(), text, inputs);
+    assert_eq!(passes::n_materialised(&passed), n_kept, "{passed}");
+    found
+}
+
+/// The same with these options, and the program after all passes.
+fn means_with(options: Options, text: &str, inputs: &[Array]) -> (Program, Vec<Vec<f64>>) {
     let program = parse(text).unwrap();
     let meaning = |program: &Program| -> Vec<Vec<f64>> {
         let mut inputs = inputs.to_vec();
@@ -29,10 +36,10 @@ fn means(text: &str, inputs: &[Array], n_kept: usize) -> Vec<Vec<f64>> {
         expected: &text_of(&program),
         changed: Vec::new(),
     };
-    follower.run(&mut passed, Options::default());
-    follower.run_each(&program, Options::default());
-    assert_eq!(passes::n_materialised(&passed), n_kept, "{passed}");
-    meaning(&program)
+    follower.run(&mut passed, options);
+    follower.run_each(&program, options);
+    let found = meaning(&program);
+    (passed, found)
 }
 
 fn number(s: &Scalar) -> f64 {
@@ -174,8 +181,8 @@ fn indices_that_are_sums_of_axes_say_where_they_are_from() {
 #[test]
 fn where_points_meet_nothing_is_rewritten() {
     for store in [
-        "for [4, 3] { b1[add(i0, i1)] add init = b0[i0, i1] }",
-        "for [4, 3] { b1[add(mul(i0, i32(2)), i1)] add init = b0[i0, i1] }",
+        // Windows some way apart, of elements that lie apart too.
+        "for [4, 3] { b1[add(mul(i0, i32(3)), mul(i1, i32(2)))] add init = b0[i0, i1] }",
         "for [4, 3] { b1[mul(i0, i1)] add init = b0[i0, i1] }",
         "for [3, 3] { b1[add(i0, mul(i1, i0))] add init = b0[i0, i1] }",
         // Not all of it is made here.
@@ -189,6 +196,161 @@ fn where_points_meet_nothing_is_rewritten() {
         );
         let before = parse(&text).unwrap().to_string();
         assert_eq!(after("inverse", &text).to_string(), before);
+    }
+}
+
+#[test]
+fn what_is_added_where_windows_overlap_is_gathered() {
+    let text = r#"
+        in b0 "x": f64[4, 3]
+        tmp b1 "near": f64[6]
+        tmp b2 "dilated": f64[9]
+        tmp b3 "apart": f64[3, 9]
+        tmp b4 "clamped": f64[4]
+        for [4, 3] { b1[add(i0, i1)] add init = b0[i0, i1] }
+        for [4, 3] { b2[add(add(i0, mul(i1, i32(2))), i32(1))] add init = b0[i0, i1] }
+        for [3, 4, 3] { b3[i0, add(mul(i1, i32(2)), i2)] max init = mul(b0[i1, i2], cast.f64(i0)) }
+        for [6] {
+          b4[max(min(add(i0, i32(-1)), i32(3)), i32(0))] add init = select(and(ge(add(i0, i32(-1)), i32(0)), lt(add(i0, i32(-1)), i32(4))), b1[i0], f64(0))
+        }
+        result b1
+        result b2
+        result b3
+        result b4
+    "#;
+    insta::assert_snapshot!(body(&after("inverse", text)), @"
+    for [6, 3] {
+      %0 = sub(i0, i1)
+      b1[i0] add init = select(and(ge(%0, i32(0)), lt(%0, i32(4))), b0[%0, i1], f64(0.0))
+    }
+    for [9, 3] {
+      %1 = add(sub(i0, mul(i1, i32(2))), i32(-1))
+      b2[i0] add init = select(and(ge(%1, i32(0)), lt(%1, i32(4))), b0[%1, i1], f64(0.0))
+    }
+    for [3, 5, 2, 2] {
+      %2 = add(mul(i2, i32(2)), i3)
+      %3 = sub(i1, i2)
+      b5[i3, i0, i1] max init = select(and(and(lt(%2, i32(3)), ge(%3, i32(0))), lt(%3, i32(4))), mul(b0[%3, %2], cast.f64(i0)), f64(-inf))
+    }
+    for [3, 9] {
+      b3[i0, i1] = b5[rem(i1, i32(2)), i0, div(i1, i32(2))]
+    }
+    for [6] {
+      b6[i0] = add(f64(0.0), b1[i0])
+    }
+    for [4] {
+      b4[i0] = b6[add(i0, i32(1))]
+    }
+    result b1
+    result b2
+    result b3
+    result b4
+    ");
+    let x: Vec<i64> = (1..=12).collect();
+    let found = means(text, &[ints(ScalarType::F64, &[4, 3], &x)], 5);
+    assert_eq!(found[0], [1., 6., 15., 24., 20., 12.]);
+    assert_eq!(found[3], [6., 15., 24., 20.]);
+}
+
+/// Values of inputs that are whole numbers, so that sums in any order are equal.
+fn some(shape: &[usize]) -> Array {
+    let data: Vec<i64> = (0..shape.iter().product::<usize>() as i64)
+        .map(|k| k * 7 % 11 - 5)
+        .collect();
+    ints(ScalarType::F64, shape, &data)
+}
+
+#[test]
+fn products_are_read_where_they_lie() {
+    let all = Options {
+        many: 1,
+        ..Options::default()
+    };
+    // The image, the kernel and the sum; where the image is read; and whether a copy of it is.
+    let programs = [
+        (
+            [2, 3, 4, 20],
+            [8, 3, 2, 3],
+            [2, 8, 3, 18],
+            "b0[i0, i4, add(i2, i5), add(i3, i6)]",
+            false,
+        ),
+        (
+            [2, 3, 4, 9],
+            [4, 3, 2, 3],
+            [2, 4, 3, 7],
+            "b0[i0, i4, add(i2, i5), add(i3, i6)]",
+            true,
+        ),
+        (
+            [2, 3, 8, 41],
+            [9, 3, 3, 5],
+            [2, 9, 3, 19],
+            "b0[i0, i4, add(mul(i2, i32(2)), i5), add(mul(i3, i32(2)), i6)]",
+            true,
+        ),
+        (
+            [1, 2, 9, 30],
+            [8, 2, 3, 3],
+            [1, 8, 5, 26],
+            "b0[i0, i4, add(i2, mul(i5, i32(2))), add(i3, mul(i6, i32(2)))]",
+            false,
+        ),
+    ];
+    for (x, w, y, image, copies) in programs {
+        let shape = |s: &[usize]| format!("f64{s:?}");
+        let [n, o, h, v] = y;
+        let [_, c, k, l] = w;
+        let text = format!(
+            "in b0 \"x\": {}
+             in b1 \"w\": {}
+             tmp b2 \"y\": {}
+             for [{n}, {o}, {h}, {v}, {c}, {k}, {l}] {{
+               b2[i0, i1, i2, i3] add init = mul({image}, b1[i1, i4, i5, i6])
+             }}
+             result b2",
+            shape(&x),
+            shape(&w),
+            shape(&y)
+        );
+        let (program, _) = means_with(all, &text, &[some(&x), some(&w)]);
+        // The sum and the kernel in tiles, and the image where lanes read it otherwise.
+        assert_eq!(passes::n_materialised(&program), 2 + usize::from(copies));
+    }
+}
+
+#[test]
+fn windows_are_added_up_as_products() {
+    let all = Options {
+        many: 1,
+        ..Options::default()
+    };
+    for (y, x, stride) in [([2, 4, 3, 18], [5, 20], 1), ([2, 4, 3, 9], [7, 20], 2)] {
+        let [n, o, h, v] = y;
+        let text = format!(
+            r#"
+            in b0 "y": f64{y:?}
+            in b1 "w": f64[{o}, 3, 3, 3]
+            tmp b2 "x": f64[{n}, 3, {}, {}]
+            tmp b3 "part": f64[{n}, 3, {}, 16]
+            for [{n}, {o}, {h}, {v}, 3, 3, 3] {{
+              b2[i0, i4, add(mul(i2, i32({stride})), i5), add(mul(i3, i32({stride})), i6)] add init = mul(b0[i0, i1, i2, i3], b1[i1, i4, i5, i6])
+            }}
+            for [{n}, 3, {}, 16] {{ b3[i0, i1, i2, i3] = b2[i0, i1, add(i2, i32(1)), add(i3, i32(1))] }}
+            result b3
+        "#,
+            x[0],
+            x[1],
+            x[0] - 2,
+            x[0] - 2
+        );
+        let mut w = some(&[o, 3, 3, 3]);
+        let (_, plain) = means_with(all, &text, &[some(&y), w.clone()]);
+        // Beside what is not finite, nothing becomes zero times that.
+        w.data[4] = Scalar::float(ScalarType::F64, f64::INFINITY);
+        let (program, found) = means_with(all, &text, &[some(&y), w]);
+        assert!(program.to_string().contains("if "), "{program}");
+        assert!(found[0].iter().any(|x| x.is_finite()) && found != plain);
     }
 }
 

@@ -11,8 +11,8 @@
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
-use super::Options;
 use super::reductions::fill;
+use super::{Options, products};
 use crate::ir::{
     Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, Touched, is_whole,
     map_exprs, only_store, rewrite_fors, visit, visit_host, visit_mut,
@@ -24,8 +24,9 @@ const LONGEST: u64 = 4;
 const MOST_COPIES: u64 = 16;
 
 /// Takes components apart.
-pub(super) fn run(program: &mut Program, _: Options) -> bool {
-    let split = splittable(program);
+pub(super) fn run(program: &mut Program, options: Options) -> bool {
+    let in_products = in_products(program, options);
+    let split = splittable(program, &in_products);
     if split.is_empty() {
         return false;
     }
@@ -67,8 +68,23 @@ fn is_short(program: &Program, dim: Dim) -> bool {
         .is_some_and(|n| (1..=LONGEST).contains(&n))
 }
 
+/// What sums of products read and store that tiles are made of, of axes of any length.
+fn in_products(program: &mut Program, options: Options) -> IndexSet<Buffer> {
+    let body = std::mem::take(&mut program.body);
+    let mut found = IndexSet::new();
+    visit_host(&body, &mut |stmt| {
+        if let Stmt::For(all) = stmt
+            && products::is_worth_it(program, all, options)
+        {
+            found.extend(accesses(program, &all.body).into_iter().map(|a| a.0));
+        }
+    });
+    program.body = body;
+    found
+}
+
 /// All candidates, less those that some access speaks against, until none does.
-fn splittable(program: &Program) -> Split {
+fn splittable(program: &Program, in_products: &IndexSet<Buffer>) -> Split {
     let mut split = Split::new();
     for (buffer, def) in program.buffers.iter() {
         let axes = (0..def.shape.len()).filter(|&k| is_short(program, def.shape[k]));
@@ -78,8 +94,8 @@ fn splittable(program: &Program) -> Split {
             split.insert(buffer, axes);
         }
     }
-    for result in &program.results {
-        split.shift_remove(result);
+    for whole in program.results.iter().chain(in_products) {
+        split.shift_remove(whole);
     }
     loop {
         let before = split.len();

@@ -1,8 +1,8 @@
-//! Statements that nobody asks for.
+//! Statements that nobody asks for, and copies that nobody needs.
 
 use indexmap::IndexSet;
 
-use super::Options;
+use super::{Options, copies};
 use crate::ir::{Buffer, Library, Program, Stmt, Touched};
 
 /// Leaves out what stores only to temporaries that nothing reads, and the places of what is sorted if nothing reads those.
@@ -20,7 +20,7 @@ pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let mut body = std::mem::take(&mut program.body);
     let changed = block(program, &mut body, &mut wanted);
     program.body = body;
-    changed
+    copies::run(program) || changed
 }
 
 /// Goes backwards: what a statement that stays reads is wanted before it.

@@ -14,7 +14,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
 use super::asked::may_fail;
-use super::{Options, inline};
+use super::{Options, conjuncts, inline};
 use crate::ir::{
     Accum, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Stmt, Store, is_whole, only_store,
     rewrite_fors,
@@ -167,16 +167,8 @@ impl Choice {
     }
 
     fn when(exprs: &Exprs, cond: Expr, value: Expr) -> Self {
-        let mut conditions = Vec::new();
-        let mut left = vec![cond];
-        while let Some(cond) = left.pop() {
-            match exprs[cond] {
-                ExprDef::Binary(BinaryOp::And, a, b) => left.extend([b, a]),
-                _ => conditions.push(cond),
-            }
-        }
         Self {
-            levels: vec![conditions],
+            levels: vec![conjuncts(exprs, cond).into_iter().collect()],
             value,
         }
     }
@@ -198,7 +190,7 @@ fn is_finite(exprs: &Exprs, e: Expr) -> bool {
 }
 
 /// Whether an element in it may not be there when an axis has no indices, though it is wherever there are.
-fn is_asked_for(program: &Program, domain: &[Dim], e: Expr) -> bool {
+pub(super) fn is_asked_for(program: &Program, domain: &[Dim], e: Expr) -> bool {
     let exprs = &program.exprs;
     let mut found = false;
     exprs.visit([e], &mut |x| {

@@ -10,37 +10,41 @@
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, CompareOp};
 
-use super::Options;
+use super::affine::Affine;
+use super::gathers::is_asked_for;
+use super::{Options, conjuncts, overlaps};
 use crate::ir::{
-    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, only_store,
-    rewrite_fors,
+    Buffer, Dim, Expr, ExprDef, For, Outside, Program, Role, Stmt, Store, only_store, rewrite_fors,
 };
 
 /// Rewrites all stores whose indices are one to one.
 pub(super) fn run(program: &mut Program, _: Options) -> bool {
     rewrite_fors(program, &mut |program, all, before| {
-        let Some([values, target]) = placed(program, all) else {
+        let Some(mut made) = placed(program, all) else {
             return false;
         };
-        before.push(Stmt::For(values));
-        *all = target;
+        *all = made.pop().expect("a target");
+        before.extend(made.into_iter().map(Stmt::For));
         true
     })
 }
 
 /// The values at their points, and what the target has where, if a `for` does nothing else.
-fn placed(program: &mut Program, all: &For) -> Option<[For; 2]> {
+fn placed(program: &mut Program, all: &For) -> Option<Vec<For>> {
     let store = only_store(all)?.clone();
     let accum = store.accum.filter(|_| store.init)?;
+    let store = unclamped(program, &all.domain, &store).unwrap_or(store);
     let def = &program.buffers[store.target];
     if def.role != Role::Temporary
-        || store.outside != Outside::Never
+        || !matches!(store.outside, Outside::Never | Outside::Zero)
         || is_plain(program, all, &store)
     {
         return None;
     }
     let (ty, shape) = (def.ty, def.shape.clone());
-    let inverse = Inverse::of(program, &all.domain, &store.index, &shape)?;
+    let Some(inverse) = Inverse::of(program, &all.domain, &store.index, &shape) else {
+        return overlaps::gathered(program, all, &store);
+    };
     let kept: Vec<u32> = (0..all.domain.len() as u32)
         .filter(|&k| inverse.axes[k as usize].is_some())
         .collect();
@@ -76,7 +80,71 @@ fn placed(program: &mut Program, all: &For) -> Option<[For; 2]> {
         body: vec![Stmt::Store(store)],
         span: all.span,
     };
-    Some([over(all.domain.clone(), first), over(shape, second)])
+    Some(vec![over(all.domain.clone(), first), over(shape, second)])
+}
+
+/// A store that is not done where an index is outside, in place of one of what changes nothing at the nearest index.
+fn unclamped(program: &mut Program, domain: &[Dim], store: &Store) -> Option<Store> {
+    let accum = store.accum?;
+    let ExprDef::Select(cond, value, other) = program.exprs[store.value] else {
+        return None;
+    };
+    let neutral = accum.neutral(program.exprs.ty(other));
+    let changes = program.exprs.as_const(other) != Some(neutral);
+    // A value that is there for some points only stays behind the condition.
+    if changes || store.outside != Outside::Never || is_asked_for(program, domain, value) {
+        return None;
+    }
+    let mut conditions = conjuncts(&program.exprs, cond);
+    let mut index = Vec::new();
+    let mut met = Vec::new();
+    let shape = program.buffers[store.target].shape.clone();
+    for (&e, dim) in store.index.iter().zip(shape) {
+        match inside_of(program, e, dim) {
+            Some((inside, ends)) => {
+                if !ends.iter().all(|end| conditions.contains(end)) {
+                    return None;
+                }
+                met.extend(ends);
+                index.push(inside);
+            }
+            None => index.push(e),
+        }
+    }
+    conditions.retain(|c| !met.contains(c));
+    let exprs = &mut program.exprs;
+    let left = conditions.into_iter();
+    let value = match left.reduce(|a, b| exprs.binary(BinaryOp::And, a, b)) {
+        Some(cond) => exprs.select(cond, value, other),
+        None => value,
+    };
+    Some(Store {
+        index,
+        value,
+        outside: Outside::Zero,
+        ..store.clone()
+    })
+}
+
+/// The index of which an index is the nearest one inside, and what holds if it is inside itself.
+fn inside_of(program: &mut Program, e: Expr, dim: Dim) -> Option<(Expr, [Expr; 2])> {
+    let ExprDef::Binary(BinaryOp::Max, low, _) = program.exprs[e] else {
+        return None;
+    };
+    let ExprDef::Binary(BinaryOp::Min, inside, _) = program.exprs[low] else {
+        return None;
+    };
+    let n = program.extent(dim);
+    let exprs = &mut program.exprs;
+    let [zero, minus_one] = [0, -1].map(|n| exprs.i32(n));
+    let last = exprs.binary(BinaryOp::Add, n, minus_one);
+    let low = exprs.binary(BinaryOp::Min, inside, last);
+    let nearest = exprs.binary(BinaryOp::Max, low, zero);
+    let ends = [
+        exprs.compare(CompareOp::Ge, inside, zero),
+        exprs.compare(CompareOp::Lt, inside, n),
+    ];
+    (nearest == e).then_some((inside, ends))
 }
 
 /// Whether indices are different axes as long as the target: a sum like any other.
@@ -93,56 +161,18 @@ fn is_plain(program: &Program, all: &For, store: &Store) -> bool {
     })
 }
 
-/// A sum of axes with factors, and a constant.
-#[derive(Clone, Default)]
-struct Affine {
-    terms: Vec<(u32, i64)>,
+/// Whether the one axis in an index has a point for each of so many elements.
+fn is_inside(
+    terms: &[(u32, i64)],
+    known: &[(u32, i64)],
     offset: i64,
-}
-
-impl Affine {
-    fn of(exprs: &Exprs, e: Expr) -> Option<Self> {
-        let scaled = |a: &Self, by: i64| -> Option<Self> {
-            let terms = a.terms.iter().map(|&(k, c)| Some((k, c.checked_mul(by)?)));
-            Some(Self {
-                terms: terms.collect::<Option<_>>()?,
-                offset: a.offset.checked_mul(by)?,
-            })
-        };
-        Some(match exprs[e] {
-            ExprDef::Axis(k) => Self {
-                terms: vec![(k, 1)],
-                offset: 0,
-            },
-            ExprDef::Const(c) => Self {
-                terms: Vec::new(),
-                offset: i64::try_from(c.as_i128()).ok()?,
-            },
-            ExprDef::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
-                let mut sum = Self::of(exprs, a)?;
-                let sign = if op == BinaryOp::Add { 1 } else { -1 };
-                let other = scaled(&Self::of(exprs, b)?, sign)?;
-                for (k, c) in other.terms {
-                    match sum.terms.iter_mut().find(|t| t.0 == k) {
-                        Some(term) => term.1 = term.1.checked_add(c)?,
-                        None => sum.terms.push((k, c)),
-                    }
-                }
-                sum.offset = sum.offset.checked_add(other.offset)?;
-                sum.terms.retain(|t| t.1 != 0);
-                sum
-            }
-            ExprDef::Binary(BinaryOp::Mul, a, b) => {
-                let [a, b] = [Self::of(exprs, a)?, Self::of(exprs, b)?];
-                match (&a.terms[..], &b.terms[..]) {
-                    ([], _) => scaled(&b, a.offset)?,
-                    (_, []) => scaled(&a, b.offset)?,
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        })
-    }
+    n_elements: Option<i64>,
+    n_points: Option<i64>,
+) -> bool {
+    let (&[(_, 1)], [], Some(n), Some(points)) = (terms, known, n_elements, n_points) else {
+        return false;
+    };
+    offset <= 0 && n.checked_sub(offset).is_some_and(|end| end <= points)
 }
 
 /// From which point an element is: the index along each axis that is in its indices, and what holds if there is one.
@@ -250,6 +280,7 @@ impl Inverse {
             // It may be below zero, where there is no point.
             false => [BinaryOp::FloorDiv, BinaryOp::Mod],
         };
+        let is_inside = is_inside(&terms, &known, map.offset, n_elements, sizes[0]);
         for (at, &(k, c)) in terms.iter().enumerate().rev() {
             let factor = program.exprs.i32(i32::try_from(c).ok()?);
             let axis = program.exprs.binary(over, rest, factor);
@@ -260,7 +291,11 @@ impl Inverse {
                 sizes[at].is_some_and(|n| c.checked_mul(n) == Some(next))
             });
             let is_last = at + 1 == terms.len();
-            if !(if is_last { whole } else { next_is_multiple }) {
+            if !(if is_last {
+                whole || is_inside
+            } else {
+                next_is_multiple
+            }) {
                 self.open.push(k);
             }
         }

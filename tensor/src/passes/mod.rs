@@ -1,14 +1,19 @@
 //! The passes over a program before it becomes kernels: a file for each, and the table of their order (`pipeline`).
 
+mod affine;
 mod asked;
 mod by_library;
 mod components;
+mod copies;
 mod dead;
+mod direct;
 mod fuse;
 mod gathers;
 mod inline;
 mod interchange;
 mod inverse;
+mod narrow;
+mod overlaps;
 mod pipeline;
 mod planes;
 mod products;
@@ -16,14 +21,16 @@ mod readers;
 mod reductions;
 mod registers;
 mod scratch;
+mod staged;
 mod tiles;
 mod zeros;
 
 pub use pipeline::{PASSES, Pass, full_names, run};
 
+use aerogel_ir::BinaryOp;
 use indexmap::IndexSet;
 
-use crate::ir::{Buffer, Program, Touched};
+use crate::ir::{Buffer, Expr, ExprDef, Exprs, Program, Touched};
 
 /// Who makes large products of matrices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,6 +61,21 @@ impl Default for Options {
             most_dense: 16 << 20,
         }
     }
+}
+
+/// What all has to hold for a condition to hold.
+fn conjuncts(exprs: &Exprs, cond: Expr) -> IndexSet<Expr> {
+    let mut all = IndexSet::new();
+    let mut left = vec![cond];
+    while let Some(cond) = left.pop() {
+        match exprs[cond] {
+            ExprDef::Binary(BinaryOp::And, a, b) => left.extend([b, a]),
+            _ => {
+                all.insert(cond);
+            }
+        }
+    }
+    all
 }
 
 /// The temporaries that each of the outermost statements is the last to use. Results, and what extents are made of, stay.

@@ -11,11 +11,11 @@
 //! `tiles` makes statements of a product; or it is a library's, see [`Products`].
 
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{ScalarType, Span};
-use aerogel_ir::BinaryOp;
+use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
-use super::{Options, Products, by_library, tiles};
+use super::{Options, Products, by_library, direct, narrow, tiles};
 use crate::ir::{
     Accum, Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Product, Program, Role, Stmt, Store,
     Touched, map_exprs, only_store, rewrite_blocks, visit_host,
@@ -30,6 +30,7 @@ const MAX_EPILOGUE: u32 = 40;
 pub(super) type Epilogue<'f> = (&'f For, &'f [u32]);
 
 /// Axes of a `for` that makes a product, and its factors.
+#[derive(Clone)]
 pub(super) struct Factors {
     /// Extents of all axes.
     pub(super) domain: Vec<Dim>,
@@ -41,8 +42,9 @@ pub(super) struct Factors {
     pub(super) columns: Vec<u32>,
     /// Axes of both factors.
     pub(super) inner: Vec<u32>,
-    /// The factors.
+    /// The factors, and where they count: elsewhere the product of the two is zero.
     pub(super) operands: [Expr; 2],
+    pub(super) masks: [Option<Expr>; 2],
     /// The store of the sum.
     pub(super) store: Store,
     /// Where it was written.
@@ -51,6 +53,7 @@ pub(super) struct Factors {
 
 /// Makes products of all sums that are worth it.
 pub(super) fn run(program: &mut Program, options: Options) -> bool {
+    let narrowed = narrow::run(program);
     let mut readers = IndexMap::new();
     visit_host(&program.body, &mut |stmt| {
         for buffer in Touched::by(program, std::slice::from_ref(stmt)).reads {
@@ -59,7 +62,7 @@ pub(super) fn run(program: &mut Program, options: Options) -> bool {
     });
     rewrite_blocks(program, &mut |program, body| {
         block(program, body, &readers, options)
-    })
+    }) || narrowed
 }
 
 fn block(
@@ -68,20 +71,23 @@ fn block(
     readers: &IndexMap<Buffer, usize>,
     options: Options,
 ) -> bool {
-    let found: Vec<(usize, Factors)> = body
-        .iter()
-        .enumerate()
-        .filter_map(|(at, stmt)| match stmt {
-            Stmt::For(all) => factors(program, all).map(|f| (at, f)),
-            _ => None,
-        })
-        .collect();
+    let mut found: Vec<(usize, Factors)> = Vec::new();
+    for (at, stmt) in body.iter().enumerate() {
+        if let Stmt::For(all) = stmt {
+            found.extend(factors(program, all).map(|f| (at, f)));
+        }
+    }
     // What stands at a place afterwards, if something else.
     let mut new: IndexMap<usize, Vec<Stmt>> = IndexMap::new();
     for (at, factors) in found {
         let target = factors.store.target;
-        let small = is_small(program, &factors, options);
+        let small =
+            is_small(program, &factors, options) && !direct::pays(program, &factors, options.many);
+        let is_masked = factors.masks.iter().any(Option::is_some);
+        let unsure = must_be_finite(program, &factors);
+        let small = small || unsure.into_iter().any(|v| whole(program, v).is_none());
         let by_library = options.products == Products::Library
+            && !is_masked
             && matches!(
                 program.buffers[target].ty,
                 ScalarType::F32 | ScalarType::F64
@@ -99,7 +105,18 @@ fn block(
         let (made, fused) = if by_library {
             by_library::run(program, factors, epilogue)
         } else {
-            let made = tiles::run(program, factors, epilogue);
+            let mut first = Vec::new();
+            let finite = finite(program, &factors, &mut first);
+            let mut made = match direct::run(program, &factors, epilogue) {
+                Some(made) => made,
+                None => tiles::run(program, factors, epilogue),
+            };
+            if let Some(cond) = finite {
+                let mut otherwise = vec![body[at].clone()];
+                otherwise.extend(epilogue.map(|(all, _)| Stmt::For(all.clone())));
+                first.push(Stmt::If(cond, made, otherwise));
+                made = first;
+            }
             (made, epilogue.is_some())
         };
         match follower.filter(|_| fused) {
@@ -130,6 +147,61 @@ fn block(
     true
 }
 
+/// Whether each factor is finite where the other one may not count, and the statements that find out: zero times infinity
+/// is no zero. Nothing where it counts everywhere, and of integers.
+fn finite(program: &mut Program, factors: &Factors, out: &mut Vec<Stmt>) -> Option<Expr> {
+    let mut all: Option<Expr> = None;
+    for value in must_be_finite(program, factors) {
+        let (value, domain) = whole(program, value).expect("it has been looked at");
+        let flag = program.temporary(ScalarType::I32, &[]);
+        let exprs = &mut program.exprs;
+        let infinity = exprs.constant(Scalar::float(exprs.ty(value), f64::INFINITY));
+        let size = exprs.unary(UnaryOp::Abs, value);
+        let is_finite = exprs.compare(CompareOp::Lt, size, infinity);
+        let value = exprs.cast(is_finite, ScalarType::I32);
+        out.push(Stmt::For(For {
+            domain,
+            cells: None,
+            body: vec![Stmt::Store(Store {
+                target: flag,
+                index: Vec::new(),
+                value,
+                accum: Some(Accum::Min),
+                init: true,
+                outside: Outside::Never,
+            })],
+            span: factors.span,
+        }));
+        let found = program.load(flag, Vec::new(), Outside::Never);
+        let exprs = &mut program.exprs;
+        let zero = exprs.i32(0);
+        let cond = exprs.compare(CompareOp::Gt, found, zero);
+        all = Some(match all {
+            Some(before) => exprs.binary(BinaryOp::And, before, cond),
+            None => cond,
+        });
+    }
+    all
+}
+
+/// The factors beside which the other one may not count.
+fn must_be_finite(program: &Program, factors: &Factors) -> Vec<Expr> {
+    let sides = factors.masks.iter().zip(factors.operands.iter().rev());
+    let masked = sides.filter(|(mask, _)| mask.is_some());
+    let values = masked.map(|(_, &value)| value);
+    values.filter(|&v| program.exprs.ty(v).is_float()).collect()
+}
+
+/// All elements of a buffer, if a value is one of them.
+fn whole(program: &mut Program, value: Expr) -> Option<(Expr, Vec<Dim>)> {
+    let ExprDef::Load { buffer, .. } = program.exprs[value] else {
+        return None;
+    };
+    let domain = program.buffers[buffer].shape.clone();
+    let index = program.axes(domain.len());
+    Some((program.load(buffer, index, Outside::Never), domain))
+}
+
 /// The axes in an expression; nothing if it may not be computed once for several points, or where none of them are.
 fn axes_of(program: &Program, e: Expr) -> Option<IndexSet<u32>> {
     let mut axes = IndexSet::new();
@@ -149,7 +221,7 @@ fn axes_of(program: &Program, e: Expr) -> Option<IndexSet<u32>> {
 }
 
 /// The factors of a sum of products, if a `for` is one.
-fn factors(program: &Program, all: &For) -> Option<Factors> {
+fn factors(program: &mut Program, all: &For) -> Option<Factors> {
     let store = only_store(all)?;
     let is_sum = store.accum == Some(Accum::Add) && store.init && store.outside == Outside::Never;
     let ty = program.buffers[store.target].ty;
@@ -163,10 +235,13 @@ fn factors(program: &Program, all: &For) -> Option<Factors> {
             _ => return None,
         }
     }
-    let ExprDef::Binary(BinaryOp::Mul, left, right) = program.exprs[store.value] else {
+    let (value, conditions) = masked(program, store.value);
+    let ExprDef::Binary(BinaryOp::Mul, left, right) = program.exprs[value] else {
         return None;
     };
+    let [left, right] = [left, right].map(|e| without_one(program, e));
     let (x, y) = (axes_of(program, left)?, axes_of(program, right)?);
+    let masks = masks(program, conditions, [&x, &y])?;
     let mut factors = Factors {
         domain: all.domain.clone(),
         batch: Vec::new(),
@@ -174,6 +249,7 @@ fn factors(program: &Program, all: &For) -> Option<Factors> {
         columns: Vec::new(),
         inner: Vec::new(),
         operands: [left, right],
+        masks,
         store: store.clone(),
         span: all.span,
     };
@@ -193,6 +269,58 @@ fn factors(program: &Program, all: &For) -> Option<Factors> {
         .iter()
         .all(|axes| !axes.is_empty());
     all_there.then_some(factors)
+}
+
+/// A value that may be multiplied by one: the derivative of a sum is.
+fn without_one(program: &Program, value: Expr) -> Expr {
+    match program.exprs[value] {
+        ExprDef::Binary(BinaryOp::Mul, a, b)
+            if program.exprs.as_const(a).is_some_and(Scalar::is_one) =>
+        {
+            b
+        }
+        _ => value,
+    }
+}
+
+/// A value that is zero unless conditions hold.
+fn masked(program: &Program, value: Expr) -> (Expr, IndexSet<Expr>) {
+    match program.exprs[value] {
+        ExprDef::Select(cond, inside, zero)
+            if program.exprs.as_const(zero).is_some_and(Scalar::is_zero) =>
+        {
+            (inside, super::conjuncts(&program.exprs, cond))
+        }
+        _ => (value, IndexSet::new()),
+    }
+}
+
+/// Conditions as those of one factor or the other, by their axes.
+fn masks(
+    program: &mut Program,
+    conditions: IndexSet<Expr>,
+    axes: [&IndexSet<u32>; 2],
+) -> Option<[Option<Expr>; 2]> {
+    let mut masks = [None; 2];
+    for cond in conditions {
+        let mut of = IndexSet::new();
+        let mut plain = true;
+        program
+            .exprs
+            .visit([cond], &mut |x| match program.exprs[x] {
+                ExprDef::Axis(k) => {
+                    of.insert(k);
+                }
+                ExprDef::Load { .. } => plain = false,
+                _ => {}
+            });
+        let side = axes.iter().position(|own| plain && of.is_subset(own))?;
+        masks[side] = Some(match masks[side] {
+            Some(before) => program.exprs.binary(BinaryOp::And, before, cond),
+            None => cond,
+        });
+    }
+    Some(masks)
 }
 
 /// The product of the extents of some axes, if they are known.
@@ -358,6 +486,19 @@ pub(super) fn product(program: &mut Program, dims: &[Dim]) -> Dim {
 }
 
 impl Factors {
+    /// A factor, zero where it does not count.
+    pub(super) fn operand(&self, program: &mut Program, side: usize) -> Expr {
+        let value = self.operands[side];
+        match self.masks[side] {
+            Some(mask) => {
+                let zero = Scalar::zero(program.exprs.ty(value));
+                let zero = program.exprs.constant(zero);
+                program.exprs.select(mask, value, zero)
+            }
+            None => value,
+        }
+    }
+
     /// The extents of axes.
     pub(super) fn dims(&self, axes: &[u32]) -> Vec<Dim> {
         axes.iter().map(|&k| self.domain[k as usize]).collect()
@@ -375,6 +516,13 @@ pub(super) fn at(program: &mut Program, e: Expr, axes: &IndexMap<u32, Expr>) -> 
         })
 }
 
+/// Whether a `for` is a sum of products that is worth more than loops.
+pub(super) fn is_worth_it(program: &mut Program, all: &For, options: Options) -> bool {
+    factors(program, all).is_some_and(|factors| {
+        direct::pays(program, &factors, options.many) || !is_small(program, &factors, options)
+    })
+}
+
 /// What becomes of an element of a product, in the row `i` and the column `j`.
 pub(super) fn element_stores(
     program: &mut Program,
@@ -390,11 +538,22 @@ pub(super) fn element_stores(
         let indices = unravelled(program, e, &factors.dims(axes));
         places.extend(axes.iter().copied().zip(indices));
     }
+    stores_at(program, factors, &places, value, epilogue)
+}
+
+/// What becomes of an element of a product, at these indices for its axes.
+pub(super) fn stores_at(
+    program: &mut Program,
+    factors: &Factors,
+    places: &IndexMap<u32, Expr>,
+    value: Expr,
+    epilogue: Option<Epilogue<'_>>,
+) -> Vec<Stmt> {
     let index: Vec<Expr> = factors
         .store
         .index
         .iter()
-        .map(|&e| at(program, e, &places))
+        .map(|&e| at(program, e, places))
         .collect();
     let Some((all, axes)) = epilogue else {
         return vec![Stmt::Store(Store {

@@ -31,7 +31,7 @@ const BLOCK: u64 = 8;
 const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 
 /// An inner axis as long as this is added up in chains.
-const LONG: u64 = 4096;
+pub(super) const LONG: u64 = 4096;
 
 /// The statements that make a product, and what a `for` makes of it, whose axes are those of the target in the order given.
 pub(super) fn run(
@@ -44,7 +44,7 @@ pub(super) fn run(
         .map(|axes| factors.dims(axes))
         .map(|dims| product(program, &dims));
     let n_rows = divisor(program, rows, ROWS).unwrap_or(ROWS[0]);
-    let [left, right] = factors.operands;
+    let [left, right] = [0, 1].map(|side| factors.operand(program, side));
     let left = Copied::of(
         program,
         &factors,
@@ -160,14 +160,14 @@ fn element(program: &mut Program, tile: Expr, length: u64, at: u64) -> Expr {
     element_of(program, tile, length, at)
 }
 
-fn element_of(program: &mut Program, tile: Expr, length: u64, at: Expr) -> Expr {
+pub(super) fn element_of(program: &mut Program, tile: Expr, length: u64, at: Expr) -> Expr {
     let length = program.exprs.i32(length as i32);
     let first = program.exprs.binary(BinaryOp::Mul, tile, length);
     program.exprs.binary(BinaryOp::Add, first, at)
 }
 
 /// The index, or the last one.
-fn nearest(program: &mut Program, i: Expr, n: Expr) -> Expr {
+pub(super) fn nearest(program: &mut Program, i: Expr, n: Expr) -> Expr {
     let one = program.exprs.i32(1);
     let last = program.exprs.binary(BinaryOp::Sub, n, one);
     program.exprs.binary(BinaryOp::Min, i, last)
