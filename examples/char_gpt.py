@@ -41,11 +41,8 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int):
         self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads)
-        self.norm2, self.wide, self.narrow = (
-            nn.LayerNorm(width),
-            nn.Linear(width, 4 * width),
-            nn.Linear(4 * width, width),
-        )
+        self.norm2 = nn.LayerNorm(width)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
