@@ -5,6 +5,9 @@
 use std::borrow::Borrow;
 use std::hash::Hash;
 
+/// What hashes keys of tables in the order of insertion, too.
+pub type FastHash = hashbrown::DefaultHashBuilder;
+
 /// A map for pure look-ups.
 #[derive(Clone, Debug)]
 pub struct LookupMap<K, V>(hashbrown::HashMap<K, V>);

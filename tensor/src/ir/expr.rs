@@ -1,6 +1,6 @@
 //! Scalar expressions, each written once: equal expressions have equal ids.
 
-use aerogel_base::hash::LookupMap;
+use aerogel_base::hash::{FastHash, LookupMap};
 use aerogel_base::{Scalar, ScalarType, entity};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use indexmap::IndexSet;
@@ -132,7 +132,7 @@ fn wraps(op: BinaryOp, x: Scalar, y: Scalar, made: Scalar) -> bool {
 /// All expressions of a program. An operand is always older than what uses it.
 #[derive(Clone, Debug, Default)]
 pub struct Exprs {
-    defs: IndexSet<ExprDef>,
+    defs: IndexSet<ExprDef, FastHash>,
     types: Vec<ScalarType>,
     functions: LookupMap<Expr, (Function, Vec<Expr>)>,
 }
@@ -199,6 +199,11 @@ impl Exprs {
     /// The function that an expression is, if its derivative is not that of its operations, and its operands.
     pub fn function(&self, e: Expr) -> Option<&(Function, Vec<Expr>)> {
         self.functions.get(&e)
+    }
+
+    /// All of them, operands first.
+    pub fn all(&self) -> impl Iterator<Item = &ExprDef> {
+        self.defs.iter()
     }
 
     /// How many there are.

@@ -38,6 +38,12 @@ pub(crate) fn number<S: Scope>(
 }
 
 fn whole<S: Scope>(program: &Program, scope: &mut S, dim: Dim) -> Result<i128, S::Error> {
+    // Most are, and each launch asks for them.
+    if let Some(e) = program.dim_def(dim).expr()
+        && let ExprDef::Var(var, ty) = program.exprs[e]
+    {
+        return Ok(scope.var(var).unwrap_or(Scalar::zero(ty)).as_i128());
+    }
     let mut exact = Exact {
         program,
         scope,

@@ -16,6 +16,7 @@ mod region;
 mod rewrite;
 mod scope;
 mod site;
+mod size;
 mod slice;
 mod stage;
 mod touched;
@@ -39,6 +40,8 @@ pub(crate) use rewrite::{
 };
 pub(crate) use scope::Scope;
 pub use site::{OutOfBounds, Place, SiteDef};
+pub(crate) use size::LONGEST_SHORT;
+pub use size::Size;
 pub(crate) use slice::{Makers, Slice, order, reads, slice, targets};
 pub use stage::Stage;
 pub(crate) use touched::{Touched, is_at_own_place, is_whole, only_store};

@@ -14,6 +14,7 @@ use super::kept::{Kept, Product};
 use super::library::Call;
 use super::region::{RegionDef, Run};
 use super::site::SiteDef;
+use super::size::Size;
 
 /// What an extent is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -230,6 +231,8 @@ pub struct Program {
     pub sites: PrimaryMap<Site, SiteDef>,
     /// Variables that the caller sets before the program runs.
     pub given: Vec<Var>,
+    /// The sizes of extents that such variables are.
+    pub sizes: IndexMap<Var, Size>,
     /// Expressions.
     pub exprs: Exprs,
     /// Extents that have to be equal, looked at before anything runs.
@@ -278,6 +281,30 @@ impl Program {
             DimDef::Const(n) => Some(n),
             _ => None,
         }
+    }
+
+    /// The size of an extent, if it is known before the program runs.
+    pub fn size_of(&self, dim: Dim) -> Option<Size> {
+        match *self.dim_def(dim) {
+            DimDef::Const(n) => Some(Size::of(n)),
+            DimDef::Value(e) => match self.exprs[e] {
+                ExprDef::Var(var, _) => self.sizes.get(&var).copied(),
+                _ => None,
+            },
+            DimDef::Input(..) | DimDef::Number(_) => None,
+        }
+    }
+
+    /// The size of the number of points along axes with these extents, if it is known before the program runs.
+    pub fn size_of_all(&self, dims: impl IntoIterator<Item = Dim>) -> Option<Size> {
+        let mut sizes = dims.into_iter().map(|dim| self.size_of(dim));
+        sizes.try_fold(Size::of(1), |all, size| Some(all.times(size?)))
+    }
+
+    /// Whether an index is surely inside an extent.
+    pub(crate) fn surely_has(&self, dim: Dim, index: i128) -> bool {
+        let least = self.size_of(dim).map_or(0, |size| size.least);
+        (0..i128::from(self.const_dim(dim).unwrap_or(least))).contains(&index)
     }
 
     /// An extent as an expression.

@@ -68,7 +68,7 @@ impl Lower<'_, '_> {
                 Outside::Never => i,
                 Outside::Clamp | Outside::Wrap => {
                     let dim = self.program.buffers[buffer].shape[axis];
-                    if self.program.const_dim(dim).is_none_or(|n| n == 0) {
+                    if !self.program.surely_has(dim, 0) {
                         // Of nothing, no element is nearest.
                         let some = self.b.compare(CompareOp::Gt, extent, zero);
                         inside = Some(self.both(inside, some));
@@ -172,10 +172,7 @@ impl Lower<'_, '_> {
         let dim = self.program.buffers[buffer].shape[axis];
         match &self.program.exprs[e] {
             ExprDef::Axis(k) => self.domain[*k as usize] == dim,
-            ExprDef::Const(value) => self
-                .program
-                .const_dim(dim)
-                .is_some_and(|n| (0..i128::from(n)).contains(&value.as_i128())),
+            ExprDef::Const(value) => self.program.surely_has(dim, value.as_i128()),
             _ => false,
         }
     }

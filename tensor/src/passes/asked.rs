@@ -37,7 +37,7 @@ pub(super) fn is_all_read(
                     }
                 }
                 let mut others = (0..domain.len()).filter(|k| !axes.contains(k));
-                let is_there = |k: usize| program.const_dim(domain[k]).is_some_and(|n| n > 0);
+                let is_there = |k: usize| program.surely_has(domain[k], 0);
                 if axes.len() == shape.len() && others.all(is_there) {
                     return true;
                 }

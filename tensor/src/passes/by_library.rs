@@ -39,7 +39,7 @@ pub(super) fn run(
             _ => product(program, &dims),
         }
     });
-    let is_long = program.const_dim(n).is_none_or(|n| n > ROWS);
+    let is_long = program.size_of(n).is_none_or(|n| n.about > ROWS);
     match epilogue.filter(|_| is_long) {
         Some(epilogue) => {
             let all = by_rows(program, &factors, [left, right], [n, m], epilogue);

@@ -14,12 +14,10 @@ use indexmap::{IndexMap, IndexSet};
 use super::reductions::fill;
 use super::{Options, products};
 use crate::ir::{
-    Buffer, Dim, Expr, ExprDef, Exprs, For, Outside, Program, Role, Stmt, Store, Touched, is_whole,
-    map_exprs, only_store, rewrite_fors, visit, visit_host, visit_mut,
+    Buffer, Dim, Expr, ExprDef, Exprs, For, LONGEST_SHORT, Outside, Program, Role, Stmt, Store,
+    Touched, is_whole, map_exprs, only_store, rewrite_fors, visit, visit_host, visit_mut,
 };
 
-/// The longest axis that is written out.
-const LONGEST: u64 = 4;
 /// One statement becomes at most so many, or adds up so many values.
 const MOST_COPIES: u64 = 16;
 
@@ -65,7 +63,7 @@ type Split = IndexMap<Buffer, Vec<usize>>;
 fn is_short(program: &Program, dim: Dim) -> bool {
     program
         .const_dim(dim)
-        .is_some_and(|n| (1..=LONGEST).contains(&n))
+        .is_some_and(|n| (1..=LONGEST_SHORT).contains(&n))
 }
 
 /// What sums of products read and store that tiles are made of, of axes of any length.

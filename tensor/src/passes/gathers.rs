@@ -317,7 +317,7 @@ fn solved_for(
                 | ScalarType::F64 => true,
                 other => {
                     let most = most_told_apart(other)?;
-                    program.const_dim(extent).is_some_and(|n| n <= most)
+                    program.size_of(extent).is_some_and(|n| n.most <= most)
                 }
             };
             (told_apart && program.exprs[x] == ExprDef::Axis(axis)).then_some(other)

@@ -409,7 +409,7 @@ impl Inline {
                 axes.push(Extent {
                     dim,
                     number: program.extent(dim),
-                    not_empty: program.const_dim(dim).is_some_and(|n| n > 0),
+                    not_empty: program.surely_has(dim, 0),
                 });
             }
             functions.insert(buffer, (self.functions[&buffer].value, axes));

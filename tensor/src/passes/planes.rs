@@ -79,12 +79,9 @@ fn component(program: &Program, domain: &[Dim], def: &ExprDef) -> Option<(Buffer
     let is_short = (2..=LONGEST).contains(&n) && (0..i128::from(n)).contains(&at);
     let is_input = matches!(program.buffers[*buffer].role, Role::Input(_));
     let n_axes = axes(&program.exprs, others);
-    let known = |dims: &[Dim]| {
-        let mut extents = dims.iter().map(|&d| program.const_dim(d));
-        extents.try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)))
-    };
+    let known = |dims: &[Dim]| program.size_of_all(dims.iter().copied());
     let often = match (known(domain), known(&shape[..others.len()])) {
-        (Some(points), Some(elements)) => points >= elements.saturating_mul(OFTEN),
+        (Some(points), Some(elements)) => points.about >= elements.about.saturating_mul(OFTEN),
         _ => true,
     };
     (is_short && is_input && often && n_axes > 0 && n_axes < domain.len())

@@ -17,8 +17,8 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::{Options, Products, by_library, direct, narrow, tiles};
 use crate::ir::{
-    Accum, Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Product, Program, Role, Stmt, Store,
-    Touched, map_exprs, only_store, rewrite_blocks, visit_host,
+    Accum, Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Product, Program, Role, Size, Stmt,
+    Store, Touched, map_exprs, only_store, rewrite_blocks, visit_host,
 };
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
@@ -324,11 +324,16 @@ fn masks(
 }
 
 /// The product of the extents of some axes, if they are known.
-fn known(program: &Program, factors: &Factors, axes: &[u32]) -> Option<u64> {
-    let mut extents = axes
-        .iter()
-        .map(|&k| program.const_dim(factors.domain[k as usize]));
-    extents.try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)))
+fn known(program: &Program, factors: &Factors, axes: &[u32]) -> Option<Size> {
+    program.size_of_all(factors.dims(axes))
+}
+
+/// The product of the extents of some axes is no larger, as far as they are known.
+fn bound(program: &Program, factors: &Factors, axes: &[u32]) -> u64 {
+    let dims = factors.dims(axes).into_iter();
+    let most = |dim: Dim| program.size_of(dim).map_or(1, |n| n.most);
+    dims.map(|dim| program.const_dim(dim).unwrap_or(most(dim)))
+        .fold(1, u64::saturating_mul)
 }
 
 /// Copies of factors up to so many bytes are made whatever they are copies of.
@@ -344,7 +349,7 @@ fn copies_too_much(program: &Program, factors: &Factors, copies: [u64; 2], eleme
     read.exprs(&program.exprs, factors.operands);
     let of = |b: Buffer| {
         let extents = program.buffers[b].shape.iter();
-        let n = extents.map(|&d| program.const_dim(d).unwrap_or(1));
+        let n = extents.map(|&d| program.size_of(d).map_or(1, |n| n.about));
         n.fold(size(b), u64::saturating_mul)
     };
     let known = read.reads.iter().map(|&b| of(b));
@@ -361,23 +366,31 @@ fn is_small(program: &Program, factors: &Factors, options: Options) -> bool {
         [&factors.rows, &factors.columns, &factors.inner].map(|axes| known(program, factors, axes));
     // Numbers of rows beyond the last one stay below the largest index.
     let most = i32::MAX as u64 - by_library::ROWS;
-    if extents.iter().flatten().any(|&n| n > most) {
+    let groups = [&factors.rows, &factors.columns, &factors.inner];
+    if groups
+        .iter()
+        .any(|axes| bound(program, factors, axes) > most)
+    {
         return true;
     }
     let [Some(n), Some(m), Some(k)] = extents else {
         return extents
             .iter()
             .flatten()
-            .any(|&n| n < LEAST.min(options.many));
+            .any(|n| n.about < LEAST.min(options.many));
     };
-    let batch = known(program, factors, &factors.batch).unwrap_or(1);
-    let all = [n, m, k, batch].into_iter().fold(1, u64::saturating_mul);
-    let elements = n.saturating_mul(m).saturating_mul(batch);
-    let copies = [n, m].map(|own| own.saturating_mul(k).saturating_mul(batch));
-    if copies.into_iter().any(|n| n > most) || copies_too_much(program, factors, copies, elements) {
+    let batch = known(program, factors, &factors.batch).unwrap_or(Size::of(1));
+    let elements = n.times(m).times(batch);
+    let copies = [n, m].map(|own| own.times(k).times(batch));
+    let [rows, columns, inner] = groups.map(|axes| bound(program, factors, axes));
+    let all_inner = inner.saturating_mul(bound(program, factors, &factors.batch));
+    if rows.max(columns).saturating_mul(all_inner) > most
+        || copies_too_much(program, factors, copies.map(|n| n.about), elements.about)
+    {
         return true;
     }
-    n.min(m).min(k) < LEAST.min(options.many) || all < options.many
+    let least = n.about.min(m.about).min(k.about);
+    least < LEAST.min(options.many) || elements.times(k).about < options.many
 }
 
 /// The `for` that alone reads a product, each element at one point of its own, and for each axis of the product's target the

@@ -14,7 +14,9 @@ use aerogel_ir::BinaryOp;
 use indexmap::IndexSet;
 
 use super::Options;
-use crate::ir::{Accum, Dim, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var, rewrite_fors};
+use crate::ir::{
+    Accum, Dim, DimDef, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var, rewrite_fors,
+};
 
 /// Into so many parts an axis is cut, or more: of a known extent so many that none is much longer than this.
 const PARTS: u64 = 64;
@@ -67,7 +69,7 @@ fn reduce(program: &mut Program, all: &mut For, before: &mut Vec<Stmt>) -> bool 
         });
     }
     *all = match cut(program, &sums) {
-        Some(cut) => in_parts(program, &sums, &first, cut, span, before),
+        Some(cut) => in_parts(program, &sums, &first, &cut, span, before),
         None => loops(program, &sums, None, &first, &sums.stores, span),
     };
     true
@@ -191,10 +193,7 @@ fn is_inside(program: &Program, domain: &[Dim], store: &Store) -> bool {
     let mut both = store.index.iter().zip(shape);
     both.all(|(&e, &dim)| match program.exprs[e] {
         ExprDef::Axis(k) => domain[k as usize] == dim,
-        ExprDef::Const(c) => {
-            let extent = program.const_dim(dim).map_or(0, i128::from);
-            (0..extent).contains(&c.as_i128())
-        }
+        ExprDef::Const(c) => program.surely_has(dim, c.as_i128()),
         _ => false,
     })
 }
@@ -202,7 +201,7 @@ fn is_inside(program: &Program, domain: &[Dim], store: &Store) -> bool {
 /// Whether there surely are points for all indices along the axes that are kept.
 fn has_values(program: &Program, domain: &[Dim], kept: &[u32]) -> bool {
     let mut reduced = (0..domain.len() as u32).filter(|k| !kept.contains(k));
-    reduced.all(|k| program.const_dim(domain[k as usize]).is_some_and(|n| n > 0))
+    reduced.all(|k| program.surely_has(domain[k as usize], 0))
 }
 
 /// All of a store's target becomes what changes nothing.
@@ -227,36 +226,51 @@ pub(super) fn fill(program: &mut Program, store: &Store, span: Span) -> Stmt {
     })
 }
 
-/// The axis to cut and into how many parts: if elements are few and values many the longest, or the first whose extent is not
-/// known; if neighbours along it lie far apart, it is read a few rows at a time.
-fn cut(program: &Program, sums: &Sums) -> Option<(u32, u64)> {
-    let extent = |k: u32| program.const_dim(sums.domain[k as usize]);
-    let product = |ks: &mut dyn Iterator<Item = u32>| {
-        ks.map(extent)
-            .try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)))
-    };
-    let n_elements = product(&mut sums.kept.iter().copied())?;
+/// How an axis is cut into parts.
+struct Cut {
+    axis: u32,
+    n_parts: Dim,
+    /// No part is longer, if that is known.
+    most: Option<u64>,
+}
+
+/// The axis to cut: if elements are few and values many the longest, or the first whose extent is not known; if neighbours
+/// along it lie far apart, it is read a few rows at a time.
+fn cut(program: &mut Program, sums: &Sums) -> Option<Cut> {
+    let dim = |k: u32| sums.domain[k as usize];
+    let n_elements = program.size_of_all(sums.kept.iter().map(|&k| dim(k)))?;
     let others = (0..sums.domain.len() as u32).filter(|k| !sums.kept.contains(k));
-    let n_values = product(&mut others.clone());
-    if n_elements >= ENOUGH {
-        return by_rows(program, sums, n_elements);
+    let n_values = program.size_of_all(others.clone().map(dim));
+    if n_elements.about >= ENOUGH {
+        return by_rows(program, sums, n_elements.about);
     }
-    if n_values.is_some_and(|n| n < MANY) {
+    if n_values.is_some_and(|n| n.about < MANY) {
         return None;
     }
-    let unknown = others.clone().find(|&k| extent(k).is_none());
-    let axis = unknown.or_else(|| others.max_by_key(|&k| (extent(k), std::cmp::Reverse(k))));
-    let n_parts = |n: u64| (n / LONG_PART).next_power_of_two().clamp(PARTS, MOST_PARTS);
-    axis.map(|axis| (axis, extent(axis).map_or(PARTS, n_parts)))
+    let about = |k: u32| program.size_of(dim(k)).map(|n| n.about);
+    let unknown = others.clone().find(|&k| about(k).is_none());
+    let axis = unknown.or_else(|| others.max_by_key(|&k| (about(k), std::cmp::Reverse(k))))?;
+    let size = program.size_of(dim(axis));
+    let n_parts = size.map_or(PARTS, |n| {
+        (n.about / LONG_PART)
+            .next_power_of_two()
+            .clamp(PARTS, MOST_PARTS)
+    });
+    Some(Cut {
+        axis,
+        n_parts: program.size(n_parts),
+        most: size.map(|n| n.most.div_ceil(n_parts)),
+    })
 }
 
 /// Of a sum over the rows of what lies row by row: the axis of rows, and how many parts have `ROWS` of them.
-fn by_rows(program: &Program, sums: &Sums, n_elements: u64) -> Option<(u32, u64)> {
+fn by_rows(program: &mut Program, sums: &Sums, n_elements: u64) -> Option<Cut> {
     let mut others = (0..sums.domain.len() as u32).filter(|k| !sums.kept.contains(k));
     let (axis, None) = (others.next()?, others.next()) else {
         return None;
     };
-    let n_rows = program.const_dim(sums.domain[axis as usize])?;
+    let rows = sums.domain[axis as usize];
+    let n_rows = program.size_of(rows)?.about;
     let mut far = false;
     let roots = sums.stores.iter().map(|s| s.value);
     program.exprs.visit(roots, &mut |e| {
@@ -276,7 +290,18 @@ fn by_rows(program: &Program, sums: &Sums, n_elements: u64) -> Option<(u32, u64)
     let first = types.next();
     let alike = types.all(|bytes| Some(bytes) == first);
     let worth = far && alike && n_elements >= LONG_ROW && (MANY_ROWS..1 << 30).contains(&n_rows);
-    worth.then_some((axis, n_rows / ROWS))
+    if !worth {
+        return None;
+    }
+    let n = program.extent(rows);
+    let length = program.exprs.i32(ROWS as i32);
+    let n_parts = program.exprs.binary(BinaryOp::Div, n, length);
+    Some(Cut {
+        axis,
+        n_parts: program.dim(DimDef::Value(n_parts)),
+        // What is left over is less than a row for each.
+        most: Some(ROWS + 1),
+    })
 }
 
 /// Rows of so many elements lie in pages of their own.
@@ -299,6 +324,8 @@ struct Part {
     length: Expr,
     number: Expr,
     n_parts: Dim,
+    /// No part is longer, if that is known.
+    most: Option<u64>,
     /// All parts are of this length.
     is_exact: bool,
 }
@@ -448,9 +475,10 @@ fn nest(
     for &(var, k) in counters.iter().rev() {
         let part = part.filter(|part| part.axis == k);
         let [lo, length] = bounds(program, sums.domain[k as usize], part);
-        let n_parts = part.map_or(Some(1), |part| program.const_dim(part.n_parts));
-        let extent = program.const_dim(sums.domain[k as usize]);
-        let n = extent.zip(n_parts).map(|(n, parts)| n.div_ceil(parts));
+        let n = match part {
+            Some(part) => part.most,
+            None => program.size_of(sums.domain[k as usize]).map(|n| n.most),
+        };
         let mut counted = Counted {
             var,
             lo,
@@ -519,22 +547,22 @@ fn in_parts(
     program: &mut Program,
     sums: &Sums,
     first: &[First],
-    (axis, n_parts): (u32, u64),
+    cut: &Cut,
     span: Span,
     before: &mut Vec<Stmt>,
 ) -> For {
-    let n = program.extent(sums.domain[axis as usize]);
-    let known = program.const_dim(sums.domain[axis as usize]);
-    let is_exact = known.is_some_and(|n| n % n_parts == 0);
+    let &Cut { axis, n_parts, .. } = cut;
+    let dim = sums.domain[axis as usize];
+    let both = program.const_dim(dim).zip(program.const_dim(n_parts));
+    let is_exact = both.is_some_and(|(n, parts)| n > 0 && n % parts == 0);
+    let [n, parts] = [dim, n_parts].map(|dim| program.extent(dim));
     let exprs = &mut program.exprs;
-    // One more than the quotient: all parts of so many are enough, and all but one of them at most the largest number.
-    let [one, parts] = [1, n_parts as i32].map(|n| exprs.i32(n));
-    let mut length = exprs.binary(BinaryOp::Div, n, parts);
-    if !is_exact {
-        length = exprs.binary(BinaryOp::Add, length, one);
-    }
+    // The quotient rounded up, without sums beyond the largest number; of nothing, parts of one number that is not there.
+    let one = exprs.i32(1);
+    let less = exprs.binary(BinaryOp::Sub, n, one);
+    let length = exprs.binary(BinaryOp::Div, less, parts);
+    let length = exprs.binary(BinaryOp::Add, length, one);
     let number = exprs.axis(0);
-    let n_parts = program.size(n_parts);
     let n_kept = sums.kept.len();
     let mut shape = vec![n_parts];
     shape.extend(sums.kept.iter().map(|&k| sums.domain[k as usize]));
@@ -553,6 +581,7 @@ fn in_parts(
         length,
         number,
         n_parts,
+        most: cut.most,
         is_exact,
     };
     let neutral = vec![First::Neutral; partial.len()];

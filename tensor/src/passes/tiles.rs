@@ -217,7 +217,7 @@ impl Tiles {
         let zero = program.exprs.constant(Scalar::zero(ty));
         let mut body: Vec<Stmt> = sums.iter().map(|&x| Stmt::Set(x, zero)).collect();
         let place = [row, column, lane];
-        if program.const_dim(inner).is_some_and(|n| n >= LONG) {
+        if program.size_of(inner).is_some_and(|n| n.about >= LONG) {
             body.push(self.chains(program, batch, place, &sums, inner));
         } else {
             let all = [program.exprs.i32(0), program.extent(inner)];

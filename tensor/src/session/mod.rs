@@ -19,17 +19,15 @@ pub use gradients::{ByLeaves, Leaf, are_gradients_off, set_gradients_off};
 pub use plans::realise;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
 use aerogel_compiler::CompileError;
 
 use crate::ir::{Buffer, Makers, Operand, Place, Slice, slice};
 use crate::passes::Options;
 use crate::record::{Recorded, Recording};
-use crate::run::Plan;
-use plans::Structure;
+use plans::Plans;
 use policy::Waiting;
 
 /// What a tensor holds of the session.
@@ -98,14 +96,7 @@ pub struct Session {
     /// Bytes of numbers that nobody holds.
     dropped: usize,
     limit: usize,
-    plans: LookupMap<Structure, Arc<Plan>>,
-    /// How many plans there are of programs that differ only in where they read.
-    alike: LookupMap<Structure, u32>,
-    /// What the plans were made for.
-    stamp: u64,
-    n_made: usize,
-    /// How many statements the plans are of.
-    n_planned: usize,
+    plans: Plans,
 }
 
 impl Session {

@@ -1,69 +1,129 @@
 //! Plans: the program of what is evaluated, whether there is a plan for it already, and its run.
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use aerogel_base::{Scalar, ScalarType};
+use aerogel_base::Scalar;
+use aerogel_base::hash::LookupMap;
 use aerogel_compiler::CompileError;
 
-use super::policy::{MAX_ALIKE, MAX_PLANNED, MAX_PLANS};
-use super::{Ended, LazyError, Session, Slot, general, lock};
-use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Operand, Program, Role, Stmt};
+use super::general::{Places, generalised};
+use super::policy::{MAX_ALIKE, MAX_KNOWN, MAX_PLANNED, MAX_PLANS};
+use super::{Ended, LazyError, Session, Slot, lock};
+use crate::ir::{BufferDef, Operand, Program};
 use crate::record::Lines;
 use crate::run::{Plan, Settings};
 
-/// All that a program's plan depends on.
-#[derive(PartialEq, Eq, Hash)]
+/// A program as far as its plan depends on it, and on the settings.
+#[derive(Clone)]
 pub(super) struct Structure {
-    dims: Vec<DimDef>,
-    buffers: Vec<(ScalarType, Vec<Dim>, Role)>,
-    exprs: Vec<ExprDef>,
-    body: Vec<Stmt>,
-    results: Vec<Buffer>,
-    /// Of the settings.
+    program: Arc<Program>,
     stamp: u64,
 }
 
 impl Structure {
-    pub(super) fn of(program: &Program) -> Self {
-        let buffers = program.buffers.iter();
-        let exprs = 0..program.exprs.len() as u32;
-        Self {
-            dims: program.dims.iter().cloned().collect(),
-            buffers: buffers
-                .map(|(_, b)| (b.ty, b.shape.clone(), b.role))
-                .collect(),
-            exprs: exprs
-                .map(|e| program.exprs[Expr::from_u32(e)].clone())
-                .collect(),
-            body: program.body.clone(),
-            results: program.results.clone(),
-            stamp: 0,
-        }
+    pub(super) fn new(program: Arc<Program>, stamp: u64) -> Self {
+        Self { program, stamp }
     }
 }
 
-impl Session {
-    /// Drops plans that were made for something else, which is gone.
+impl PartialEq for Structure {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (&*self.program, &*other.program);
+        let buffer = |def: &BufferDef| (def.ty, def.role);
+        let mut both = a.buffers.values().zip(b.buffers.values());
+        self.stamp == other.stamp
+            && a.exprs.all().eq(b.exprs.all())
+            && a.body == b.body
+            && a.results == b.results
+            && a.dims.iter().eq(&b.dims)
+            && a.sizes.iter().eq(&b.sizes)
+            && a.buffers.len() == b.buffers.len()
+            && both.all(|(a, b)| buffer(a) == buffer(b) && a.shape == b.shape)
+    }
+}
+
+impl Eq for Structure {}
+
+impl Hash for Structure {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.stamp.hash(state);
+        self.program.exprs.all().for_each(|def| def.hash(state));
+        self.program.dims.iter().for_each(|def| def.hash(state));
+        self.program.body.hash(state);
+    }
+}
+
+/// A plan, and the numbers that it takes.
+type Ready = (Arc<Plan>, Vec<Scalar>);
+
+/// The plans that a session keeps.
+#[derive(Default)]
+pub(super) struct Plans {
+    of: LookupMap<Structure, Arc<Plan>>,
+    /// What to run for programs that have come with these numbers: their general form need not be made again.
+    known: LookupMap<Structure, Ready>,
+    /// How many plans there are of programs that differ only in where they read.
+    alike: LookupMap<Structure, u32>,
+    /// What they were made for.
+    stamp: u64,
+    /// How many have been made.
+    pub(super) n_made: usize,
+    /// How many statements they are of.
+    n_statements: usize,
+}
+
+impl Plans {
+    /// Drops what was made for something else, which is gone.
     fn forget_others(&mut self, stamp: u64) {
         if self.stamp != stamp {
-            self.stamp = stamp;
-            self.forget_plans();
-            self.alike.clear();
+            *self = Self {
+                stamp,
+                n_made: self.n_made,
+                ..Self::default()
+            };
         }
     }
 
-    fn forget_plans(&mut self) {
-        self.plans.clear();
-        self.n_planned = 0;
+    /// Whether so many programs of this structure have come that there is one for all of them.
+    fn is_often(&mut self, structure: &Structure) -> bool {
+        if let Some(n) = self.alike.get_mut(structure) {
+            *n += 1;
+            return *n > MAX_ALIKE;
+        }
+        if self.alike.len() >= MAX_PLANS {
+            self.alike.clear();
+        }
+        self.alike.insert(structure.clone(), 1);
+        false
+    }
+
+    fn note(&mut self, structure: Structure, plan: Arc<Plan>) {
+        let n = structure.program.body.len();
+        if self.of.len() >= MAX_PLANS || self.n_statements + n > MAX_PLANNED {
+            self.of.clear();
+            self.known.clear();
+            self.n_statements = 0;
+        }
+        self.n_made += 1;
+        // Another thread may have made the same.
+        if self.of.insert(structure, plan).is_none() {
+            self.n_statements += n;
+        }
+    }
+
+    fn note_known(&mut self, structure: Structure, ready: Ready) {
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(structure, ready);
     }
 }
 
 /// A program to run, what it takes, and whose its results are.
 struct Job {
-    program: Program,
+    program: Arc<Program>,
     lines: Lines,
-    n_statements: usize,
-    structure: Structure,
     inputs: Vec<Operand>,
     results: Vec<Slot>,
 }
@@ -99,54 +159,40 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
     Ok(Some(Job {
         inputs: inputs.collect(),
         lines: session.lines_of(&sliced),
-        structure: Structure::of(&sliced.program),
-        n_statements: sliced.program.body.len(),
-        program: sliced.program,
+        program: Arc::new(sliced.program),
         // Held while the program runs, whatever others give back meanwhile.
         results: roots.iter().map(|&b| session.hold(b)).collect(),
     }))
 }
 
-/// A plan that is not there yet, and the numbers that it takes.
+/// The plan of a program whose like, number for number, has not come before.
 fn made(
     session: &Mutex<Session>,
-    program: &Program,
-    structure: Structure,
+    known: Structure,
     settings: Settings<'_>,
-) -> Result<(Arc<Plan>, Vec<Scalar>), CompileError> {
-    let mut made = (None, structure, Vec::new());
-    if let Some((program, given)) = general::generalised(program) {
-        let mut structure = Structure::of(&program);
-        structure.stamp = settings.stamp;
-        let mut session = lock(session);
-        if let Some(plan) = session.plans.get(&structure) {
-            return Ok((plan.clone(), given));
+) -> Result<Ready, CompileError> {
+    let mut chosen = None;
+    for places in [Places::Known, Places::Given] {
+        let (program, given) = generalised(&known.program, places);
+        let structure = Structure::new(Arc::new(program), settings.stamp);
+        let plans = &mut lock(session).plans;
+        if let Some(plan) = plans.of.get(&structure) {
+            let ready = (plan.clone(), given);
+            plans.note_known(known, ready.clone());
+            return Ok(ready);
         }
-        if session.alike.len() >= MAX_PLANS {
-            session.alike.clear();
-        }
-        match session.alike.get_mut(&structure) {
-            Some(n) if *n >= MAX_ALIKE => made = (Some(program), structure, given),
-            Some(n) => *n += 1,
-            None => {
-                session.alike.insert(structure, 1);
-            }
+        if places == Places::Known || plans.is_often(&structure) {
+            chosen = Some((structure, given));
         }
     }
-    let (general, structure, given) = made;
-    let program = general.unwrap_or_else(|| program.clone());
-    let plan = Arc::new(Plan::new(program, settings)?);
-    let mut session = lock(session);
-    let n = structure.body.len();
-    if session.plans.len() >= MAX_PLANS || session.n_planned + n > MAX_PLANNED {
-        session.forget_plans();
-    }
-    session.n_made += 1;
-    // Another thread may have made the same.
-    if session.plans.insert(structure, plan.clone()).is_none() {
-        session.n_planned += n;
-    }
-    Ok((plan, given))
+    let (structure, given) = chosen.expect("one for known places");
+    let plan = Plan::new(Program::clone(&structure.program), settings)?;
+    let plan = Arc::new(plan);
+    let plans = &mut lock(session).plans;
+    plans.note(structure, plan.clone());
+    let ready = (plan, given);
+    plans.note_known(known, ready.clone());
+    Ok(ready)
 }
 
 /// Computes tensors whose numbers are not there yet. The session is free for others meanwhile.
@@ -158,16 +204,19 @@ pub fn realise(
     wanted: &[Slot],
     settings: Settings<'_>,
 ) -> Result<(), LazyError> {
-    let Some(mut job) = job(&mut lock(session), wanted)? else {
+    let Some(job) = job(&mut lock(session), wanted)? else {
         return Ok(());
     };
-    job.structure.stamp = settings.stamp;
-    lock(session).forget_others(settings.stamp);
+    let structure = Structure::new(job.program.clone(), settings.stamp);
     // Two statements that agree make equal programs, whoever makes the plan first.
-    let plan = lock(session).plans.get(&job.structure).cloned();
-    let made = match plan {
-        Some(plan) => Ok((plan, Vec::new())),
-        None => made(session, &job.program, job.structure, settings),
+    let known = {
+        let plans = &mut lock(session).plans;
+        plans.forget_others(settings.stamp);
+        plans.known.get(&structure).cloned()
+    };
+    let made = match known {
+        Some(ready) => Ok(ready),
+        None => made(session, structure, settings),
     };
     let (plan, given) = match made {
         Ok(made) => made,
@@ -178,17 +227,17 @@ pub fn realise(
         }
     };
     let results = plan.run_with(&job.inputs, &given);
-    let (program, lines) = (job.program, job.lines);
+    let n_statements = job.program.body.len();
     let results = results.map_err(|error| {
         LazyError::Run(Box::new(Ended {
             error,
-            program,
-            lines,
+            program: Arc::unwrap_or_clone(job.program),
+            lines: job.lines,
         }))
     });
     let mut session = lock(session);
     if let Ok(results) = &results {
-        session.waiting.done(job.n_statements);
+        session.waiting.done(n_statements);
         for (&slot, operand) in job.results.iter().zip(results) {
             let buffer = session.buffer(slot);
             // Another thread may have been faster, and somebody look at what it has made.

@@ -19,8 +19,10 @@ pub(super) const MAX_PLANS: usize = 2048;
 /// The number of statements in all kept plans, those in loops and branches aside. Measured, a plan takes 1.1 KB for each, so
 /// this is about 140 MB.
 pub(super) const MAX_PLANNED: usize = 1 << 17;
-/// This many programs that differ only in the numbers of `general` are compiled for their numbers, which makes faster code; the
-/// next one is compiled for any numbers. A program that runs twice with two sizes keeps the faster code.
+/// The number of programs with numbers of which it is kept what to run for them.
+pub(super) const MAX_KNOWN: usize = 512;
+/// This many programs that differ only in where they read are compiled for their places, which makes faster code: the elements
+/// of a stencil are known to be neighbours. The next one is compiled for any places.
 pub(super) const MAX_ALIKE: u32 = 2;
 
 /// A program with more statements keeps the values of every tensor that is held, whatever their size: otherwise the next one
@@ -37,8 +39,7 @@ pub(super) const MAX_LOOKS: u32 = 16;
 /// values are there, and each store writes to memory at once. It bounds what the first iterations record and compile.
 pub(super) const MAX_STORES: u32 = 8;
 
-/// A slice of no more elements is read on the host: measured, 12 us for up to 64 elements; it needs no plan. General programs
-/// take inputs of no more elements as slices of others.
+/// A slice of no more elements is read on the host: measured, 12 us for up to 64 elements; it needs no plan.
 pub(super) const MAX_READ: usize = 64;
 /// A slice of no more elements is written on the host: measured, 13 us for 16384 elements and 0.2 ms for 2^20. Larger ones are
 /// worth a kernel on several threads.
@@ -47,12 +48,14 @@ pub(super) const MAX_WRITTEN: usize = 1 << 20;
 /// show that none of them is needed. Measured, copying takes 1.5 us for this much and 90 us for 4 MiB.
 pub(super) const LARGE: usize = 1 << 16;
 
-/// Along axes of at most this length, constant indices name components, which the pass `components` takes apart: `general` leaves
-/// them constant. The pass has the same limit.
-pub(super) const LONGEST_SHORT: u64 = 4;
-/// A program with a `for` over more than two axes and this many points keeps all its sizes constant: it may be a product of
-/// matrices, whose tiles depend on them. `Options::many` begins as this.
-pub(super) const MANY: u64 = 1 << 18;
+/// A program with a `for` over more than two axes and this many points keeps all its extents numbers: it may be a product of
+/// matrices, whose tiles are faster where they divide them. Measured, products of 256 rows take a fifth longer otherwise.
+pub(super) const LARGE_PRODUCT: u64 = 1 << 25;
+/// Over this many points, code is made for short extents, and for those by which indices are divided. Measured, sums over axes
+/// of ten elements take twice as long otherwise, and so do copies into other shapes.
+pub(super) const MANY: u64 = 1 << 16;
+/// Such an extent is short.
+pub(super) const WRITTEN_OUT: u64 = 16;
 
 /// For how long nothing has been computed.
 pub(super) struct Waiting {

@@ -88,7 +88,12 @@ impl Session {
     pub fn counts(&self) -> [usize; 4] {
         let program = &self.recording.program;
         let held = self.slots.iter().flatten().count();
-        [program.buffers.len(), program.body.len(), held, self.n_made]
+        [
+            program.buffers.len(),
+            program.body.len(),
+            held,
+            self.plans.n_made,
+        ]
     }
 
     pub(super) fn held(&self) -> impl Iterator<Item = (Slot, Buffer)> {

@@ -21,10 +21,6 @@ impl Session {
         let sliced = slice(program, &self.makers, is_there, &pending, true);
         let mut next = Self {
             plans: std::mem::take(&mut self.plans),
-            alike: std::mem::take(&mut self.alike),
-            n_made: self.n_made,
-            n_planned: self.n_planned,
-            stamp: self.stamp,
             waiting: std::mem::take(&mut self.waiting),
             n_ones: self.n_ones,
             n_leaves: self.n_leaves,

@@ -59,10 +59,10 @@ fn few_elements_of_many_values_are_summed_in_parts() {
     insta::assert_snapshot!(body(&program), @"
     for [64, 3] {
       x2 = f32(0.0)
-      %0 = add(div(extent(b0:0), i32(64)), i32(1))
+      %0 = add(div(add(extent(b0:0), i32(-1)), i32(64)), i32(1))
       loop x1 in i32(0), add(div(min(%0, sub(extent(b0:0), min(mul(i0, %0), extent(b0:0)))), i32(512)), i32(1)), 1 {
         x3 = f32(0.0)
-        %1 = add(div(extent(b0:0), i32(64)), i32(1))
+        %1 = add(div(add(extent(b0:0), i32(-1)), i32(64)), i32(1))
         %2 = min(mul(i0, %1), extent(b0:0))
         %3 = mul(x1, i32(512))
         %4 = add(%2, %3)

@@ -1,0 +1,77 @@
+//! How long an axis is, as far as passes ask: the same answer for all extents of a class.
+
+/// Between what numbers an extent lies. Passes that decide by how long an axis is ask for this even where the number itself is
+/// known. So a program that is compiled for all extents of a class does the same arithmetic in the same order as one that is
+/// compiled for a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Size {
+    /// It is no shorter.
+    pub least: u64,
+    /// The number that stands for all.
+    pub about: u64,
+    /// It is no longer.
+    pub most: u64,
+}
+
+/// Extents up to this one are a class each: along axes as short as this constant indices name components, which the pass
+/// `components` takes apart.
+pub(crate) const LONGEST_SHORT: u64 = 4;
+
+impl Size {
+    /// The class of an extent. Behind the short ones, classes end at the odd powers of two: 8, 32, 128, 512, and so on.
+    pub fn of(n: u64) -> Self {
+        if n <= LONGEST_SHORT {
+            return Self {
+                least: n,
+                about: n,
+                most: n,
+            };
+        }
+        let middle = (n - 1).ilog2().div_ceil(2);
+        let most = 2 << (2 * middle);
+        match middle {
+            // So short that the middle would be below all of them.
+            1 => Self {
+                least: LONGEST_SHORT + 1,
+                about: most,
+                most,
+            },
+            _ => Self {
+                least: most / 4 + 1,
+                about: most / 2,
+                most,
+            },
+        }
+    }
+
+    /// The class of the number of points along two axes together.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        Self {
+            least: self.least.saturating_mul(other.least),
+            about: self.about.saturating_mul(other.about),
+            most: self.most.saturating_mul(other.most),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_extent_is_in_one_class() {
+        for n in 0..5000 {
+            let size = Size::of(n);
+            assert!((size.least..=size.most).contains(&n), "{n}: {size:?}");
+            assert!((size.least..=size.most).contains(&size.about), "{n}");
+            assert!(Size::of(size.least) == size && Size::of(size.most) == size);
+        }
+        let most = i32::MAX as u64;
+        assert_eq!(Size::of(most).most, most + 1);
+        assert_eq!(
+            [5, 9, 512, 513].map(|n| Size::of(n).about),
+            [8, 16, 256, 1024]
+        );
+    }
+}
