@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use aerogel_ir::{Module, print_module, walk};
-use aerogel_llvm::Target;
+use aerogel_llvm::{OptLevel, Target};
 use aerogel_runtime::KernelCode;
 
 use crate::config::Config;
@@ -73,9 +73,14 @@ pub(crate) struct Key(blake3::Hash);
 
 impl Key {
     /// The key of the code of a module at stage `Structured`.
-    pub(crate) fn new(module: &Module, config: &Config, target: &Target, device: &str) -> Self {
+    pub(crate) fn new(
+        module: &Module,
+        (config, level): (&Config, OptLevel),
+        target: &Target,
+        device: &str,
+    ) -> Self {
         let mut hasher = blake3::Hasher::new();
-        let options = (config.pass_options(), config.opt_level);
+        let options = (config.pass_options(), level.0);
         hasher.update(build().as_bytes());
         hasher.update(format!("{options:?} {target:?} {device}\n").as_bytes());
         hasher.update(print_module(module).as_bytes());

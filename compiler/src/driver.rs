@@ -23,6 +23,7 @@ use crate::caught::caught;
 use crate::config::{Arch, Config};
 use crate::dump::{Request, Watcher};
 use crate::ptx_files;
+use crate::quick::Better;
 use crate::room::Room;
 use crate::worker::{given_up, interruptible};
 
@@ -113,6 +114,8 @@ pub fn cuda(number: u32) -> Result<aerogel_gpu::GpuDevice, DriverError> {
 #[derive(Clone)]
 pub struct Compiler {
     config: Config,
+    /// How much LLVM does.
+    level: OptLevel,
     backend: Backend,
     pool: Arc<Pool>,
     cache: Option<Arc<Cache>>,
@@ -154,6 +157,7 @@ impl Compiler {
         };
         Ok(Self {
             backend,
+            level: OptLevel(config.opt_level),
             config,
             pool,
             cache,
@@ -204,6 +208,25 @@ impl Compiler {
         Ok(CompiledKernel { source, ..kernel })
     }
 
+    /// The same of which LLVM makes other code.
+    pub(crate) fn at_level(&self, level: u8) -> Self {
+        Self {
+            level: OptLevel(level),
+            ..self.clone()
+        }
+    }
+
+    /// The code of a module that has been compiled before, loaded.
+    pub(crate) fn loaded(&self, module: Module) -> Result<Box<dyn LoadedKernel>, CompileError> {
+        let compiler = self.clone();
+        let made = apart(module, move |module| {
+            let code = compiler.code(module.clone(), &Request::default(), &mut Vec::new())?;
+            let device = &compiler.backend.device;
+            device.load(&code).map_err(CompileError::Load)
+        });
+        made.map(|(kernel, _)| kernel)
+    }
+
     fn compile_checked(
         &self,
         module: &Module,
@@ -246,6 +269,7 @@ impl Compiler {
         };
         Ok(CompiledKernel {
             loaded,
+            better: None,
             overlapping,
             source: Module::default(),
             times,
@@ -266,7 +290,7 @@ impl Compiler {
         let key = || {
             Key::new(
                 &module,
-                &self.config,
+                (&self.config, self.level),
                 &self.backend.target,
                 &device.identity(),
             )
@@ -287,11 +311,11 @@ impl Compiler {
             );
         }
         let start = Instant::now();
-        let level = OptLevel(self.config.opt_level);
-        let mut compiled = aerogel_llvm::compile(&done.module, &self.backend.target, level, false);
+        let mut compiled =
+            aerogel_llvm::compile(&done.module, &self.backend.target, self.level, false);
         times.push(("llvm".to_owned(), start.elapsed()));
         if let Arch::Cuda(_) = self.config.arch {
-            ptx_files::keep(&done.module, &compiled.code, level);
+            ptx_files::keep(&done.module, &compiled.code, self.level);
         }
         if let Some((cache, key)) = keyed {
             device.assemble(&mut compiled.code);
@@ -422,6 +446,8 @@ pub struct Inspection {
 /// A kernel that can be launched.
 pub struct CompiledKernel {
     loaded: Box<dyn LoadedKernel>,
+    /// Where that has been made quickly.
+    pub(crate) better: Option<Better>,
     /// Where there are array arguments that could be one array.
     overlapping: Option<Overlapping>,
     source: Module,
@@ -441,15 +467,9 @@ impl Overlapping {
         }
         let mut module = source.clone();
         module.env.arrays_apart = false;
-        let compiler = self.compiler.clone();
-        let made = apart(module, move |module| {
-            let code = compiler.code(module.clone(), &Request::default(), &mut Vec::new())?;
-            let device = &compiler.backend.device;
-            device.load(&code).map_err(CompileError::Load)
-        });
-        match made {
+        match self.compiler.loaded(module) {
             // Another thread may have been faster.
-            Ok((kernel, _)) => self.kernel.get_or_init(|| kernel).launch(launch),
+            Ok(kernel) => self.kernel.get_or_init(|| kernel).launch(launch),
             Err(CompileError::Interrupted) => Err(KernelFailure::Interrupted),
             // The next launch tries again: there may be memory then.
             Err(CompileError::Load(e)) => Err(KernelFailure::Device(e.to_string())),
@@ -467,7 +487,11 @@ impl CompiledKernel {
             results: &mut *launch.results,
             ..launch
         };
-        match (self.loaded.launch(again), &self.overlapping) {
+        let outcome = match &self.better {
+            Some(better) => better.launch(&*self.loaded, &self.source, again),
+            None => self.loaded.launch(again),
+        };
+        match (outcome, &self.overlapping) {
             (Err(KernelFailure::Overlap), Some(overlapping)) => {
                 overlapping.launch(&self.source, launch)
             }

@@ -7,6 +7,7 @@ mod config;
 mod driver;
 mod dump;
 mod ptx_files;
+mod quick;
 mod room;
 mod worker;
 

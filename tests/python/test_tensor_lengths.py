@@ -124,3 +124,16 @@ def test_places_near_an_end_are_right():
             t = xp.asarray(x)
             np.testing.assert_array_equal(np.asarray(t[k:] * 2), x[k:] * 2)
             np.testing.assert_array_equal(np.asarray(xp.roll(t, k) + t[n - 1 - k]), np.roll(x, k) + x[n - 1 - k])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_stay_when_code_is_made_anew(dtype):
+    """What runs for long is compiled again, with more effort: the same bits."""
+    x = np.random.default_rng(4).random(60_000).astype(dtype) * 9
+
+    def bits():
+        t = xp.asarray(x)
+        y = xp.exp(-xp.sqrt(t * t + t)) * xp.sin(t) / (1.7 + t) + xp.where(t > 4, t**3, xp.log(t + 0.3)) - t**-1.5
+        return np.asarray(y).tobytes()
+
+    assert len({bits() for _ in range(60)}) == 1

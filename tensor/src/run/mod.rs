@@ -2,6 +2,8 @@
 
 pub mod explain;
 mod free;
+mod kernels;
 mod plan;
 
-pub use plan::{Codes, Plan, Settings};
+pub use kernels::{Codes, Settings};
+pub use plan::Plan;

@@ -1,26 +1,27 @@
 //! A program ready to run.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{AssertKind, Scalar, ScalarType};
-use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Print};
-use aerogel_ir::{FastMath, TreeId, print_module};
+use aerogel_compiler::{CompileError, Print};
+use aerogel_ir::TreeId;
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use aerogel_runtime::{SiteKind, TreeMemory, interrupt};
 use aerogel_snode::NodeId;
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexSet;
 
 use super::free::Free;
+use super::kernels::{Compiled, Kernels, Settings};
 use crate::ir::{
-    Buffer, Call, Dim, DimDef, Expr, Failure, For, Library, LibraryError, Operand, OutOfBounds,
-    Program, Role, Run, RunError, Scope, Site, Stage, Stmt, Touched, Var, agreements, check_inputs,
-    counted, eval_in, extent, number, verify_at,
+    Buffer, Call, Dim, DimDef, Expr, Failure, Library, LibraryError, Operand, OutOfBounds, Program,
+    Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs, counted,
+    eval_in, extent, number, verify_at,
 };
 use crate::library;
-use crate::lower::{Parameter, lower};
+use crate::lower::Parameter;
 use crate::passes;
 
 /// A program ready to run: what the host does, with a kernel for each `for`.
@@ -40,15 +41,6 @@ pub struct Plan {
     n_given_trees: usize,
     /// How many threads libraries may use.
     n_threads: usize,
-}
-
-/// A kernel, and what it takes.
-struct Compiled {
-    kernel: Arc<CompiledKernel>,
-    buffers: Vec<Buffer>,
-    scalars: Vec<Parameter>,
-    trees: Vec<TreeId>,
-    sites: Vec<Site>,
 }
 
 /// What the host does.
@@ -71,86 +63,14 @@ enum Step {
     Clear(Buffer),
 }
 
-/// Makes the kernels of statements.
-struct Maker<'m> {
-    program: &'m Program,
-    settings: Settings<'m>,
-    kernels: Vec<Compiled>,
-    /// Equal statements have one kernel.
-    made: IndexMap<For, usize>,
-}
-
-/// Kernels that have been compiled, by their text: what plans share.
-#[derive(Default)]
-pub struct Codes {
-    of: Mutex<Compilations>,
-}
-
-#[derive(Default)]
-struct Compilations {
-    /// What they were compiled for.
-    stamp: u64,
-    kernels: LookupMap<String, Arc<CompiledKernel>>,
-}
-
-/// Kernels are kept up to this number.
-const MAX_CODES: usize = 4096;
-
-impl Codes {
-    fn of(&self) -> MutexGuard<'_, Compilations> {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn get(&self, stamp: u64, text: &str) -> Option<Arc<CompiledKernel>> {
-        let of = self.of();
-        let kernels = (of.stamp == stamp).then_some(&of.kernels);
-        kernels?.get(text).cloned()
-    }
-
-    fn put(&self, stamp: u64, text: String, kernel: Arc<CompiledKernel>) {
-        let mut of = self.of();
-        // What was made for something else is gone.
-        if of.stamp != stamp || of.kernels.len() >= MAX_CODES {
-            of.stamp = stamp;
-            of.kernels.clear();
-        }
-        of.kernels.insert(text, kernel);
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.of().kernels.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// What programs are made for.
-#[derive(Clone, Copy)]
-pub struct Settings<'c> {
-    /// Makes the kernels.
-    pub compiler: &'c Compiler,
-    /// How far float arithmetic may differ from what is written, as in kernels.
-    pub fast_math: FastMath,
-    /// What passes choose.
-    pub options: passes::Options,
-    /// Kernels that are there already.
-    pub codes: &'c Codes,
-    /// Another number for each compiler and `fast_math`.
-    pub stamp: u64,
-}
-
-impl Maker<'_> {
-    fn steps(&mut self, body: &[Stmt]) -> Result<Vec<Step>, CompileError> {
+impl Kernels {
+    fn steps(&self, body: &[Stmt]) -> Vec<Step> {
         body.iter().map(|stmt| self.step(stmt)).collect()
     }
 
-    fn step(&mut self, stmt: &Stmt) -> Result<Step, CompileError> {
-        Ok(match stmt {
-            Stmt::For(all) => Step::Kernel(self.kernel(all)?),
+    fn step(&self, stmt: &Stmt) -> Step {
+        match stmt {
+            Stmt::For(all) => Step::Kernel(self.number(all)),
             Stmt::Set(var, e) => Step::Set(*var, *e),
             Stmt::Loop {
                 var,
@@ -163,10 +83,10 @@ impl Maker<'_> {
                 lo: *lo,
                 hi: *hi,
                 step: *step,
-                body: self.steps(body)?,
+                body: self.steps(body),
             },
             Stmt::If(cond, then, otherwise) => {
-                Step::If(*cond, self.steps(then)?, self.steps(otherwise)?)
+                Step::If(*cond, self.steps(then), self.steps(otherwise))
             }
             Stmt::Break => Step::Break,
             Stmt::Continue => Step::Continue,
@@ -174,33 +94,7 @@ impl Maker<'_> {
             Stmt::Run(run) => Step::Run(run.clone()),
             Stmt::Clear(buffer) => Step::Clear(*buffer),
             Stmt::Store(_) => unreachable!("the verifier wants a `for` around"),
-        })
-    }
-
-    fn kernel(&mut self, all: &For) -> Result<usize, CompileError> {
-        if let Some(&made) = self.made.get(all) {
-            return Ok(made);
         }
-        let lowered = lower(self.program, all, "tensors", self.settings.fast_math);
-        let (codes, stamp) = (self.settings.codes, self.settings.stamp);
-        let text = print_module(&lowered.module);
-        let kernel = match codes.get(stamp, &text) {
-            Some(kernel) => kernel,
-            None => {
-                let kernel = Arc::new(self.settings.compiler.compile(lowered.module)?);
-                codes.put(stamp, text, kernel.clone());
-                kernel
-            }
-        };
-        self.made.insert(all.clone(), self.kernels.len());
-        self.kernels.push(Compiled {
-            kernel,
-            buffers: lowered.buffers,
-            scalars: lowered.scalars,
-            trees: lowered.trees,
-            sites: lowered.sites,
-        });
-        Ok(self.kernels.len() - 1)
     }
 }
 
@@ -220,14 +114,8 @@ impl Plan {
             },
         );
         verify_at(&program, Stage::Placed).map_err(CompileError::Internal)?;
-        let mut maker = Maker {
-            program: &program,
-            settings,
-            kernels: Vec::new(),
-            made: IndexMap::new(),
-        };
-        let steps = maker.steps(&program.body)?;
-        let kernels = maker.kernels;
+        let kernels = Kernels::of(&program, settings)?;
+        let steps = kernels.steps(&program.body);
         let last = passes::last_uses(&program);
         let extents = computed_extents(&program);
         let written = Touched::by(&program, &program.body).writes;
@@ -239,7 +127,7 @@ impl Plan {
         Ok(Self {
             n_given_trees: program.n_given_trees(),
             program,
-            kernels,
+            kernels: kernels.all,
             steps,
             last,
             extents,
