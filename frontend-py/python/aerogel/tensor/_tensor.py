@@ -612,6 +612,11 @@ def _without_tensors(obj: Any) -> Any:
 
 def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
     """Operands of one type: numbers of Python's take the type of the tensors beside them."""
+    if tracing.program is None and type(values[0]) is Tensor and all(type(value) is Tensor for value in values):
+        dtype = values[0].dtype
+        # Most are, and nothing is to be done then.
+        if (dtype.is_float or not to_float) and all(value.dtype is dtype for value in values):
+            return list(values)
     dtype: DataType | None = None
     made: list[Any] = []
     for value in values:
