@@ -363,7 +363,10 @@ fn rows_of_a_tile(n: u64) -> u64 {
 /// Over how many of the inner axes sums of the others are added up, so that no chain is too long.
 fn outer_loops(program: &Program, factors: &Factors) -> Option<usize> {
     let extents = factors.inner.iter();
-    let extents = extents.map(|&k| program.const_dim(factors.domain[k as usize]));
+    let extents = extents.map(|&k| {
+        let size = program.size_of(factors.domain[k as usize]);
+        size.map(|n| n.about)
+    });
     let Some(extents) = extents.collect::<Option<Vec<u64>>>() else {
         return Some(0);
     };
