@@ -14,7 +14,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
 use indexmap::IndexMap;
 
-use super::products::{Epilogue, Factors, at, element_stores, product, unravelled};
+use super::factors::{Epilogue, Factors, at, element_stores, product, unravelled};
 use super::tiles::is_below;
 use crate::ir::{Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Stmt, Store};
 

@@ -20,7 +20,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::BinaryOp;
 use indexmap::IndexMap;
 
-use super::products::{Epilogue, Factors, at, stores_at, unravelled};
+use super::factors::{Epilogue, Factors, at, stores_at, unravelled};
 use super::reductions::CHAIN;
 use super::staged::Staged;
 use super::tiles::{element_of, is_below, nearest};

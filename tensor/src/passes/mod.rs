@@ -7,6 +7,7 @@ mod components;
 mod copies;
 mod dead;
 mod direct;
+mod factors;
 mod fuse;
 mod gathers;
 mod inline;

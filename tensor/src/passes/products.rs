@@ -10,46 +10,21 @@
 //!
 //! `tiles` makes statements of a product; or it is a library's, see [`Products`].
 
-use aerogel_base::hash::LookupMap;
-use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
+use super::factors::Factors;
 use super::{Options, Products, by_library, direct, narrow, tiles};
 use crate::ir::{
-    Accum, Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Product, Program, Role, Size, Stmt,
-    Store, Touched, map_exprs, only_store, rewrite_blocks, visit_host,
+    Accum, Buffer, Dim, Expr, ExprDef, For, Outside, Product, Program, Role, Size, Stmt, Store,
+    Touched, only_store, rewrite_blocks, visit_host,
 };
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
 const LEAST: u64 = 8;
 /// What is computed of each element costs no more than this, since it is written out for each row of a tile.
 const MAX_EPILOGUE: u32 = 40;
-
-/// A `for` that is done with each element of a product, and its axis for each of the product's.
-pub(super) type Epilogue<'f> = (&'f For, &'f [u32]);
-
-/// Axes of a `for` that makes a product, and its factors.
-#[derive(Clone)]
-pub(super) struct Factors {
-    /// Extents of all axes.
-    pub(super) domain: Vec<Dim>,
-    /// Axes of both factors and of the result.
-    pub(super) batch: Vec<u32>,
-    /// Axes of the left factor and of the result.
-    pub(super) rows: Vec<u32>,
-    /// Axes of the right factor and of the result.
-    pub(super) columns: Vec<u32>,
-    /// Axes of both factors.
-    pub(super) inner: Vec<u32>,
-    /// The factors, and where they count: elsewhere the product of the two is zero.
-    pub(super) operands: [Expr; 2],
-    pub(super) masks: [Option<Expr>; 2],
-    /// The store of the sum.
-    pub(super) store: Store,
-    /// Where it was written.
-    pub(super) span: Span,
-}
 
 /// Makes products of all sums that are worth it.
 pub(super) fn run(program: &mut Program, options: Options) -> bool {
@@ -471,121 +446,9 @@ fn read_at(program: &Program, all: &For, target: Buffer) -> Option<Vec<u32>> {
     (axes.len() == all.domain.len()).then_some(axes)
 }
 
-/// The indices along axes of these extents that one index counts, the last fastest.
-pub(super) fn unravelled(program: &mut Program, index: Expr, dims: &[Dim]) -> Vec<Expr> {
-    let mut rest = index;
-    let mut out = Vec::new();
-    for (k, &dim) in dims.iter().enumerate().rev() {
-        if k == 0 {
-            out.push(rest);
-        } else {
-            let extent = program.extent(dim);
-            out.push(program.exprs.binary(BinaryOp::Mod, rest, extent));
-            rest = program.exprs.binary(BinaryOp::Div, rest, extent);
-        }
-    }
-    out.reverse();
-    out
-}
-
-/// As many as all indices along axes of these extents.
-pub(super) fn product(program: &mut Program, dims: &[Dim]) -> Dim {
-    let one = program.exprs.i32(1);
-    let value = dims.iter().fold(one, |n, &dim| {
-        let extent = program.extent(dim);
-        program.exprs.binary(BinaryOp::Mul, n, extent)
-    });
-    program.dim(DimDef::Value(value))
-}
-
-impl Factors {
-    /// A factor, zero where it does not count.
-    pub(super) fn operand(&self, program: &mut Program, side: usize) -> Expr {
-        let value = self.operands[side];
-        match self.masks[side] {
-            Some(mask) => {
-                let zero = Scalar::zero(program.exprs.ty(value));
-                let zero = program.exprs.constant(zero);
-                program.exprs.select(mask, value, zero)
-            }
-            None => value,
-        }
-    }
-
-    /// The extents of axes.
-    pub(super) fn dims(&self, axes: &[u32]) -> Vec<Dim> {
-        axes.iter().map(|&k| self.domain[k as usize]).collect()
-    }
-}
-
-/// An expression with other indices for axes.
-pub(super) fn at(program: &mut Program, e: Expr, axes: &IndexMap<u32, Expr>) -> Expr {
-    let mut done = LookupMap::default();
-    program
-        .exprs
-        .replace(e, &mut done, &mut |_, def| match def {
-            ExprDef::Axis(k) => axes.get(k).copied(),
-            _ => None,
-        })
-}
-
 /// Whether a `for` is a sum of products that is worth more than loops.
 pub(super) fn is_worth_it(program: &mut Program, all: &For, options: Options) -> bool {
     factors(program, all).is_some_and(|factors| {
         direct::pays(program, &factors, options.many) || !is_small(program, &factors, options)
     })
-}
-
-/// What becomes of an element of a product, in the row `i` and the column `j`.
-pub(super) fn element_stores(
-    program: &mut Program,
-    factors: &Factors,
-    batch: &[Expr],
-    [i, j]: [Expr; 2],
-    value: Expr,
-    epilogue: Option<Epilogue<'_>>,
-) -> Vec<Stmt> {
-    let mut places: IndexMap<u32, Expr> = IndexMap::new();
-    places.extend(factors.batch.iter().copied().zip(batch.iter().copied()));
-    for (axes, e) in [(&factors.rows, i), (&factors.columns, j)] {
-        let indices = unravelled(program, e, &factors.dims(axes));
-        places.extend(axes.iter().copied().zip(indices));
-    }
-    stores_at(program, factors, &places, value, epilogue)
-}
-
-/// What becomes of an element of a product, at these indices for its axes.
-pub(super) fn stores_at(
-    program: &mut Program,
-    factors: &Factors,
-    places: &IndexMap<u32, Expr>,
-    value: Expr,
-    epilogue: Option<Epilogue<'_>>,
-) -> Vec<Stmt> {
-    let index: Vec<Expr> = factors
-        .store
-        .index
-        .iter()
-        .map(|&e| at(program, e, places))
-        .collect();
-    let Some((all, axes)) = epilogue else {
-        return vec![Stmt::Store(Store {
-            index,
-            value,
-            accum: None,
-            init: false,
-            ..factors.store.clone()
-        })];
-    };
-    let places: IndexMap<u32, Expr> = axes.iter().copied().zip(index).collect();
-    let mut body = all.body.clone();
-    let (mut done, exprs) = (LookupMap::default(), &mut program.exprs);
-    map_exprs(&mut body, &mut |e| {
-        exprs.replace(e, &mut done, &mut |_, def| match def {
-            ExprDef::Axis(k) => places.get(k).copied(),
-            ExprDef::Load { buffer, .. } if *buffer == factors.store.target => Some(value),
-            _ => None,
-        })
-    });
-    body
 }

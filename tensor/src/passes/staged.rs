@@ -16,7 +16,7 @@ use indexmap::IndexSet;
 
 use super::affine::Affine;
 use super::conjuncts;
-use super::products::Factors;
+use super::factors::Factors;
 use crate::ir::{Dim, Expr, ExprDef, For, Outside, Program, Stmt, Store};
 
 /// How the right factor of a product is read.

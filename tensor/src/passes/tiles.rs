@@ -17,7 +17,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
-use super::products::{Epilogue, Factors, at, element_stores, product, unravelled};
+use super::factors::{Epilogue, Factors, at, element_stores, product, unravelled};
 use super::reductions::CHAIN;
 use crate::ir::{Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store, Var};
 
