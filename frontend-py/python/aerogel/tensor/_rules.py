@@ -209,7 +209,7 @@ class custom_jvp:  # noqa: N801
     >>> @ti.custom_jvp
     ... def cube(x):
     ...     return x * x * x
-    >>> cube.defjvp(lambda primals, tangents: (cube(*primals), 3 * primals[0] ** 2 * tangents[0]))
+    >>> rule = cube.defjvp(lambda primals, tangents: (cube(*primals), 3 * primals[0] ** 2 * tangents[0]))
     >>> ti.grad(cube)(2.0)
     tensor(12., dtype=f32)
 
