@@ -96,3 +96,19 @@ def test_no_gradient():
     with ti.no_grad():
         assert not ti.ad.from_torch(torch.sin)(x).requires_grad
     assert not ti.ad.torch_function(ti.xp.sin)(torch.tensor(A)).requires_grad
+
+
+def test_complex_tensors_that_would_lose_a_gradient():
+    with pytest.raises(TypeError, match="real tensors"):
+        ti.tensor.asarray(torch.tensor([1j, 2.0], requires_grad=True))
+    with pytest.raises(TypeError, match="real tensors"):
+        ti.ad.torch_function(lambda x: x + 1j)(of_torch(A))
+
+
+def test_a_tensor_that_is_stored_to_after_the_call():
+    leaf = tensor(A).requires_grad_()
+    x = leaf * 1
+    made = ti.ad.from_torch(torch.sin)(x)
+    x[0] = 7.0
+    made.sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), np.cos(A))

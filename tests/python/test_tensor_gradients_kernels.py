@@ -401,3 +401,18 @@ def test_a_method_of_an_object():
         return f.sum()
 
     np.testing.assert_allclose(ti.grad(loss)(tensor(A)).numpy(), [-3, -3, -3])
+
+
+def test_a_kernel_on_a_tape_with_tensors_by_name(fields):
+    @ti.kernel
+    def doubled(a: ti.types.ndarray(), b: ti.types.ndarray()):
+        for i in a:
+            b[i] = a[i] * 2
+
+    with ti.ad.Tape() as tape:
+        a = tensor(A).requires_grad_()
+        b = ti.tensor.zeros(3, dtype=ti.f64)
+        doubled(a=a, b=b)
+        loss = b.sum()
+    tape.grad(loss)
+    np.testing.assert_array_equal(a.grad.numpy(), [2, 2, 2])

@@ -276,3 +276,16 @@ def test_a_loss_that_is_nan_names_the_line_in_debug_mode():
     assert ti.grad(loss)(tensor(POINT + 2)).shape == (2,)
     ti.init(arch=ti.cpu, log_level="error")
     assert ti.grad(loss)(tensor(POINT)).shape == (2,)
+
+
+def test_a_tensor_that_is_stored_to_after_the_call():
+    f, _ = sine_times()
+    program = ti.program(lambda x, y: (ti.xp.sin(x) * y).sum())
+    kept = ti.checkpoint(lambda x, y: (ti.xp.sin(x) * y).sum())
+    for call in (lambda x, y: f(x, y).sum(), program, kept):
+        leaf = tensor(POINT).requires_grad_()
+        x, y = leaf * 1, tensor(OTHER)
+        made = call(x, y)
+        x[0], y[1] = 7.0, 9.0
+        made.backward()
+        np.testing.assert_allclose(leaf.grad.numpy(), np.cos(POINT) * OTHER)

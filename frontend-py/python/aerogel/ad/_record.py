@@ -64,7 +64,7 @@ class Record(_recorder.Recorder):
     def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Launches a kernel and keeps what it takes to go back."""
         # This is what a tape costs: hence no context manager.
-        for arg in args:
+        for arg in args if not kwargs else (*args, *kwargs.values()):
             if type(arg) not in _NUMBERS and has_history(arg):
                 return launch(self, kernel, args, kwargs)
         set_recorder = _native.set_recorder

@@ -21,6 +21,7 @@ class _Called:
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], is_own: Any) -> None:
         from aerogel.tensor._gradients import _Variables, is_differentiable
+        from aerogel.tensor._rules import expect_real
         from aerogel.tensor._tensor import Tensor, asarray
         from aerogel.tensor.programs import _trees
 
@@ -32,12 +33,15 @@ class _Called:
             if not is_own(value):
                 return value
             x = asarray(value)
+            expect_real(x)
             self.is_smooth.append(is_differentiable(x))
             return self.variables.of(x, "an argument") if self.is_smooth[-1] else x
 
         given, named = _trees.mapped([list(args), kwargs], tensor)
         out = function(*given, **named)
         self.out = _trees.mapped(out, lambda y: y if isinstance(y, Tensor) else asarray(y))
+        for y in _trees.leaves(self.out):
+            expect_real(y)
         self.results: list[Any] = _trees.leaves(self.out)
         self.smooth = [y for y in self.results if is_differentiable(y)]
 
@@ -365,6 +369,7 @@ def _among_tensors(package: Any, function: Callable[..., Any], *args: Any, **kwa
     """Calls a function of another package with tensors."""
     from aerogel.tensor._gradients import is_differentiable
     from aerogel.tensor._nodes import is_needed
+    from aerogel.tensor._rules import expect_real
     from aerogel.tensor._tensor import Tensor, tracing
     from aerogel.tensor.programs import _trees
 
@@ -374,14 +379,17 @@ def _among_tensors(package: Any, function: Callable[..., Any], *args: Any, **kwa
             f"{what} needs numbers, and a program that is traced has none: call it outside of the program"
         )
     given = [list(args), kwargs]
-    tensors = [x for x in _trees.leaves(given) if isinstance(x, Tensor)]
+    # As they are now: the gradient is taken later.
+    tensors = [x._as_it_is() for x in _trees.leaves(given) if isinstance(x, Tensor)]
     tree = _trees.mapped(given, lambda x: _HOLE if isinstance(x, Tensor) else x)
     call = package(function, tree, tensors, is_needed(tensors))
     leaves = _trees.leaves(call.out)
     results = [package.tensor(y) for y in leaves]
     smooth = [y for y, made in zip(leaves, results) if is_differentiable(made)]
-    is_source = not _native.are_gradients_off() and package.is_source(smooth)
+    is_source = not _native.are_gradients_off() and package.is_source(leaves)
     if is_source or is_needed(tensors):
+        for y in results:
+            expect_real(y)
         crossing = _Crossing(package, what, function, tree)
         results = crossing.attached(tensors, results, lambda seeds: call.back(smooth, seeds), is_source)
     each = iter(results)

@@ -184,6 +184,7 @@ def _forget() -> None:
             _NODES.pop(number, None)
         # What their inputs were made of goes with them, other nodes among it.
         _native.tidy_tensors()
+    _ON_TAPES.intersection_update(there)
     _n_tidied = _native.n_tidied()
 
 

@@ -38,13 +38,17 @@ class _Arguments:
         self.tensors: list[Tensor] = []
         for k, arg in enumerate(self.args):
             if k not in self._constant:
-                self._mapped(arg, self._noted)
+                self.args[k] = self._mapped(arg, self._noted)
 
     def _noted(self, leaf: Any) -> Any:
         expect_real(leaf)
-        if is_differentiable(leaf):
-            self.tensors.append(leaf)
-        return leaf
+        if not isinstance(leaf, Tensor):
+            return leaf
+        # The rule is called later, when another value may have been stored to the tensor.
+        kept = leaf._as_it_is()
+        if is_differentiable(kept):
+            self.tensors.append(kept)
+        return kept
 
     def given(self, tensors: Sequence[Tensor]) -> list[Any]:
         """The arguments with other tensors in place of those."""
@@ -189,7 +193,7 @@ class custom_vjp:  # noqa: N801
         # The function itself, if `fwd` calls it.
         self._within.is_on = True
         try:
-            out, kept = fwd(*args)
+            out, kept = fwd(*given.args)
         finally:
             self._within.is_on = False
 
@@ -355,7 +359,8 @@ def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> An
         smooth = tuple(g for g in _trees.leaves(gradients) if g is not None)
         # One of many has no numbers to call a program with: then its function is recorded.
         pull = gradient._function if any(g._native.is_one_of_many() for g in smooth) else gradient
-        made = pull(*args, **kwargs, **{gradient._function.seeds: smooth})
+        own, named = given.args
+        made = pull(*own, **named, **{gradient._function.seeds: smooth})
         return by_inputs(what, given.tensors, made)
 
     what = _called("program", program)
