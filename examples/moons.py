@@ -55,7 +55,7 @@ def picture(net, points, label, size: int) -> np.ndarray:
 
 
 def main(small=False):
-    """Runs it: pictures of the boundary over time, the loss, and how many of other points are told apart."""
+    """Runs it: pictures of the boundary over time, the loss, and the accuracy on other points."""
     ti.init(arch=ti.cpu)
     ti.tensor.random.seed(1)
     n_epochs, n_frames = (30, 3) if small else (120, 40)
@@ -72,7 +72,7 @@ def main(small=False):
     others, which = moons(1000, 0.12, 7)
     with ti.no_grad():
         told = (net(ti.tensor.asarray(others)).numpy() > 0) == (which > 0)
-    return np.stack(frames), {"loss before": losses[0], "loss after": losses[-1], "told apart": told.mean()}
+    return np.stack(frames), {"loss before": losses[0], "loss after": losses[-1], "accuracy": told.mean()}
 
 
 if __name__ == "__main__":

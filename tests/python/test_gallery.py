@@ -286,7 +286,7 @@ def test_the_readme_shows_pictures_that_exist():
 
 def test_moons(example):
     numbers = small(example("moons"))
-    assert numbers["loss after"] < 0.15 and numbers["told apart"] > 0.95
+    assert numbers["loss after"] < 0.15 and numbers["accuracy"] > 0.95
     points, label = example("moons").moons(4000, 0.0, 3)
     # Each on its half circle of radius 1.
     centers = np.where(label[:, None] > 0, [1, 0.5], [0, 0])

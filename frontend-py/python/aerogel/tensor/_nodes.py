@@ -62,7 +62,7 @@ def by_inputs(what: str, inputs: Sequence[Tensor], made: Sequence[Tensor | None]
 
 
 def has_shape(g: Tensor, x: Tensor, what: str) -> bool:
-    """Whether a gradient has the shape of its tensor; in a program, where that is not known, it is asked for."""
+    """Whether a gradient has the shape of its tensor; in a program with unknown sizes, requires it."""
     if tracing.program is None:
         return g.shape == x.shape
     message = f"{what} has an axis of {{}} elements, and {{}} are needed"
@@ -73,7 +73,7 @@ def has_shape(g: Tensor, x: Tensor, what: str) -> bool:
 _NODES: dict[int, Node] = {}
 #: The leaves that tapes take gradients by.
 _ON_TAPES: set[int] = set()
-#: How often the session had dropped what nobody holds when nodes were dropped last.
+#: The number of cleanups of the session when unused nodes were dropped last.
 _n_tidied = 0
 
 
