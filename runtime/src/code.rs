@@ -73,8 +73,9 @@ pub struct TaskCode {
     pub symbol: String,
     /// The iteration space.
     pub bounds: Bounds,
-    /// Parts of the iteration space begin and end at multiples of this, which divides every row's length.
-    pub step: i64,
+    /// Parts of a row begin at multiples of this, counted from where the row begins: generated code takes so many
+    /// iterations at once, and what is left over may add its numbers in another order.
+    pub batch: i64,
     /// Estimated time of one iteration in nanoseconds; a guess that the launcher corrects by
     /// measurement.
     pub cost: f32,

@@ -53,10 +53,21 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) is_looped: bool,
     /// What the threads of a block add up behind it.
     pub(crate) sums: Vec<BlockSum<'ctx>>,
-    /// What is known of where parts begin and end.
-    pub(crate) ends: Ends,
+    /// `[lo, hi)` of each axis if they are constants and other threads walk other parts.
+    pub(crate) constants: Option<Vec<[i64; 2]>>,
+    /// How many neighbours of a row run at once: parts of a row begin at multiples of it.
+    pub(crate) batch: i64,
     /// What this function adds to.
     pub(crate) version: Version,
+}
+
+impl TaskState<'_> {
+    /// What is known of where parts begin and end.
+    pub(crate) fn ends(&self) -> Ends {
+        self.constants
+            .as_ref()
+            .map_or_else(Ends::default, |bounds| Ends::new(self.batch, bounds))
+    }
 }
 
 /// A function of a task.
@@ -138,9 +149,9 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         let values = f.region(*bounds).expect("bounds yield");
         extend_all(&f, yielded, &values)
     };
-    let ends = match &constants {
-        Some(constants) if !serial => Ends::new(kernel, *body, constants),
-        _ => Ends::default(),
+    let batch = match serial {
+        true => 1,
+        false => batch(kernel, *body),
     };
     let mut part_of_space = [params[1], params[2]];
     if f.cx.target.grid && !serial && constants.is_none() {
@@ -161,7 +172,8 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         part: part_of_space,
         is_looped: false,
         sums,
-        ends,
+        constants: constants.clone().filter(|_| !serial),
+        batch,
         version,
     });
     if random {
@@ -177,6 +189,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     if f.region(*body).is_some() {
         f.leave_with(&[]);
     }
+    let batch = f.task.as_ref().map_or(1, |task| task.batch);
     f.finish();
     let images = &cx.images[number];
     if images.versions()[0] != version {
@@ -200,7 +213,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     Some(TaskCode {
         symbol,
         bounds,
-        step: ends.step,
+        batch,
         cost: cost::region(kernel, *body),
         max_threads: attrs.max_threads.map(|n| n as usize),
         block: attrs.block,
@@ -220,8 +233,8 @@ pub(crate) fn constant_bounds(kernel: &Function, task: Inst) -> Option<Vec<[i64;
     Some(ends?.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
 }
 
-/// What the parts of a task's index space are multiples of, where rows of straight code are: the lanes of some
-/// vectors for a body that is so short that LLVM takes several together; and those of one vector.
+/// What the parts of rows of straight code are multiples of: the lanes of some vectors for a body that is so short that
+/// LLVM takes several together; and those of one vector.
 const LANES: [i64; 2] = [64, 16];
 /// In nanoseconds, as long as some lanes of a short body take.
 const SHORT: f32 = 400.0;
@@ -251,24 +264,29 @@ impl Default for Ends {
     }
 }
 
+/// How many iterations of a task LLVM takes at once. Those that it takes together, and those that are left over, may add
+/// their numbers in another order.
+fn batch(kernel: &Function, task: Region) -> i64 {
+    let insts = kernel.regions[task].insts.iter();
+    let mut bodies = insts.filter_map(|&inst| match kernel[inst] {
+        Op::Each { body, .. } => Some(body),
+        _ => None,
+    });
+    let is_straight = bodies.all(|body| iterations_within(kernel, body) == Some(0));
+    let [many, few] = LANES;
+    match is_straight {
+        true if cost::region(kernel, task) * many as f32 <= SHORT => many,
+        true => few,
+        false => 1,
+    }
+}
+
 impl Ends {
-    fn new(kernel: &Function, task: Region, bounds: &[[i64; 2]]) -> Self {
+    fn new(batch: i64, bounds: &[[i64; 2]]) -> Self {
         let mut extents = bounds.iter().map(|[lo, hi]| (hi - lo).max(0) as u64);
         let total = extents.clone().fold(1, u64::saturating_mul);
-        let insts = kernel.regions[task].insts.iter();
-        let mut bodies = insts.filter_map(|&inst| match kernel[inst] {
-            Op::Each { body, .. } => Some(body),
-            _ => None,
-        });
-        let is_straight = bodies.all(|body| iterations_within(kernel, body) == Some(0));
         let row = extents.next_back().expect("a range task has an axis");
-        let [many, few] = LANES;
-        let lanes = match is_straight {
-            true if cost::region(kernel, task) * many as f32 <= SHORT => many,
-            true => few,
-            false => 1,
-        };
-        let step = 1 << row.trailing_zeros().min(lanes.trailing_zeros());
+        let step = 1 << row.trailing_zeros().min(batch.trailing_zeros());
         let most = total
             .checked_add(1)
             .and_then(u64::checked_next_power_of_two);
@@ -445,8 +463,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             return self.each_on_grid(body);
         }
         let bounds = task.bounds.clone();
-        let (serial, number, ends) = (task.serial, task.number, task.ends);
-        let [mut lo, mut hi] = task.part.map(|end| ends.bound(&self.b, end));
+        let (serial, number, part) = (task.serial, task.number, task.part);
         let one = self.b.i64(1);
         let zero = self.b.i64(0);
         let extents: Vec<Val<'ctx>> = bounds
@@ -457,6 +474,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 self.b.select(empty, zero, extent)
             })
             .collect();
+        let plan = self.cx.lanes.filter(|_| !serial).and_then(|width| {
+            let plan = lanes::plan(self.func, &self.module.env, body, self.reassociates)?;
+            Some((plan, width))
+        });
+        let batch = plan.as_ref().map_or(1, |(plan, width)| plan.batch(*width));
+        let task = self.task.as_mut().expect("`each` stands in a task");
+        task.batch = task.batch.max(batch);
+        let ends = task.ends();
+        let [mut lo, mut hi] = part.map(|end| ends.bound(&self.b, end));
         if serial {
             // Called once, for everything.
             lo = zero;
@@ -466,7 +492,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 .reduce(|a, e| self.b.nsw(Opcode::Mul, a, e))
                 .expect("a range task has an axis");
         }
-        let in_tiles = bounds.len() > 1 && !serial && tiles::are_worth_it(self.func, body);
+        // A tile may be narrower than a batch.
+        let in_tiles =
+            bounds.len() > 1 && !serial && batch == 1 && tiles::are_worth_it(self.func, body);
         let exit = self.b.block(self.llvm, "each_done");
         let walk = self.b.block(self.llvm, "each");
         let some = self.b.icmp(IntPredicate::SLT, lo, hi);
@@ -561,14 +589,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             number,
             exit,
         };
-        let wide = self.cx.lanes.filter(|_| !serial);
-        let row_done = match wide.and_then(|width| {
-            Some((
-                lanes::plan(func, &self.module.env, body, self.reassociates)?,
-                width,
-            ))
-        }) {
-            Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
+        let row_done = match &plan {
+            Some((plan, width)) => self.row_in_lanes(&row, plan, *width),
             None => self.row(&row, serial),
         };
 

@@ -82,7 +82,7 @@ pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
         tasks: vec![TaskCode {
             symbol: symbol.to_owned(),
             bounds: Bounds::Serial,
-            step: 1,
+            batch: 1,
             cost: 1.0,
             max_threads: None,
             block: None,

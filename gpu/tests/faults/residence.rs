@@ -148,7 +148,7 @@ fn tasks_before_one_that_is_refused_are_waited_for() {
     let task = |symbol: &str| TaskCode {
         symbol: symbol.to_owned(),
         bounds: Bounds::Serial,
-        step: 1,
+        batch: 1,
         cost: 1.0,
         max_threads: None,
         block: None,

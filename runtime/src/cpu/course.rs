@@ -15,7 +15,7 @@ use crate::code::SumsCode;
 pub(super) struct Functions {
     pub(super) run: TaskFn,
     pub(super) times: Times,
-    pub(super) step: i64,
+    pub(super) batch: i64,
     pub(super) max_threads: usize,
     pub(super) own: Option<Own>,
 }
@@ -69,7 +69,7 @@ impl Functions {
         let n_threads = means.pool.n_threads().min(self.max_threads);
         let split = |times: &Times, n_threads| {
             let (cost, estimate) = (times.cost(), times.estimate);
-            Split::new(extents, self.step, cost, estimate, n_threads)
+            Split::new(extents, self.batch, cost, estimate, n_threads)
         };
         let shared = split(&self.times, n_threads);
         if let Some(Own { run, times, sums }) = &self.own {

@@ -122,7 +122,7 @@ impl LaunchPlan {
                 // SAFETY: the code generator gives functions of this name this type.
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
                 times: Times::new(task.cost),
-                step: task.step,
+                batch: task.batch,
                 max_threads: task.max_threads.unwrap_or(usize::MAX),
                 own,
             };
@@ -300,8 +300,7 @@ impl PlannedTask {
         }
         let work = |chunk: usize, worker| {
             if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
-                let lo = chunk as i64 * parts.chunk;
-                let part = [lo, extents.total.min(lo.saturating_add(parts.chunk))];
+                let part = parts.part(chunk, extents.total);
                 match &course.copies {
                     Some(copies) => call(run, &copies.context(&ctx.0, worker), part, trace),
                     None => call(run, &ctx.0, part, trace),
@@ -500,7 +499,7 @@ mod tests {
             symbol: symbol.to_owned(),
             bounds,
             cost: 10.0,
-            step: 1,
+            batch: 1,
             max_threads: None,
             block: None,
             in_blocks: false,

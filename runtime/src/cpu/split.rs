@@ -31,64 +31,81 @@ const LONGEST_CHUNK: f32 = 2e6;
 /// Chunks for each thread, so that uneven ones even out.
 const CHUNKS_PER_THREAD: f32 = 16.0;
 
-/// How an iteration space is divided. Chunks are multiples of the given step.
+/// How an iteration space is divided: into strips of equal length, and these into chunks. A strip is a row, or everything
+/// where a chunk is whole rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split {
-    pub(crate) chunk: i64,
+    strip: i64,
+    chunks_per_strip: usize,
+    chunk: i64,
     pub(crate) n_chunks: usize,
     pub(crate) n_threads: usize,
 }
 
 impl Split {
     /// Divides iterations of which one takes `cost` nanoseconds as measured and `estimate` as the
-    /// compiler takes it. On one thread only the estimate counts: the same program adds its numbers
-    /// in the same order every time.
+    /// compiler takes it. Chunks of a row begin at multiples of `batch`, counted from where it begins: measured times
+    /// decide how long a chunk is, and must not decide which iterations run in the lanes of one vector.
+    /// On one thread only the estimate counts: the same program adds its numbers in the same order every time.
     pub(crate) fn new(
         extents: Extents,
-        step: i64,
+        batch: i64,
         cost: f32,
         estimate: f32,
         max_threads: usize,
     ) -> Self {
-        let Extents { total, row } = extents;
+        let total = extents.total;
         let longest = (LONGEST_CHUNK / estimate.max(1e-3)).max(1.0) as i64;
         let work = total as f32 * cost;
         let n_threads = max_threads
             .min((work / (WORTH_SHARING / 2.0)) as usize)
             .max(1);
         if n_threads == 1 || work < WORTH_SHARING {
-            return Self::by(aligned(longest.min(total), row, step), total, 1);
+            return Self::by(longest.min(total), extents, batch, 1);
         }
         let n_chunks = (n_threads as f32 * CHUNKS_PER_THREAD).min(work / SHORTEST_CHUNK);
         let wished = ((total as f32 / n_chunks).ceil() as i64).min(longest);
-        Self::by(aligned(wished, row, step), total, n_threads)
+        Self::by(wished, extents, batch, n_threads)
     }
 
-    fn by(chunk: i64, total: i64, n_threads: usize) -> Self {
-        let n_chunks = (total as u64).div_ceil(chunk as u64) as usize;
+    /// Chunks of about as many iterations as wished.
+    fn by(wished: i64, extents: Extents, batch: i64, n_threads: usize) -> Self {
+        let Extents { total, row } = extents;
+        let (strip, chunk) = if wished >= row {
+            // Whole rows, so that no row is divided between threads.
+            (total, next_multiple(wished, row))
+        } else {
+            let wished = wished.max(1);
+            let even = divide_up(row, divide_up(row, wished));
+            // Whole cache lines of any element type.
+            let of = if wished >= 256 { batch.max(64) } else { batch };
+            (row, next_multiple(even, of).min(row))
+        };
+        let chunks_per_strip = divide_up(strip, chunk) as usize;
         Self {
+            strip,
+            chunks_per_strip,
             chunk,
-            n_chunks,
+            n_chunks: divide_up(total, strip) as usize * chunks_per_strip,
             n_threads,
         }
     }
-}
 
-/// About as many iterations, so that nothing is cut in two that belongs together.
-fn aligned(wished: i64, row: i64, step: i64) -> i64 {
-    if wished >= row {
-        // Whole rows, so that no row is divided between threads.
-        next_multiple(wished, row)
-    } else if wished >= 256 {
-        // Whole cache lines of any element type, and whole steps.
-        next_multiple(wished, 64)
-    } else {
-        next_multiple(wished.max(1), step)
+    /// `[lo, hi)` of a chunk, of so many iterations in all.
+    pub(crate) fn part(&self, chunk: usize, total: i64) -> [i64; 2] {
+        let begin = (chunk / self.chunks_per_strip) as i64 * self.strip;
+        let lo = begin + (chunk % self.chunks_per_strip) as i64 * self.chunk;
+        let end = total.min(begin.saturating_add(self.strip));
+        [lo, end.min(lo.saturating_add(self.chunk))]
     }
 }
 
+fn divide_up(number: i64, by: i64) -> i64 {
+    (number as u64).div_ceil(by as u64) as i64
+}
+
 fn next_multiple(number: i64, of: i64) -> i64 {
-    (number as u64).div_ceil(of as u64) as i64 * of
+    divide_up(number, of) * of
 }
 
 #[cfg(test)]
@@ -97,16 +114,18 @@ mod tests {
 
     #[test]
     fn division_of_work() {
-        let stepped =
-            |total, row, step, cost| Split::new(Extents { total, row }, step, cost, cost, 4);
-        let split = |total, row, cost| stepped(total, row, 1, cost);
+        let in_batches =
+            |total, row, batch, cost| Split::new(Extents { total, row }, batch, cost, cost, 4);
+        let split = |total, row, cost| in_batches(total, row, 1, cost);
         assert_eq!(split(100, 100, 1.0).n_threads, 1);
         let rows = split(4096 * 4096, 4096, 1.0);
         assert_eq!((rows.n_threads, rows.chunk % 4096), (4, 0));
         let heavy = split(8, 8, 1e6);
         assert_eq!((heavy.n_chunks, heavy.chunk), (8, 1));
-        let lanes = stepped(64, 64, 16, 1e6);
+        let lanes = in_batches(64, 64, 16, 1e6);
         assert_eq!((lanes.n_chunks, lanes.chunk), (4, 16));
+        let odd = in_batches(3 * 513, 513, 64, 100.0);
+        assert_eq!(odd.part(odd.chunks_per_strip - 1, 3 * 513)[1], 513);
         let huge = split(i64::MAX, i64::MAX, 1.0);
         assert!(huge.chunk > 0 && huge.n_chunks > 1);
     }
@@ -116,11 +135,32 @@ mod tests {
         let alone = |total, row, cost| Split::new(Extents { total, row }, 8, cost, 2.0, 1);
         let cut = alone(1 << 30, 1 << 30, 2.0);
         assert_eq!(cut.n_threads, 1);
-        assert!((cut.chunk - 1_000_000).abs() < 100, "{cut:?}");
+        assert!((cut.chunk - 1_000_000).abs() < 2_000, "{cut:?}");
         // What was measured changes nothing.
         assert_eq!(alone(1 << 30, 1 << 30, 77.0), cut);
         let rows = alone(100 * 300_000, 300_000, 2.0);
         assert_eq!(rows.chunk % 300_000, 0);
         assert_eq!(alone(1000, 10, 2.0).n_chunks, 1);
+    }
+
+    #[test]
+    fn chunks_cover_everything_and_begin_with_a_batch() {
+        let sizes = [1, 2, 15, 16, 63, 64, 65, 300, 513, 1000];
+        for (rows, row) in sizes.iter().flat_map(|&n| [1, 2, 7].map(|rows| (rows, n))) {
+            for (batch, cost) in [1, 16, 64]
+                .iter()
+                .flat_map(|&b| [1.0, 50.0, 1e3, 1e5].map(|c| (b, c)))
+            {
+                let total = rows * row;
+                let split = Split::new(Extents { total, row }, batch, cost, cost, 5);
+                let mut at = 0;
+                for [lo, hi] in (0..split.n_chunks).map(|k| split.part(k, total)) {
+                    assert!(lo == at && lo < hi, "{split:?}");
+                    assert_eq!((lo % row) % batch, 0, "{split:?}");
+                    at = hi;
+                }
+                assert_eq!(at, total, "{split:?}");
+            }
+        }
     }
 }

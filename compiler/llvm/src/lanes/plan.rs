@@ -30,6 +30,25 @@ pub(crate) struct Plan {
     pub(super) width: Width,
 }
 
+impl Plan {
+    /// How many iterations make a batch on a machine whose vectors have so many lanes.
+    pub(super) fn lanes(&self, of_vector: u32) -> u32 {
+        match self.width {
+            Width::Vectors(n) => of_vector * n,
+            Width::Iterations(n) => n,
+        }
+    }
+
+    /// Of how many iterations a part of a row should be a multiple, so that none is left over that adds its numbers
+    /// in another order than a lane would. A power of two.
+    pub(crate) fn batch(&self, of_vector: u32) -> i64 {
+        match self.is_whole {
+            true => i64::from(self.lanes(of_vector).next_power_of_two()),
+            false => 1,
+        }
+    }
+}
+
 /// How many iterations make a batch.
 pub(super) enum Width {
     /// As many as there are lanes in so many of the machine's vectors.

@@ -29,7 +29,7 @@ use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 
 use super::emit::Lanes;
-use super::plan::{Piece, Plan, Width};
+use super::plan::{Piece, Plan};
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::{Flat, FuncCx};
 use crate::task::Row;
@@ -66,10 +66,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         plan: &Plan,
         width: u32,
     ) -> BasicBlock<'ctx> {
-        let width = match plan.width {
-            Width::Vectors(n) => width * n,
-            Width::Iterations(n) => n,
-        };
+        let width = plan.lanes(width);
         if !plan.is_whole {
             return self.batches(row, plan, width);
         }
