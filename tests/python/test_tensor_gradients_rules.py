@@ -289,3 +289,21 @@ def test_a_tensor_that_is_stored_to_after_the_call():
         x[0], y[1] = 7.0, 9.0
         made.backward()
         np.testing.assert_allclose(leaf.grad.numpy(), np.cos(POINT) * OTHER)
+
+
+@pytest.mark.parametrize("w", [0.5, 2, np.float64(0.5), np.ones(3), [1.0, 2.0, 3.0]], ids=lambda w: type(w).__name__)
+def test_a_program_that_is_given_numbers_and_arrays_beside_a_variable(w):
+    f = ti.program(lambda x, w: (x * x * w).sum())
+    x = ti.tensor.asarray(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(ti.grad(lambda x: f(x, w))(x).numpy(), 2 * x.numpy() * np.asarray(w))
+
+
+def test_a_program_that_is_given_arguments_by_name():
+    """Their order in the call is another one than in the program."""
+    f = ti.program(lambda a, b, c=2.0: (a * b * b * c).sum())
+    x, y = (ti.tensor.asarray(np.array(v)) for v in ([1.0, 2.0], [3.0, 5.0]))
+    of_x, of_y = ti.grad(lambda x, y: f(b=y, a=x), argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(of_x.numpy(), 2 * y.numpy() ** 2)
+    np.testing.assert_allclose(of_y.numpy(), 4 * x.numpy() * y.numpy())
+    of_x, of_y = ti.grad(lambda x, y: f(c=3.0, b=y, a=x), argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(of_x.numpy(), 3 * y.numpy() ** 2)

@@ -1,7 +1,7 @@
 //! Adjoints through branches and loops of the host.
 //!
 //! ```text
-//! loop i in 0..n { s = f(s) }      n' = 0                          loop k in 0..n' {
+//! loop i in 0..n { s = f(s) }      n' = 0                          loop k in n'-1, .., 0 {
 //!                                  loop i in 0..n {                    s' = pop(history)
 //!                                    push(history, s)                  t' = f(s')
 //!                                    n' = n' + 1                       S = adjoint of f at s', of S
@@ -18,6 +18,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
+use super::histories::{Histories, kept};
 use super::points::note_indices;
 use super::versions::{filled, loaded};
 use super::{Reverse, refused};
@@ -38,8 +39,8 @@ struct Turns<'l> {
 }
 
 impl Reverse<'_> {
-    /// Goes through the statements of a block, which is returned with the copies that the adjoints read.
-    pub(super) fn block(&mut self, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
+    /// Goes through the statements of a block; what each of them becomes, with the copies that the adjoints read.
+    pub(super) fn block(&mut self, body: &[Stmt]) -> Recorded<Vec<Vec<Stmt>>> {
         self.versions.begin(&self.recording.program, body);
         let around = std::mem::take(&mut self.edits);
         for (at, stmt) in body.iter().enumerate().rev() {
@@ -51,11 +52,12 @@ impl Reverse<'_> {
         let mut out = Vec::new();
         for (at, stmt) in body.iter().enumerate() {
             let own = copies.iter().filter(|c| c.0 == at);
-            out.extend(own.map(|c| c.1.clone()));
+            let mut becomes: Vec<Stmt> = own.map(|c| c.1.clone()).collect();
             match edits.shift_remove(&at) {
-                Some(edited) => out.extend(edited),
-                None => out.push(stmt.clone()),
+                Some(edited) => becomes.extend(edited),
+                None => becomes.push(stmt.clone()),
             }
+            out.push(becomes);
         }
         Ok(out)
     }
@@ -85,11 +87,12 @@ impl Reverse<'_> {
             std::slice::from_ref(stmt),
             &mut own,
         );
+        let histories = Histories::of(std::slice::from_ref(stmt));
         let mut out = IndexMap::new();
         for buffer in all {
             let is_outside =
                 self.adjoints.contains_key(&buffer) || self.uses.get(&buffer) > own.get(&buffer);
-            if !self.active.contains(&buffer) || !is_outside {
+            if !self.active.contains(&buffer) || !is_outside || histories.contains(buffer) {
                 continue;
             }
             let r = &mut *self.recording;
@@ -144,7 +147,7 @@ impl Reverse<'_> {
         for body in [then, otherwise] {
             self.begin_with(&memory);
             let (edited, adjoint) = self.recorded(|s| {
-                let edited = s.block(body)?;
+                let edited = s.block(body)?.concat();
                 s.write_back(&memory)?;
                 Ok(edited)
             })?;
@@ -183,9 +186,6 @@ impl Reverse<'_> {
             step,
             body,
         };
-        if has_history(body) {
-            return refused("a second derivative through a loop");
-        }
         let memory = self.memory(stmt)?;
         let r = &mut *self.recording;
         let [first, count] = [(); 2].map(|()| r.program.temporary(ScalarType::I32, &[]));
@@ -201,11 +201,10 @@ impl Reverse<'_> {
         let back = r.program.var(ScalarType::I32);
         let back_at = r.program.get(back);
         let exprs = &mut r.program.exprs;
-        let turn = exprs.binary(BinaryOp::Sub, n, one);
-        let turn = exprs.binary(BinaryOp::Sub, turn, back_at);
+        let last = exprs.binary(BinaryOp::Sub, n, one);
         let by = exprs.i32(step);
-        let turn = exprs.binary(BinaryOp::Mul, turn, by);
-        let index = exprs.binary(BinaryOp::Add, first, turn);
+        let steps = exprs.binary(BinaryOp::Mul, back_at, by);
+        let index = exprs.binary(BinaryOp::Add, first, steps);
         let (again, carried) = self.again(&turns, index)?;
         for (&own, &new) in &carried.renamed {
             if let Some(&memory) = memory.get(&own) {
@@ -218,12 +217,29 @@ impl Reverse<'_> {
             .collect();
         self.begin_with(&own);
         let (edited, adjoint) = self.recorded(|s| {
-            let edited = s.block(&again)?;
+            let edited = s.block(&again)?.concat();
             s.write_back(&own)?;
             Ok(edited)
         })?;
-        let mut turn = [edited, adjoint].concat();
-        let asked: IndexSet<Buffer> = own.values().copied().collect();
+        let mut asked: IndexSet<Buffer> = own.values().copied().collect();
+        asked.extend(Histories::of(&adjoint).filled());
+        let outer = Histories::of(body);
+        let mut again_of = IndexMap::new();
+        let mut turn = Vec::new();
+        for stmt in edited {
+            match kept(&stmt) {
+                // It has been kept.
+                Some((Library::Push, _, h)) if outer.is_shared(h) => {}
+                // It has been taken, and is kept for this once more.
+                Some((Library::Pop, new, h)) if outer.is_shared(h) => {
+                    let again = self.history(new);
+                    again_of.insert(h, again);
+                    turn.push(Stmt::Call(Call::pop(again, None, new, self.recording.span)));
+                }
+                _ => turn.push(stmt),
+            }
+        }
+        turn.extend(adjoint);
         let asked = self.keep_asked(&mut turn, asked);
 
         let (mut pushes, mut pops) = (Vec::new(), Vec::new());
@@ -232,29 +248,38 @@ impl Reverse<'_> {
             .iter()
             .filter(|b| asked.contains(&carried.renamed[*b]))
         {
-            let r = &mut *self.recording;
-            let history = r.program.temporary(r.ty(buffer), &[]);
-            r.note_memory(history);
-            let span = r.span;
-            let call = |library, inputs, outputs| {
-                Stmt::Call(Call {
-                    library,
-                    inputs,
-                    outputs,
-                    span,
-                })
-            };
-            pushes.push(call(Library::Push, vec![buffer, history], vec![history]));
-            let new = carried.renamed[&buffer];
-            pops.push(call(Library::Pop, vec![history], vec![new, history]));
+            let history = self.history(buffer);
+            let span = self.recording.span;
+            pushes.push(Stmt::Call(Call::push(buffer, None, history, span)));
+            pops.push(Stmt::Call(Call::pop(
+                history,
+                None,
+                carried.renamed[&buffer],
+                span,
+            )));
         }
-        let zero = self.recording.program.exprs.i32(0);
+        let mut forward_body = [pushes, vec![counted]].concat();
+        for stmt in body {
+            forward_body.push(stmt.clone());
+            if let Some((Library::Pop, taken, h)) = kept(stmt)
+                && let Some(&again) = again_of.get(&h)
+                && asked.contains(&again)
+            {
+                forward_body.push(Stmt::Call(Call::push(
+                    taken,
+                    None,
+                    again,
+                    self.recording.span,
+                )));
+            }
+        }
+        let end = self.recording.program.exprs.i32(-1);
         self.begin_with(&memory);
         self.recording.program.body.push(Stmt::Loop {
             var: back,
-            lo: zero,
-            hi: n,
-            step: 1,
+            lo: last,
+            hi: end,
+            step: -1,
             body: [pops, turn].concat(),
         });
         let mut forward = begin;
@@ -263,7 +288,7 @@ impl Reverse<'_> {
             lo: turns.lo,
             hi: turns.hi,
             step: turns.step,
-            body: [pushes, vec![counted], turns.body.to_vec()].concat(),
+            body: forward_body,
         });
         self.edits.insert(at, forward);
         Ok(())
@@ -276,7 +301,8 @@ impl Reverse<'_> {
         let written: IndexSet<Buffer> = touched.writes.iter().copied().collect();
         let begins = self.carried(turns.body, &written);
         let mut renamed: IndexMap<Buffer, Buffer> = IndexMap::new();
-        for &buffer in &written {
+        let histories = Histories::of(turns.body);
+        for &buffer in written.iter().filter(|&&b| !histories.is_shared(b)) {
             let r = &mut *self.recording;
             let new = r.program.temporary(r.ty(buffer), &r.shape(buffer));
             if r.is_memory(buffer) {
@@ -291,7 +317,7 @@ impl Reverse<'_> {
             }
             renamed.insert(buffer, new);
         }
-        for &buffer in &written {
+        for &buffer in renamed.keys() {
             let running = self.recording.running(buffer);
             let to = |b: Buffer| Some(renamed.get(&b).copied().unwrap_or(b));
             if let Some(running) = running.and_then(|r| r.moved(to)) {
@@ -345,7 +371,9 @@ impl Reverse<'_> {
     /// The buffers that a turn finds as the turn before has left them.
     fn carried(&self, body: &[Stmt], written: &IndexSet<Buffer>) -> Vec<Buffer> {
         let program = &self.recording.program;
+        let histories = Histories::of(body);
         let mut open = written.clone();
+        open.retain(|&b| !histories.contains(b));
         let mut out = Vec::new();
         for stmt in body {
             let own = std::slice::from_ref(stmt);
@@ -493,14 +521,6 @@ fn leaves(body: &[Stmt]) -> bool {
         Stmt::Break | Stmt::Continue => true,
         Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
         _ => false,
-    })
-}
-
-fn has_history(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Call(call) => matches!(call.library, Library::Push | Library::Pop),
-        Stmt::For(_) => false,
-        other => other.inside().into_iter().any(has_history),
     })
 }
 

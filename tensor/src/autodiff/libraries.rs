@@ -180,7 +180,13 @@ impl Reverse<'_> {
         }
         let span = std::mem::replace(&mut self.recording.span, call.span);
         let mut adjoints = Vec::new();
-        for &output in &call.outputs {
+        if call.library == Library::Push {
+            self.through_push(call)?;
+            self.recording.span = span;
+            return Ok(());
+        }
+        let of_history = usize::from(call.library == Library::Pop);
+        for &output in &call.outputs[..call.outputs.len() - of_history] {
             let adjoint = match self.recording.ty(output).is_float() {
                 true => self.adjoint(output)?,
                 false => None,
@@ -196,7 +202,10 @@ impl Reverse<'_> {
                 Library::Sort { .. } => self.through_sort(call, adjoints[0]),
                 Library::Transform(op) => self.through_transform(op, call, &adjoints)?,
                 Library::Algebra(op) => self.through_algebra(op, call, &adjoints)?,
-                Library::MatMul | Library::MatMulRows | Library::Push | Library::Pop => {
+                Library::Pop => {
+                    self.through_pop(call, adjoints[0].expect("it has one"))?;
+                }
+                Library::MatMul | Library::MatMulRows | Library::Push => {
                     return refused("a call that only passes make");
                 }
             }

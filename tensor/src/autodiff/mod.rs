@@ -15,6 +15,7 @@ mod accumulations;
 mod blocks;
 mod expressions;
 mod functions;
+mod histories;
 mod kernels;
 mod libraries;
 mod points;
@@ -34,8 +35,8 @@ use versions::Versions;
 pub struct Adjoints {
     /// Each with its buffer's type and shape; none for what no result depends on smoothly.
     pub wanted: Vec<Option<Buffer>>,
-    /// The statements that make the results, which keep what the adjoints read of them.
-    pub body: Vec<Stmt>,
+    /// What each statement that makes the results becomes: they keep what the adjoints read of them.
+    pub body: Vec<Vec<Stmt>>,
 }
 
 /// The adjoints of `wanted`. `body` has the statements that make the results, in their order, and `seeds` has each result

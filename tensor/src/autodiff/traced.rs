@@ -95,21 +95,14 @@ impl State {
                     .to_owned(),
             ));
         }
-        let n_before = self.r.program.body.len();
+        let n_own = self.r.program.body.len();
+        let n_first = first.len();
         let made = reverse(&mut self.r, &before, body, &pairs, &variables)?;
         let Adjoints {
             wanted: found,
             body: kept,
         } = made;
-        if kept != body {
-            // What is kept belongs to statements of this block.
-            let Some(from) = n_before.checked_sub(body.len()) else {
-                return Err(RecordError::Value(
-                    "a gradient through loops and branches is taken outside of `vmap`".to_owned(),
-                ));
-            };
-            self.r.program.body.splice(from..n_before, kept);
-        }
+        self.edit_visible(n_first, kept, n_own);
         // As many values in each replay, whether or not a block is known to change something.
         let mut out = Vec::new();
         for ((found, &of), variable) in found.into_iter().zip(wanted).zip(variables) {

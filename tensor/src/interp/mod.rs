@@ -6,15 +6,16 @@ mod cells;
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
+
 use aerogel_ir::eval;
+use indexmap::IndexMap;
 
 pub use cells::Fields;
 
 use crate::ir::{
-    Array, Buffer, Call, Expr, Failure, For, Library, Operand, Outside, Program, Role, Run,
-    RunError, Scope, Stmt, Store, Var, agreements, check_inputs, counted, eval_in, extent, place,
-    point,
+    Array, Buffer, Call, Expr, Failure, For, History, Library, Operand, Outside, Program, Role,
+    Run, RunError, Scope, Stmt, Store, Var, agreements, check_inputs, counted, eval_in, extent,
+    place, point,
 };
 use crate::library::reference::library;
 
@@ -37,7 +38,7 @@ struct Interp<'p> {
     /// The point at which statements run.
     point: Vec<i32>,
     /// What has been put on the histories.
-    histories: LookupMap<Buffer, Vec<Array>>,
+    histories: IndexMap<Buffer, History<Array>>,
 }
 
 /// Runs a program: `inputs` in their order, changed by it; the result arrays.
@@ -71,7 +72,7 @@ pub fn run_over(
         scratch: Fields::scratch(program),
         vars: SecondaryMap::new(),
         point: Vec::new(),
-        histories: LookupMap::default(),
+        histories: IndexMap::new(),
     };
     let outcome = agreements(program, &mut interp).and_then(|()| interp.block(&program.body));
     let results = outcome.and_then(|_| {
@@ -264,20 +265,26 @@ impl Interp<'_> {
     }
 
     /// Puts a copy of a buffer on a history, or takes the last one back.
-    fn history(&mut self, call: &Call) -> Result<(), RunError> {
-        let history = *call.outputs.last().expect("a history");
-        let mut all = self.histories.get(&history).cloned().unwrap_or_default();
-        match call.library {
-            Library::Push => all.push(self.array(call.inputs[0])?.clone()),
-            _ => self.memory[call.outputs[0]] = all.pop(),
+    fn history(&mut self, call: &Call, [value, history]: [Buffer; 2]) -> Result<(), RunError> {
+        let own = self.array(value)?.clone();
+        let mask = match call.mask() {
+            Some(mask) => Some(self.array(mask)?.data.iter().map(|x| x.as_bool()).collect()),
+            None => None,
+        };
+        let mask: Option<Vec<bool>> = mask;
+        let all = self.histories.entry(history).or_default();
+        match (call.library, mask) {
+            (Library::Push, None) => all.push(own),
+            (Library::Push, Some(mask)) => all.push_lanes(&own, &mask)?,
+            (_, None) => self.memory[value] = all.pop(),
+            (_, Some(mask)) => self.memory[value] = Some(all.pop_lanes(&own, &mask)?),
         }
-        self.histories.insert(history, all);
         Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<(), RunError> {
-        if matches!(call.library, Library::Push | Library::Pop) {
-            return self.history(call);
+        if let Some(kept) = call.kept() {
+            return self.history(call, kept);
         }
         let inputs = call
             .inputs

@@ -24,9 +24,11 @@ pub enum Library {
         descending: bool,
     },
     /// Puts a copy of a buffer on top of a history: `history = push(x, history)`. The buffer that names a history has no
-    /// elements that anybody reads.
+    /// elements that anybody reads. With a mask along the first axes, `history = push(x, mask, history)`, each lane has a
+    /// history of its own, and those at which it is true put theirs.
     Push,
-    /// Takes what is on top of a history: `x, history = pop(history)`.
+    /// Takes what is on top of a history: `x, history = pop(history)`; with a mask, `x, history = pop(mask, history)`, `x`
+    /// is zero for the other lanes.
     Pop,
     /// Linear algebra of matrices.
     Algebra(Algebra),
@@ -45,6 +47,47 @@ pub struct Call {
     pub outputs: Vec<Buffer>,
     /// Where it was written.
     pub span: Span,
+}
+
+impl Call {
+    /// Puts a copy of a value on top of a history; with a mask, of the lanes at which it is true.
+    pub fn push(value: Buffer, mask: Option<Buffer>, history: Buffer, span: Span) -> Self {
+        let inputs = [Some(value), mask, Some(history)];
+        Self {
+            library: Library::Push,
+            inputs: inputs.into_iter().flatten().collect(),
+            outputs: vec![history],
+            span,
+        }
+    }
+
+    /// Takes what is on top of a history as a value; with a mask, for the lanes at which it is true.
+    pub fn pop(history: Buffer, mask: Option<Buffer>, value: Buffer, span: Span) -> Self {
+        let inputs = [mask, Some(history)];
+        Self {
+            library: Library::Pop,
+            inputs: inputs.into_iter().flatten().collect(),
+            outputs: vec![value, history],
+            span,
+        }
+    }
+
+    /// The mask by which a value is put on a history, or taken from it.
+    pub fn mask(&self) -> Option<Buffer> {
+        match (self.library, &self.inputs[..]) {
+            (Library::Push, &[_, mask, _]) | (Library::Pop, &[mask, _]) => Some(mask),
+            _ => None,
+        }
+    }
+
+    /// The value that is put on a history, or taken from it, and the history.
+    pub fn kept(&self) -> Option<[Buffer; 2]> {
+        match self.library {
+            Library::Push => Some([self.inputs[0], self.outputs[0]]),
+            Library::Pop => Some([self.outputs[0], self.outputs[1]]),
+            _ => None,
+        }
+    }
 }
 
 aerogel_base::kinds! {

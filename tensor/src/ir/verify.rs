@@ -336,8 +336,8 @@ impl<'p> Check<'p> {
                 None => (op.takes(), 0),
             },
             Library::Transform(op) => op.operands(),
-            Library::Push => (2, 1),
-            Library::Pop => (1, 2),
+            Library::Push => (2 + usize::from(call.mask().is_some()), 1),
+            Library::Pop => (1 + usize::from(call.mask().is_some()), 2),
         };
         ensure(
             (call.inputs.len(), call.outputs.len()) == (n_in, n_out),
@@ -355,8 +355,11 @@ impl<'p> Check<'p> {
                 ty(&call.inputs[0]) == ty(&call.outputs[0]) && places.all(|b| ty(b).is_int())
             }
             Library::Push | Library::Pop => {
-                let mut all = call.inputs.iter().chain(&call.outputs);
-                all.all(|b| ty(b) == ty(&call.inputs[0]))
+                let mask = call.mask();
+                let numbers = call.inputs.iter().filter(|b| Some(**b) != mask);
+                let mut all = numbers.chain(&call.outputs);
+                all.all(|b| ty(b) == ty(&call.outputs[0]))
+                    && mask.is_none_or(|m| ty(&m) == ScalarType::U1)
             }
             Library::Algebra(_) | Library::Transform(_) => {
                 let first = ty(&call.inputs[0]);

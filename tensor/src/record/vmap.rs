@@ -15,7 +15,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{
     Accum, Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Role, Site, SiteDef,
-    Stmt, Store, Touched,
+    Stmt, Store, Touched, visit_host,
 };
 
 use super::varying::{Varying, leaving, loads};
@@ -114,7 +114,7 @@ impl Recording {
     /// axis, or nothing if it is the same for all. Statements change no buffers but those that `is_own` says are theirs.
     ///
     /// # Errors
-    /// If they change others, or a loop begins with another number for each.
+    /// If they change others, or a loop with a step begins with another number for each.
     pub fn vmap(
         &mut self,
         body: &[Stmt],
@@ -126,6 +126,12 @@ impl Recording {
         let ones: Vec<Buffer> = mapped.iter().map(|m| m.one).collect();
         let varying = Varying::of(&self.program, body, &ones, results);
         let written = Touched::by(&self.program, body).writes;
+        let mut histories = IndexSet::new();
+        visit_host(body, &mut |stmt| {
+            if let Stmt::Call(call) = stmt {
+                histories.extend(call.kept().map(|[_, history]| history));
+            }
+        });
         let mut places: IndexMap<Buffer, (Buffer, usize)> = IndexMap::new();
         for &one in &varying.buffers {
             let given = mapped.iter().find(|m| m.one == one);
@@ -138,7 +144,10 @@ impl Recording {
             let place = match given {
                 Some(m) => (m.all, m.axis),
                 None => {
-                    let shape = [&[n][..], &self.shape(one)].concat();
+                    let shape = match histories.contains(&one) {
+                        true => Vec::new(),
+                        false => [&[n][..], &self.shape(one)].concat(),
+                    };
                     let all = self.program.temporary(self.ty(one), &shape);
                     self.lines.follow(all, one);
                     (all, 0)
@@ -407,27 +416,16 @@ impl Mapping<'_> {
             out.push(Stmt::Call(call.clone()));
             return;
         }
+        if let Some(kept) = call.kept() {
+            return self.kept(call, kept, at, out);
+        }
         // For whom it is not done, it is done with what no library refuses, and nobody sees it.
         let apart = at
             .mask
             .filter(|_| matches!(call.library, Library::Algebra(_)));
         let mut inputs = Vec::new();
         for &one in &call.inputs {
-            inputs.push(match (self.places.get(&one), apart) {
-                (Some(&(all, 0)), None) => all,
-                _ => {
-                    let shape = [&[self.n][..], &self.r.shape(one)].concat();
-                    let target = self.r.program.temporary(self.r.ty(one), &shape);
-                    let element = self.r.at_point(one, shape.len() - 1);
-                    let mut value = self.expr(element);
-                    if let Some(mask) = apart {
-                        let harmless = self.unit(shape.len(), self.r.ty(one));
-                        value = self.program().exprs.select(mask, value, harmless);
-                    }
-                    out.push(self.fill(target, value));
-                    target
-                }
-            });
+            inputs.push(self.operand(one, apart, out));
         }
         let wanted: Vec<Buffer> = call.outputs.iter().map(|b| self.places[b].0).collect();
         let mut outputs = wanted.clone();
@@ -447,12 +445,80 @@ impl Mapping<'_> {
         }));
         for (target, made) in wanted.into_iter().zip(outputs) {
             let Some(mask) = at.mask else { break };
-            let domain = self.r.shape(target);
-            let index = self.program().axes(domain.len());
-            let value = self.program().load(made, index, Outside::Never);
-            let store = Stmt::Store(self.whole(target, value));
-            out.push(self.over(domain, vec![Stmt::If(mask, vec![store], Vec::new())]));
+            self.store_at(mask, target, made, out);
         }
+    }
+
+    /// `target[i0, ..] = made[i0, ..]` for whom a mask says so.
+    fn store_at(&mut self, mask: Expr, target: Buffer, made: Buffer, out: &mut Vec<Stmt>) {
+        let domain = self.r.shape(target);
+        let index = self.program().axes(domain.len());
+        let value = self.program().load(made, index, Outside::Never);
+        let store = Stmt::Store(self.whole(target, value));
+        out.push(self.over(domain, vec![Stmt::If(mask, vec![store], Vec::new())]));
+    }
+
+    /// What a library reads of all, along the first axis; where it is not done (`apart`), what no library refuses.
+    fn operand(&mut self, one: Buffer, apart: Option<Expr>, out: &mut Vec<Stmt>) -> Buffer {
+        if let (Some(&(all, 0)), None) = (self.places.get(&one), apart) {
+            return all;
+        }
+        let shape = [&[self.n][..], &self.r.shape(one)].concat();
+        let target = self.r.program.temporary(self.r.ty(one), &shape);
+        let element = self.r.at_point(one, shape.len() - 1);
+        let mut value = self.expr(element);
+        if let Some(mask) = apart {
+            let harmless = self.unit(shape.len(), self.r.ty(one));
+            value = self.program().exprs.select(mask, value, harmless);
+        }
+        out.push(self.fill(target, value));
+        target
+    }
+
+    /// Each has a history of its own.
+    fn kept(&mut self, call: &Call, kept: [Buffer; 2], at: At, out: &mut Vec<Stmt>) {
+        let [value, history] = kept;
+        let history = self.places[&history].0;
+        let mask = self.mask(call.mask(), at.mask, out);
+        if call.library == Library::Push {
+            let value = self.operand(value, None, out);
+            let push = Call::push(value, mask, history, call.span);
+            return out.push(Stmt::Call(push));
+        }
+        let target = self.places[&value].0;
+        let Some(mask_of_all) = at.mask else {
+            let pop = Call::pop(history, mask, target, call.span);
+            return out.push(Stmt::Call(pop));
+        };
+        let (ty, shape) = (self.r.ty(target), self.r.shape(target));
+        let made = self.program().temporary(ty, &shape);
+        out.push(Stmt::Call(Call::pop(history, mask, made, call.span)));
+        self.store_at(mask_of_all, target, made, out);
+    }
+
+    /// The mask of each, and of all, as it is now.
+    fn mask(
+        &mut self,
+        of_each: Option<Buffer>,
+        of_all: Option<Expr>,
+        out: &mut Vec<Stmt>,
+    ) -> Option<Buffer> {
+        let (shape, mut value) = match of_each {
+            None => (Vec::new(), None),
+            Some(each) => {
+                let shape = self.r.shape(each);
+                let element = self.r.at_point(each, shape.len());
+                (shape, Some(self.expr(element)))
+            }
+        };
+        if let Some(of_all) = of_all {
+            value = Some(self.both(value, of_all));
+        }
+        let value = value?;
+        let shape = [&[self.n][..], &shape].concat();
+        let target = self.program().temporary(ScalarType::U1, &shape);
+        out.push(self.fill(target, value));
+        Some(target)
     }
 
     /// An element of the unit matrix along the last two of so many axes.
@@ -473,23 +539,28 @@ impl Mapping<'_> {
         else {
             unreachable!("a loop is given");
         };
-        if self.varies(lo) {
-            let what = "`vmap`: a loop begins with another number for each: begin with 0, and add to its counter";
+        if self.varies(lo) && step.abs() != 1 {
+            let what = "`vmap`: a loop with a step begins with another number for each: begin with 0, and add to its \
+                        counter";
             return Err(RecordError::Value(what.to_owned()));
         }
-        let (mut end, mut mask) = (hi, at.mask);
-        if self.varies(hi) {
-            let ends = self.snapshot(hi, out);
-            let each = self.each(ends);
-            let (accum, compare) = match step > 0 {
-                true => (Accum::Max, CompareOp::Lt),
-                false => (Accum::Min, CompareOp::Gt),
-            };
-            end = self.number(each, accum, out);
+        let (mut ends, mut mask) = ([lo, hi], at.mask);
+        let (first, last) = match step > 0 {
+            true => ((Accum::Min, CompareOp::Ge), (Accum::Max, CompareOp::Lt)),
+            false => ((Accum::Max, CompareOp::Le), (Accum::Min, CompareOp::Gt)),
+        };
+        for (end, (accum, compare)) in ends.iter_mut().zip([first, last]) {
+            if !self.varies(*end) {
+                continue;
+            }
+            let all = self.snapshot(*end, out);
+            let each = self.each(all);
+            *end = self.number(each, accum, out);
             let count = self.program().get(var);
             let inside = self.program().exprs.compare(compare, count, each);
             mask = Some(self.both(mask, inside));
         }
+        let [lo, hi] = ends;
         let mut leaves = false;
         leaving(&self.r.program, body, &IndexSet::new(), &mut |on| {
             leaves |= on.iter().any(|b| self.places.contains_key(b));
@@ -509,7 +580,7 @@ impl Mapping<'_> {
         out.push(Stmt::Loop {
             var,
             lo,
-            hi: end,
+            hi,
             step,
             body,
         });

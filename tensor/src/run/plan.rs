@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
+
 use aerogel_base::{AssertKind, Scalar, ScalarType};
 use aerogel_compiler::{CompileError, Print};
 use aerogel_ir::TreeId;
@@ -11,14 +11,14 @@ use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use aerogel_runtime::{SiteKind, TreeMemory, interrupt};
 use aerogel_snode::NodeId;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 
 use super::free::Free;
 use super::kernels::{Compiled, Kernels, Settings};
 use crate::ir::{
-    Buffer, Call, Dim, DimDef, Expr, Failure, Library, LibraryError, Operand, OutOfBounds, Program,
-    Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs, counted,
-    eval_in, extent, number, verify_at,
+    Buffer, Call, Dim, DimDef, Expr, Failure, History, Library, LibraryError, Operand, OutOfBounds,
+    Program, Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs,
+    counted, eval_in, extent, number, verify_at,
 };
 use crate::library;
 use crate::lower::Parameter;
@@ -190,7 +190,7 @@ impl Plan {
             trees: SecondaryMap::new(),
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
-            histories: LookupMap::default(),
+            histories: IndexMap::new(),
         };
         for (tree, memory) in self.program.trees.keys().zip(trees) {
             run.trees[tree] = Some(memory.clone());
@@ -255,7 +255,7 @@ struct Running<'p> {
     memory: SecondaryMap<Buffer, Option<Operand>>,
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// What has been put on the histories.
-    histories: LookupMap<Buffer, Vec<Operand>>,
+    histories: IndexMap<Buffer, History<Operand>>,
 }
 
 impl Scope for Running<'_> {
@@ -535,29 +535,30 @@ impl Running<'_> {
     }
 
     /// Puts a copy of a buffer on a history, or takes the last one back.
-    fn history(&mut self, call: &Call) -> Result<(), RunError> {
-        let history = *call.outputs.last().expect("a history");
-        if call.library == Library::Push {
-            let own = self.operand(call.inputs[0])?.copied()?;
-            match self.histories.get_mut(&history) {
-                Some(all) => all.push(own),
-                None => {
-                    self.histories.insert(history, vec![own]);
-                }
-            }
-            return Ok(());
+    fn history(&mut self, call: &Call, [value, history]: [Buffer; 2]) -> Result<(), RunError> {
+        let mask = match call.mask() {
+            Some(mask) => Some(self.operand(mask)?.to_array()?),
+            None => None,
+        };
+        let mask: Option<Vec<bool>> = mask.map(|m| m.data.iter().map(|x| x.as_bool()).collect());
+        let own = match (call.library, &mask) {
+            (Library::Push, None) => Some(self.operand(value)?.copied()?),
+            (Library::Pop, None) => None,
+            _ => Some(self.operand(value)?.clone()),
+        };
+        let all = self.histories.entry(history).or_default();
+        match (call.library, own, mask) {
+            (Library::Push, Some(own), None) => all.push(own),
+            (Library::Push, Some(own), Some(mask)) => all.push_lanes(&own, &mask)?,
+            (_, Some(own), Some(mask)) => self.memory[value] = Some(all.pop_lanes(&own, &mask)?),
+            _ => self.memory[value] = Some(all.pop().expect("as many are taken as were put")),
         }
-        let all = self.histories.get_mut(&history);
-        let last = all
-            .and_then(Vec::pop)
-            .expect("as many are taken as were put");
-        self.memory[call.outputs[0]] = Some(last);
         Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<(), RunError> {
-        if matches!(call.library, Library::Push | Library::Pop) {
-            return self.history(call);
+        if let Some(kept) = call.kept() {
+            return self.history(call, kept);
         }
         let mut operands = [Vec::new(), Vec::new()];
         for (buffers, operands) in [&call.inputs, &call.outputs].into_iter().zip(&mut operands) {

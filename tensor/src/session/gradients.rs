@@ -334,7 +334,7 @@ impl Session {
         let body = self.history(&results, wanted);
         let made = self.record(|r| reverse(r, &[], &body, &pairs, wanted))?;
         let Adjoints { wanted, body: kept } = made;
-        match kept == body {
+        match kept.concat() == body {
             true => Ok(wanted),
             false => Err(RecordError::Value(
                 "there is no gradient: a value changes after it was used".to_owned(),

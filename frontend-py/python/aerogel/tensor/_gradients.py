@@ -318,10 +318,12 @@ def jvp(function: Any, primals: Any, tangents: Any) -> Any:
     return out, _trees.mapped(out, lambda _: next(made))
 
 
-def jacobian(function: Any, argnums: int = 0) -> Any:
+def jacobian(function: Any, argnums: Any = 0) -> Any:
     """The function that gives the derivative of each number of the result by each number of an argument.
 
-    Its shape is the result's and then the argument's.
+    Its shape is the result's and then the argument's. If the result is a tuple, list or dictionary of tensors, so is
+    what the function gives, and if an argument is one, there is a derivative by each of its tensors. By several
+    arguments it is a tuple.
     """
 
     program = _transformed(function, lambda own: jacobian(own, argnums), "jacobian")
@@ -334,18 +336,24 @@ def jacobian(function: Any, argnums: int = 0) -> Any:
         from aerogel.tensor._vmap import vmap
 
         variables, given, out = _called(function, args, kwargs, argnums, "jacobian")
-        out = asarray(out)
-        seeds = eye(out.size, dtype=out.dtype).reshape((out.size, *out.shape))
-        rows = vmap(lambda seed: variables.gradients([(out, seed)]))(seeds)
-        made = iter(rows)
-        shaped = [_trees.mapped(tree, lambda x: next(made).reshape((*out.shape, *x.shape))) for tree in given]
-        return shaped[0]
+
+        def by_arguments(y: Any) -> Any:
+            y = asarray(y)
+            seeds = eye(y.size, dtype=y.dtype).reshape((y.size, *y.shape))
+            made = iter(vmap(lambda seed: variables.gradients([(y, seed)]))(seeds))
+            shaped = [_trees.mapped(tree, lambda x: next(made).reshape((*y.shape, *x.shape))) for tree in given]
+            return tuple(shaped) if isinstance(argnums, (tuple, list)) else shaped[0]
+
+        return _trees.mapped(out, by_arguments)
 
     return derivatives
 
 
-def hessian(function: Any, argnums: int = 0) -> Any:
-    """The function that gives the second derivatives of a number by each pair of numbers of an argument."""
+def hessian(function: Any, argnums: Any = 0) -> Any:
+    """The function that gives the second derivatives of a number by each pair of numbers of an argument.
+
+    By several arguments: ``hessian(f, argnums=(0, 1))(x, y)[i][j]`` has those by arguments ``i`` and ``j``.
+    """
     return jacobian(grad(function, argnums), argnums)
 
 

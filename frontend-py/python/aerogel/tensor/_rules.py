@@ -50,6 +50,13 @@ class _Arguments:
             self.tensors.append(kept)
         return kept
 
+    def are_differentiable(self) -> list[bool]:
+        """Of each leaf of the arguments, whether it is one of the tensors."""
+        found: list[bool] = []
+        for arg in self.args:
+            self._mapped(arg, lambda x: found.append(is_differentiable(x)))
+        return found
+
     def given(self, tensors: Sequence[Tensor]) -> list[Any]:
         """The arguments with other tensors in place of those."""
         each = iter(tensors)
@@ -322,10 +329,12 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that gives the gradients of a function by all tensors of floats among its arguments.
+    """The function that gives the gradients of a function by all leaves of its arguments: 0 for what is no float.
 
     It takes the same arguments, and by a name of its own (``seeds``) those by the tensors of floats in the result.
     """
+    from aerogel.tensor._creation import zeros
+
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     seeds = f"_gradients_{len(parameters)}"
@@ -341,7 +350,8 @@ def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
             out = _as_tensors(function(*args, **kwargs))
             return tuple(y for y in _trees.leaves(out) if is_differentiable(y))
 
-        return vjp(again, *given.tensors)[1](tuple(gradients))
+        made = iter(vjp(again, *given.tensors)[1](tuple(gradients)))
+        return tuple(next(made) if is_smooth else zeros(()) for is_smooth in given.are_differentiable())
 
     call.seeds = seeds  # type: ignore[attr-defined]
     call.__name__ = f"gradient of {getattr(function, '__name__', 'program')}"
@@ -351,7 +361,10 @@ def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> Any:
     """Calls a program with tensors through which gradients are taken: ``gradient`` is the program of ``pulled``."""
-    given = _Arguments([args, kwargs], (), takes_modules=False)
+    bound = inspect.signature(program).bind(*args, **kwargs)
+    bound.apply_defaults()
+    # The leaves in the order in which the program has them.
+    given = _Arguments([bound.args, bound.kwargs], (), takes_modules=False)
     with no_grad():
         out = _as_tensors(program(*args, **kwargs))
 
@@ -360,7 +373,9 @@ def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> An
         # One of many has no numbers to call a program with: then its function is recorded.
         pull = gradient._function if any(g._native.is_one_of_many() for g in smooth) else gradient
         own, named = given.args
-        made = pull(*own, **named, **{gradient._function.seeds: smooth})
+        by_leaves = pull(*own, **named, **{gradient._function.seeds: smooth})
+        # Numbers and arrays of the caller's are tensors of the program's, too.
+        made = [g for g, is_tensor in zip(by_leaves, given.are_differentiable(), strict=True) if is_tensor]
         return by_inputs(what, given.tensors, made)
 
     what = _called("program", program)

@@ -184,6 +184,25 @@ impl State {
         )
     }
 
+    /// Puts other statements in the place of each of the visible ones from one on; `n_own` of the innermost block are visible.
+    pub(crate) fn edit_visible(&mut self, from: usize, edited: Vec<Vec<Stmt>>, n_own: usize) {
+        let map = |block: &Block| matches!(block.kind, Kind::Map(_));
+        let n_maps = self.open.iter().rev().take_while(|b| map(b)).count();
+        let n_outer = self.around.len() - n_maps;
+        let own = self.around[n_outer..].iter_mut().map(|body| {
+            let n = body.len();
+            (body, n)
+        });
+        let mut edited = edited.into_iter();
+        let mut before = 0;
+        for (body, n) in own.chain([(&mut self.r.program.body, n_own)]) {
+            let first = from.saturating_sub(before).min(n);
+            let new: Vec<Stmt> = edited.by_ref().take(n - first).flatten().collect();
+            body.splice(first..n, new);
+            before += n;
+        }
+    }
+
     fn next_block(&mut self, place: Place) -> BlockId {
         self.begun.push(place);
         BlockId(self.begun.len() as u32)

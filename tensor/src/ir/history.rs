@@ -1,0 +1,129 @@
+//! Histories: values that a program puts on a pile and takes back, the last one first.
+
+use aerogel_runtime::buffer::MemoryError;
+
+use super::array::{Array, Operand};
+
+/// The values on a pile. Where a mask says who takes part, each lane has a pile of its own: value `k` has the `k`th of each.
+#[derive(Debug)]
+pub(crate) struct History<T> {
+    values: Vec<T>,
+    /// How many values each lane has, if lanes put theirs by themselves.
+    depths: Vec<usize>,
+}
+
+/// Numbers of which equal parts, one behind the other, are the lanes'.
+pub(crate) trait Lanes: Sized {
+    fn zeros_like(&self) -> Result<Self, MemoryError>;
+    /// Copies the part of a lane.
+    fn copy_lane(&mut self, from: &Self, lane: usize, n_lanes: usize) -> Result<(), MemoryError>;
+}
+
+impl<T> Default for History<T> {
+    fn default() -> Self {
+        Self {
+            values: Vec::new(),
+            depths: Vec::new(),
+        }
+    }
+}
+
+impl<T: Lanes> History<T> {
+    /// Puts a value on top.
+    pub(crate) fn push(&mut self, value: T) {
+        self.values.push(value);
+    }
+
+    /// Takes the value on top.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.values.pop()
+    }
+
+    /// Puts the parts of some lanes on top of theirs.
+    pub(crate) fn push_lanes(&mut self, value: &T, mask: &[bool]) -> Result<(), MemoryError> {
+        self.depths.resize(mask.len(), 0);
+        for (lane, _) in mask
+            .iter()
+            .enumerate()
+            .filter(|(_, takes_part)| **takes_part)
+        {
+            let depth = &mut self.depths[lane];
+            if *depth == self.values.len() {
+                self.values.push(value.zeros_like()?);
+            }
+            self.values[*depth].copy_lane(value, lane, mask.len())?;
+            *depth += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the parts of some lanes from the top of theirs; zeros for the others. `like` has the type and the shape.
+    pub(crate) fn pop_lanes(&mut self, like: &T, mask: &[bool]) -> Result<T, MemoryError> {
+        let mut taken = like.zeros_like()?;
+        self.depths.resize(mask.len(), 0);
+        for (lane, _) in mask
+            .iter()
+            .enumerate()
+            .filter(|(_, takes_part)| **takes_part)
+        {
+            let depth = &mut self.depths[lane];
+            *depth = depth.checked_sub(1).expect("as many are taken as were put");
+            taken.copy_lane(&self.values[*depth], lane, mask.len())?;
+        }
+        let deepest = self.depths.iter().max().copied().unwrap_or(0);
+        self.values.truncate(deepest);
+        Ok(taken)
+    }
+}
+
+impl Lanes for Operand {
+    fn zeros_like(&self) -> Result<Self, MemoryError> {
+        Self::zeros(self.ty, &self.shape)
+    }
+
+    fn copy_lane(&mut self, from: &Self, lane: usize, n_lanes: usize) -> Result<(), MemoryError> {
+        let n = Self::bytes(self.ty, &self.shape)? / n_lanes;
+        let mut part = vec![0; n];
+        from.buffer.read(lane * n, &mut part)?;
+        self.buffer.write(lane * n, &part)
+    }
+}
+
+impl Lanes for Array {
+    fn zeros_like(&self) -> Result<Self, MemoryError> {
+        Ok(Self::zeros(self.ty, &self.shape))
+    }
+
+    fn copy_lane(&mut self, from: &Self, lane: usize, n_lanes: usize) -> Result<(), MemoryError> {
+        let n = self.data.len() / n_lanes;
+        let part = lane * n..(lane + 1) * n;
+        self.data[part.clone()].clone_from_slice(&from.data[part]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aerogel_base::{Scalar, ScalarType};
+
+    #[test]
+    fn each_lane_has_a_pile_of_its_own() {
+        let array = |numbers: [i32; 4]| Array {
+            ty: ScalarType::I32,
+            shape: vec![2, 2],
+            data: numbers.map(Scalar::i32).to_vec(),
+        };
+        let mut history = History::default();
+        history
+            .push_lanes(&array([1, 2, 3, 4]), &[true, true])
+            .unwrap();
+        history
+            .push_lanes(&array([5, 6, 7, 8]), &[false, true])
+            .unwrap();
+        let mut take = |mask| history.pop_lanes(&array([9; 4]), mask).unwrap().data;
+        assert_eq!(take(&[true, true]), array([1, 2, 7, 8]).data);
+        assert_eq!(take(&[false, true]), array([0, 0, 3, 4]).data);
+        assert!(history.values.is_empty());
+    }
+}
