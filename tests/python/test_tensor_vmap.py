@@ -321,6 +321,38 @@ def test_axes_that_are_not_there():
         ti.vmap(lambda x: (x, x + 1), out_axes=(0, None))(X)
 
 
+def test_programs_are_called_for_one_of_many():
+    square = ti.program(lambda x: (x * x).sum())
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(ti.vmap(lambda row: square(row) + 1)(x).numpy(), [6, 51])
+
+    @ti.program
+    def power(x):
+        y = x * 1
+        with p.loop(2):
+            y.val = y * x
+        return y
+
+    np.testing.assert_allclose(ti.program(ti.vmap(lambda row: power(row)))(x).numpy(), x**3)
+    with pytest.raises(TypeError, match=r"calls the program `power`, which has blocks \(`loop`\): call `vmap` inside"):
+        ti.vmap(lambda row: power(row))(x)
+
+
+def test_a_condition_of_one_of_many():
+    x = np.array([[1.0, -4.0], [9.0, 4.0]])
+    choose = lambda row: p.cond(row.sum() > 0, lambda r: (ti.tensor.sqrt(r), r), lambda r: (-r, r * 2), row)
+    roots, others = ti.vmap(choose)(x)
+    np.testing.assert_allclose(roots.numpy(), [[-1, 4], [3, 2]])
+    np.testing.assert_allclose(others.numpy(), [[2, -8], [9, 4]])
+    # What is not chosen has no part in the gradient, and may be NaN.
+    made = ti.grad(lambda x: ti.vmap(choose)(x)[0].sum())(x)
+    np.testing.assert_allclose(made.numpy(), [[-1, -1], [1 / 6, 1 / 4]])
+    with pytest.raises(TypeError, match="`if_false` of `cond` gives"):
+        ti.vmap(lambda row: p.cond(row.sum() > 0, lambda r: r, lambda r: (r, r), row))(x)
+    with pytest.raises(ValueError, match="`if_false` of `cond` gives a tensor with 0 axes"):
+        ti.vmap(lambda row: p.cond(row.sum() > 0, lambda r: r, lambda r: r.sum(), row))(x)
+
+
 def test_programs_are_not_mapped():
     @p.program
     def double():
@@ -329,7 +361,7 @@ def test_programs_are_not_mapped():
     x = np.ones((2, 3), np.float32)
     with pytest.raises(TypeError, match="`double` creates its inputs with `input` and cannot be mapped"):
         ti.vmap(double)
-    text = "`vmap`: the function calls the program `double`, which needs tensors with values: call `vmap` inside"
+    text = "`vmap`: the function calls the program `double`, which creates its inputs with `input`: give its"
     for function in (lambda row: double(row + 1), functools.partial(double)):
         with pytest.raises(TypeError, match=text):
             ti.vmap(function)(x)

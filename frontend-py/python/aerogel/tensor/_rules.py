@@ -31,9 +31,19 @@ def expect_real(x: Any) -> None:
 class _Arguments:
     """The arguments of a call, and the tensors of floats in them, by which there are gradients."""
 
-    def __init__(self, args: Sequence[Any], constant: Sequence[int], takes_modules: bool = True) -> None:
+    def __init__(
+        self,
+        args: Sequence[Any],
+        constant: Sequence[int],
+        takes_modules: bool = True,
+        is_wanted: Sequence[bool] | None = None,
+    ) -> None:
         self.args = list(args)
         self._takes_modules = takes_modules
+        #: Of each leaf, whether it is one of the tensors; those of floats if nothing is said.
+        self.is_wanted: list[bool] = [] if is_wanted is None else list(is_wanted)
+        self._is_said = is_wanted is not None
+        self._n_leaves = 0
         self._constant = {k % len(args) for k in constant} if args else set()
         self.tensors: list[Tensor] = []
         for k, arg in enumerate(self.args):
@@ -42,26 +52,22 @@ class _Arguments:
 
     def _noted(self, leaf: Any) -> Any:
         expect_real(leaf)
+        self._n_leaves += 1
+        if not self._is_said:
+            self.is_wanted.append(is_differentiable(leaf))
         if not isinstance(leaf, Tensor):
             return leaf
         # The rule is called later, when another value may have been stored to the tensor.
         kept = leaf._as_it_is()
-        if is_differentiable(kept):
+        if self.is_wanted[self._n_leaves - 1]:
             self.tensors.append(kept)
         return kept
 
-    def are_differentiable(self) -> list[bool]:
-        """Of each leaf of the arguments, whether it is one of the tensors."""
-        found: list[bool] = []
-        for arg in self.args:
-            self._mapped(arg, lambda x: found.append(is_differentiable(x)))
-        return found
-
     def given(self, tensors: Sequence[Tensor]) -> list[Any]:
         """The arguments with other tensors in place of those."""
-        each = iter(tensors)
+        each, wanted = iter(tensors), iter(self.is_wanted)
         return [
-            arg if k in self._constant else self._mapped(arg, lambda x: next(each) if is_differentiable(x) else x)
+            arg if k in self._constant else self._mapped(arg, lambda x: next(each) if next(wanted) else x)
             for k, arg in enumerate(self.args)
         ]
 
@@ -329,33 +335,31 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that gives the gradients of a function by all leaves of its arguments: 0 for what is no float.
+    """The function that gives the gradients of a function by tensors among the leaves of its arguments.
 
-    It takes the same arguments, and by a name of its own (``seeds``) those by the tensors of floats in the result.
+    It takes the same arguments, and by names of its own (``added``) whether each leaf is one of these tensors, and the
+    gradients by the tensors of floats in the result.
     """
-    from aerogel.tensor._creation import zeros
-
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
-    seeds = f"_gradients_{len(parameters)}"
-    own = inspect.Parameter(seeds, inspect.Parameter.KEYWORD_ONLY)
+    added = (f"_wanted_{len(parameters)}", f"_gradients_{len(parameters)}")
+    own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in added]
     n = len(parameters) - any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        gradients = kwargs.pop(seeds)
-        given = _Arguments([args, kwargs], (), takes_modules=False)
+        is_wanted, gradients = (kwargs.pop(name) for name in added)
+        given = _Arguments([args, kwargs], (), takes_modules=False, is_wanted=is_wanted)
 
         def again(*tensors: Tensor) -> Any:
             args, kwargs = given.given(tensors)
             out = _as_tensors(function(*args, **kwargs))
             return tuple(y for y in _trees.leaves(out) if is_differentiable(y))
 
-        made = iter(vjp(again, *given.tensors)[1](tuple(gradients)))
-        return tuple(next(made) if is_smooth else zeros(()) for is_smooth in given.are_differentiable())
+        return vjp(again, *given.tensors)[1](tuple(gradients))
 
-    call.seeds = seeds  # type: ignore[attr-defined]
+    call.added = added  # type: ignore[attr-defined]
     call.__name__ = f"gradient of {getattr(function, '__name__', 'program')}"
-    call.__signature__ = signature.replace(parameters=[*parameters[:n], own, *parameters[n:]])  # type: ignore[attr-defined]
+    call.__signature__ = signature.replace(parameters=[*parameters[:n], *own, *parameters[n:]])  # type: ignore[attr-defined]
     return call
 
 
@@ -373,9 +377,8 @@ def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> An
         # One of many has no numbers to call a program with: then its function is recorded.
         pull = gradient._function if any(g._native.is_one_of_many() for g in smooth) else gradient
         own, named = given.args
-        by_leaves = pull(*own, **named, **{gradient._function.seeds: smooth})
         # Numbers and arrays of the caller's are tensors of the program's, too.
-        made = [g for g, is_tensor in zip(by_leaves, given.are_differentiable(), strict=True) if is_tensor]
+        made = pull(*own, **named, **dict(zip(gradient._function.added, (tuple(given.is_wanted), smooth))))
         return by_inputs(what, given.tensors, made)
 
     what = _called("program", program)

@@ -12,6 +12,7 @@ from aerogel.tensor import _types
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 from aerogel.tensor.programs._bounds import Bounds
 from aerogel.tensor.programs._lint import look_at_block
+from aerogel.tensor.programs._trace import OutsideProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,10 +24,10 @@ def trace_of(what: str) -> Trace:
     """The program that is traced.
 
     Raises:
-        RuntimeError: If none is.
+        OutsideProgram: If none is.
     """
     if tracing.program is None:
-        raise RuntimeError(f"`{what}` is for functions under `program`, while they are traced")
+        raise OutsideProgram(what)
     return tracing.program
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel.tensor import _shapes
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._creation import zeros
+from aerogel.tensor._searching import where
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 from aerogel.tensor._unknown import demand
 from aerogel.tensor.programs import _trees
@@ -130,8 +131,10 @@ def cond(condition: Any, if_true: Callable[..., Any], if_false: Callable[..., An
     Raises:
         TypeError: If both give trees of other structures.
     """
-    if tracing.program is None:
+    if tracing.program is None and not (isinstance(condition, Tensor) and condition._native.is_one_of_many()):
         return if_true(*operands) if bool(condition) else if_false(*operands)
+    if tracing.program is None:
+        return _chosen(condition, if_true(*operands), if_false(*operands))
     holds = asarray(condition) != 0
     with if_cond(holds):
         given = if_true(*operands)
@@ -141,6 +144,26 @@ def cond(condition: Any, if_true: Callable[..., Any], if_false: Callable[..., An
     with if_cond(holds == 0):
         _set_all(results, ranks, if_false(*operands), "`if_false` of `cond`")
     return results
+
+
+def _chosen(condition: Tensor, if_true: Any, if_false: Any) -> Any:
+    """One of two trees for each of many, under ``vmap`` outside of a program."""
+    if _trees.structure(if_true) != _trees.structure(if_false):
+        raise TypeError(
+            f"`if_false` of `cond` gives {_trees.text(if_false)}, and `if_true` {_trees.text(if_true)}: both are of "
+            "one structure"
+        )
+    others = iter(_trees.leaves(if_false))
+
+    def leaf(value: Any) -> Any:
+        own, other = asarray(value), asarray(next(others))
+        if own.ndim != other.ndim:
+            raise ValueError(
+                f"`if_false` of `cond` gives a tensor with {other.ndim} axes, and `if_true` one with {own.ndim}"
+            )
+        return where(condition, own, other)
+
+    return _trees.mapped(if_true, leaf)
 
 
 def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None = None) -> tuple[Any, Any]:

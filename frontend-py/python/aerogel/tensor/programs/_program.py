@@ -15,7 +15,7 @@ from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, inside, is_number, tracing
 from aerogel.tensor.programs import _trees
 from aerogel.tensor.programs._lint import look_at_function
-from aerogel.tensor.programs._trace import Trace
+from aerogel.tensor.programs._trace import OutsideProgram, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -195,6 +195,8 @@ class Program:
         """Runs the program. While another program is traced, the call becomes part of that one."""
         if tracing.program is not None:
             return self._inline(args, kwargs)
+        if tracing.mapped is not None and not self._makes_inputs and self._is_for_many(args, kwargs):
+            return self._for_many(args, kwargs)
         try:
             return self._run(args, kwargs)
         except ValueError:
@@ -205,8 +207,23 @@ class Program:
             if self._makes_inputs or _native.are_gradients_off():
                 raise
             if self._pulled is None:
-                self._pulled = Program(pulled(self._function), [*self._static])
+                own = pulled(self._function)
+                self._pulled = Program(own, [*self._static, own.added[0]])
         return run_with_gradient(self, self._pulled, args, kwargs)
+
+    def _is_for_many(self, args: Any, kwargs: Any) -> bool:
+        """Whether an argument stands for one of many, and has no numbers."""
+        planes = [p for x in _trees.leaves([args, kwargs]) for p in ([x.real, x.imag] if is_complex(x) else [x])]
+        return any(isinstance(p, Tensor) and p._native.is_one_of_many() for p in planes)
+
+    def _for_many(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return self._function(*args, **kwargs)
+        except OutsideProgram as e:
+            raise TypeError(
+                f"`vmap`: the function calls the program `{self.__name__}`, which has blocks (`{e.what}`): call `vmap` "
+                "inside a program, as by `ti.program(ti.vmap(function))`"
+            ) from None
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         if args and not kwargs and len(args) <= self._n_plain:
@@ -300,8 +317,8 @@ class Program:
             raise TypeError(f"argument `{name}` of `{self.__name__}` is not a tensor: {e}") from None
         if isinstance(tensor, Tensor) and tensor._native.is_one_of_many():
             raise TypeError(
-                f"`vmap`: the function calls the program `{self.__name__}`, which needs tensors with values: call "
-                "`vmap` inside a program"
+                f"`vmap`: the function calls the program `{self.__name__}`, which creates its inputs with `input`: "
+                "give its function parameters"
             )
         return tensor
 

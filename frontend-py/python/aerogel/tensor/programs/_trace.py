@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+class OutsideProgram(RuntimeError):
+    """What only traced functions may do was done elsewhere."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"`{what}` is for functions under `program`, while they are traced")
+        self.what = what
+
+
 class Extent(Tensor):
     """An extent that is known when the program runs, as a number of the program."""
 
