@@ -129,3 +129,25 @@ def test_derivatives_of_trees_by_several_arguments():
     np.testing.assert_allclose(made["a"][1].numpy(), np.diag([1.0, 2.0]))
     np.testing.assert_allclose(made["b"][0].numpy(), [0.0, 0.0])
     np.testing.assert_allclose(made["b"][1].numpy(), [6.0, 8.0])
+
+
+SCANS = {
+    "product": lambda x: x.prod(),
+    "cumulative_prod": lambda x: (ti.tensor.cumulative_prod(x) ** 2 * np.arange(1.0, 4.0)).sum(),
+    "cumulative_sum": lambda x: (ti.tensor.cumulative_sum(x * x) ** 2 * np.arange(1.0, 4.0)).sum(),
+    "both": lambda x: (ti.tensor.cumulative_sum(ti.tensor.sin(x)) * ti.tensor.cumulative_prod(x + 1)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_third_derivatives_of_running_operations_for_many(name: str, is_traced: bool):
+    ti.init(arch=ti.cpu, default_fp=ti.f64, log_level="error")
+    f = SCANS[name]
+    x, h = np.array([0.5, 0.6, 0.7]), 1e-6
+    hessian = ti.hessian(f)
+    size = lambda x: (hessian(x) ** 2).sum()
+    gradient = ti.grad(size)
+    made = (ti.program(lambda x: gradient(x)) if is_traced else gradient)(x)
+    differences = [(float(size(x + h * e)) - float(size(x - h * e))) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(made.numpy(), differences, rtol=1e-6)

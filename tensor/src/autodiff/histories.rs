@@ -24,8 +24,8 @@ impl Histories {
     pub(super) fn of(body: &[Stmt]) -> Self {
         let mut found = Self::default();
         visit_host(body, &mut |stmt| match kept(stmt) {
-            Some((Library::Push, _, history)) => drop(found.pushed.insert(history)),
-            Some((_, _, history)) => drop(found.popped.insert(history)),
+            Some((Library::Push, _, history)) => _ = found.pushed.insert(history),
+            Some((_, _, history)) => _ = found.popped.insert(history),
             None => {}
         });
         found

@@ -5,7 +5,6 @@
 
 use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
-use indexmap::IndexMap;
 
 use crate::ir::{Accum, Buffer, Expr, Outside, Stmt, Store};
 
@@ -54,7 +53,7 @@ pub(super) struct Along {
 
 impl Running {
     /// The same of other buffers.
-    pub(crate) fn moved(self, to: impl Fn(Buffer) -> Option<Buffer>) -> Option<Self> {
+    pub(crate) fn moved(self, mut to: impl FnMut(Buffer) -> Option<Buffer>) -> Option<Self> {
         Some(match self {
             Self::Scan {
                 accum,
@@ -76,6 +75,15 @@ impl Running {
                 ..of
             }),
         })
+    }
+}
+
+impl Running {
+    /// The same with one axis more at the front of all buffers.
+    pub(super) fn of_all(mut self) -> Self {
+        let (Self::Scan { axis, .. } | Self::Recurrence(Recurrence { axis, .. })) = &mut self;
+        *axis += 1;
+        self
     }
 }
 
@@ -170,23 +178,6 @@ impl Recording {
         index[axis] = self.add(index[axis], by);
         let value = self.program.load(x, index, Outside::Zero);
         self.map(&shape, value)
-    }
-
-    /// Notes the running operations of many, whose buffers have one axis more at the front.
-    pub(super) fn note_running_of_all(&mut self, places: &IndexMap<Buffer, (Buffer, usize)>) {
-        let to = |b: Buffer| match places.get(&b) {
-            Some(&(all, 0)) => Some(all),
-            _ => None,
-        };
-        for (&one, &(all, _)) in places {
-            let moved = self.running(one).and_then(|running| running.moved(to));
-            if let Some(mut running) = moved {
-                let (Running::Scan { axis, .. } | Running::Recurrence(Recurrence { axis, .. })) =
-                    &mut running;
-                *axis += 1;
-                self.running.insert(all, running);
-            }
-        }
     }
 
     /// Notes which running operation makes a buffer.

@@ -7,18 +7,20 @@
 //! Branches and loops of the host whose conditions are other for each become conditions at points: a branch is a mask, a
 //! loop ends when none is left in it.
 
+mod loops;
+
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{Scalar, ScalarType};
+use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{
     Accum, Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Role, Site, SiteDef,
-    Stmt, Store, Touched, visit_host,
+    Stmt, Store, Touched, targets, visit_host,
 };
 
-use super::varying::{Varying, leaving, loads};
+use super::varying::{Varying, loads};
 use super::{RecordError, Recorded, Recording};
 
 /// A tensor that stands for one of many.
@@ -164,7 +166,6 @@ impl Recording {
         };
         let body = mapping.block(body, At::default())?;
         let places = mapping.places;
-        self.note_running_of_all(&places);
         for &one in places.keys().filter(|&&one| is_own(one)) {
             self.gone[one] = true;
         }
@@ -191,6 +192,15 @@ fn outside_of_all(
         from_end,
         ..sites[one].clone()
     }))
+}
+
+/// The one buffer that a statement stores to.
+fn only_target(all: &For) -> Option<Buffer> {
+    let mut found = IndexSet::new();
+    targets(&Stmt::For(all.clone()), &mut |b| {
+        found.insert(b);
+    });
+    found.iter().copied().next().filter(|_| found.len() == 1)
 }
 
 impl Mapping<'_> {
@@ -347,7 +357,7 @@ impl Mapping<'_> {
                 self.r.program.buffers[field].name
             )));
         }
-        let mut body = self.points(&all.body);
+        let mut body = self.noted_points(all, out);
         if let Some(mask) = at.mask.filter(|_| !touched.writes.is_subset(&self.free)) {
             for stmt in &mut body {
                 if let Stmt::Store(store) = stmt
@@ -368,6 +378,30 @@ impl Mapping<'_> {
             span: all.span,
         }));
         Ok(())
+    }
+
+    /// The statements at the points of all. If they are a running operation, what makes the buffer of all is noted to be one;
+    /// its operands have one axis more, too, and are what the statements read.
+    fn noted_points(&mut self, all: &For, out: &mut Vec<Stmt>) -> Vec<Stmt> {
+        let target = only_target(all);
+        let running = target.and_then(|one| self.r.running(one));
+        let (Some(one), Some(running)) = (target, running) else {
+            return self.points(&all.body);
+        };
+        let around = self.places.clone();
+        let of_all = running.moved(|operand| {
+            let of_all = self.operand(operand, None, out);
+            self.places.insert(operand, (of_all, 0));
+            Some(of_all)
+        });
+        if let (Some(of_all), &(target, 0)) = (of_all, &self.places[&one]) {
+            self.r.note_running(target, of_all.of_all());
+        }
+        self.done = LookupMap::default();
+        let body = self.points(&all.body);
+        self.done = LookupMap::default();
+        self.places = around;
+        body
     }
 
     fn points(&mut self, body: &[Stmt]) -> Vec<Stmt> {
@@ -526,107 +560,5 @@ impl Mapping<'_> {
         let [row, column] = [rank - 2, rank - 1].map(|k| self.program().exprs.axis(k as u32));
         let on_diagonal = self.program().exprs.compare(CompareOp::Eq, row, column);
         self.program().exprs.cast(on_diagonal, ty)
-    }
-
-    fn turns(&mut self, stmt: &Stmt, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
-        let &Stmt::Loop {
-            var,
-            lo,
-            hi,
-            step,
-            ref body,
-        } = stmt
-        else {
-            unreachable!("a loop is given");
-        };
-        if self.varies(lo) && step.abs() != 1 {
-            let what = "`vmap`: a loop with a step begins with another number for each: begin with 0, and add to its \
-                        counter";
-            return Err(RecordError::Value(what.to_owned()));
-        }
-        let (mut ends, mut mask) = ([lo, hi], at.mask);
-        let (first, last) = match step > 0 {
-            true => ((Accum::Min, CompareOp::Ge), (Accum::Max, CompareOp::Lt)),
-            false => ((Accum::Max, CompareOp::Le), (Accum::Min, CompareOp::Gt)),
-        };
-        for (end, (accum, compare)) in ends.iter_mut().zip([first, last]) {
-            if !self.varies(*end) {
-                continue;
-            }
-            let all = self.snapshot(*end, out);
-            let each = self.each(all);
-            *end = self.number(each, accum, out);
-            let count = self.program().get(var);
-            let inside = self.program().exprs.compare(compare, count, each);
-            mask = Some(self.both(mask, inside));
-        }
-        let [lo, hi] = ends;
-        let mut leaves = false;
-        leaving(&self.r.program, body, &IndexSet::new(), &mut |on| {
-            leaves |= on.iter().any(|b| self.places.contains_key(b));
-        });
-        let body = match leaves {
-            false => {
-                let in_loop = None;
-                self.block(body, At { mask, in_loop })?
-            }
-            true => {
-                let inside = self.begin(at, out);
-                // The counter's end is looked at in each turn.
-                let own = (mask != at.mask).then_some(mask).flatten();
-                self.turn(inside, own, body)?
-            }
-        };
-        out.push(Stmt::Loop {
-            var,
-            lo,
-            hi,
-            step,
-            body,
-        });
-        Ok(())
-    }
-
-    /// Everyone for whom a loop is done is in it at first.
-    fn begin(&mut self, at: At, out: &mut Vec<Stmt>) -> InLoop {
-        let n = self.n;
-        let [alive, going] = [(); 2].map(|()| self.program().temporary(ScalarType::U1, &[n]));
-        let all = self.program().exprs.constant(Scalar::bool(true));
-        let first = at.mask.unwrap_or(all);
-        out.push(self.fill(alive, first));
-        InLoop { alive, going }
-    }
-
-    /// One turn of a loop that some leave before others.
-    fn turn(&mut self, inside: InLoop, mask: Option<Expr>, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
-        let alive = self.each(inside.alive);
-        let first = self.both(mask, alive);
-        let mut out = vec![self.fill(inside.going, first)];
-        let at = At {
-            mask: Some(self.each(inside.going)),
-            in_loop: Some(inside),
-        };
-        out.extend(self.block(body, at)?);
-        let any = self.number(alive, Accum::Or, &mut out);
-        let none = self.program().exprs.unary(UnaryOp::Not, any);
-        out.push(Stmt::If(none, vec![Stmt::Break], Vec::new()));
-        Ok(out)
-    }
-
-    /// Those at hand leave a loop, or its turn.
-    fn leave(&mut self, inside: InLoop, for_ever: bool, at: At, out: &mut Vec<Stmt>) {
-        // Who leaves is known before anybody has left.
-        let who = at.mask.expect("a loop that some leave has a mask");
-        let n = self.n;
-        let leavers = self.program().temporary(ScalarType::U1, &[n]);
-        out.push(self.fill(leavers, who));
-        let leavers = self.each(leavers);
-        let stays = self.program().exprs.unary(UnaryOp::Not, leavers);
-        let both = [inside.going, inside.alive];
-        for target in both.into_iter().take(1 + usize::from(for_ever)) {
-            let old = self.each(target);
-            let new = self.both(Some(old), stays);
-            out.push(self.fill(target, new));
-        }
     }
 }
