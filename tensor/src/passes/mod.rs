@@ -12,6 +12,7 @@ mod fuse;
 mod gathers;
 mod inline;
 mod interchange;
+mod invariant_axes;
 mod inverse;
 mod narrow;
 mod overlaps;

@@ -1,8 +1,8 @@
 //! The order of the passes, to be read from top to bottom.
 
 use super::{
-    Options, components, dead, fuse, gathers, inline, interchange, inverse, planes, products,
-    reductions, registers, scratch, zeros,
+    Options, components, dead, fuse, gathers, inline, interchange, invariant_axes, inverse, planes,
+    products, reductions, registers, scratch, zeros,
 };
 use crate::ir::Stage::{self, Placed, Recorded, Reduced};
 use crate::ir::{Program, verify_at};
@@ -49,6 +49,7 @@ pub const PASSES: &[Pass] = &[
     // Where conditions have been inlined into the sums that they choose from.
     pass("gathers", gathers::run, Recorded, Recorded),
     // Where a sum is still one store.
+    pass("invariant_axes", invariant_axes::run, Recorded, Recorded),
     pass("products", products::run, Recorded, Recorded),
     pass("planes", planes::run, Recorded, Recorded),
     pass("fuse_sums", fuse::run_on_sums, Recorded, Recorded),

@@ -173,7 +173,7 @@ fn kept(program: &Program, store: &Store) -> Option<Vec<u32>> {
 }
 
 /// Whether the points of a domain meet every element of the store's target.
-fn covers(program: &Program, domain: &[Dim], store: &Store) -> bool {
+pub(super) fn covers(program: &Program, domain: &[Dim], store: &Store) -> bool {
     let shape = &program.buffers[store.target].shape;
     let mut both = store.index.iter().zip(shape);
     both.all(|(&e, &dim)| match program.exprs[e] {

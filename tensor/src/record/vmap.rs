@@ -9,9 +9,9 @@
 
 mod loops;
 
+use aerogel_base::ScalarType;
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 

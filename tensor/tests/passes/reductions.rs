@@ -135,3 +135,46 @@ fn sums_over_rows_read_some_rows_at_a_time() {
     result b1
     "#);
 }
+
+#[test]
+fn sums_that_are_the_same_along_an_axis_are_made_once() {
+    let program = after(
+        "invariant_axes",
+        r#"
+        in b0 "x": f32[?, ?]
+        tmp b1 "alike": f32[5, b0:0]
+        tmp b2 "none_alike": f32[b0:0, b0:1]
+        tmp b3 "no_sum": f32[5, b0:0]
+        tmp b4 "part": f32[7]
+        for [5, b0:0, b0:1] { b1[i0, i1] add init = b0[i1, i2] }
+        for [b0:0, b0:1, b0:1] { b2[i0, i1] max init = mul(b0[i0, i2], b0[i0, i1]) }
+        for [5, b0:0] { b3[i0, i1] add init = b0[i1, i32(0)] }
+        for [5, b0:1] { b4[i0] add init = b0[i32(0), i1] }
+        result b1
+        result b2
+        result b3
+        result b4
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @"
+    for [b0:0, b0:1] {
+      b5[i0] add init = b0[i0, i1]
+    }
+    for [5, b0:0] {
+      b1[i0, i1] = b5[i1]
+    }
+    for [b0:0, b0:1, b0:1] {
+      b2[i0, i1] max init = mul(b0[i0, i2], b0[i0, i1])
+    }
+    for [5, b0:0] {
+      b3[i0, i1] add init = b0[i1, i32(0)]
+    }
+    for [5, b0:1] {
+      b4[i0] add init = b0[i32(0), i1]
+    }
+    result b1
+    result b2
+    result b3
+    result b4
+    ");
+}
