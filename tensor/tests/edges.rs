@@ -32,6 +32,7 @@ fn plan_with(text: &str, codes: &Codes) -> Plan {
         fast_math: aerogel_ir::FastMath::Off,
         options: Options::default(),
         codes,
+        most_kept: u64::MAX,
         stamp: 0,
     };
     Plan::new(program, settings).unwrap()

@@ -561,6 +561,7 @@ fn check(seed: u64, compiler: &Compiler) -> Vec<&'static str> {
         fast_math: aerogel_ir::FastMath::Off,
         options,
         codes: &Codes::default(),
+        most_kept: u64::MAX,
         stamp: seed,
     };
     let all: Vec<Buffer> = program.fields().collect();

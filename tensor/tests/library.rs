@@ -34,6 +34,7 @@ fn check(text: &str, inputs: &[Array]) {
         fast_math: aerogel_ir::FastMath::Off,
         options: Options::default(),
         codes: &Codes::default(),
+        most_kept: u64::MAX,
         stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap();

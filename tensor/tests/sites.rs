@@ -29,6 +29,7 @@ fn refused(text: &str, inputs: &[Array]) -> OutOfBounds {
         fast_math: aerogel_ir::FastMath::Off,
         options: Options::default(),
         codes: &Codes::default(),
+        most_kept: u64::MAX,
         stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap();

@@ -28,6 +28,8 @@ pub enum Failure {
     Number(Dim, i128),
     /// An input is not as the program says: its number, and what is wrong.
     Input(usize, String),
+    /// Histories would take more bytes than they may: the buffer that was put on one, and how many they may take.
+    Kept(Buffer, u64),
     /// A library has no result: the first buffer that it was to make, and why.
     Library(Buffer, LibraryError),
 }
@@ -49,6 +51,7 @@ impl fmt::Display for Failure {
             Self::Extent(_, n) => write!(f, "an extent is {n}: indices go up to {}", i32::MAX),
             Self::Number(_, n) => write!(f, "a number that follows from extents is {n}, no `i32`"),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
+            Self::Kept(_, most) => write!(f, "what is kept of loops takes more than {most} bytes"),
             Self::Library(_, e) => e.fmt(f),
         }
     }

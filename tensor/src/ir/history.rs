@@ -29,6 +29,11 @@ impl<T> Default for History<T> {
 }
 
 impl<T: Lanes> History<T> {
+    /// How many values there are, at the most of a lane.
+    pub(crate) fn n_values(&self) -> usize {
+        self.values.len()
+    }
+
     /// Puts a value on top.
     pub(crate) fn push(&mut self, value: T) {
         self.values.push(value);

@@ -81,6 +81,8 @@ pub struct Settings<'c> {
     pub options: passes::Options,
     /// Kernels that are there already.
     pub codes: &'c Codes,
+    /// The most bytes that a run keeps of the turns of loops, for their gradients.
+    pub most_kept: u64,
     /// Another number for each compiler and `fast_math`.
     pub stamp: u64,
 }

@@ -41,6 +41,8 @@ pub struct Plan {
     n_given_trees: usize,
     /// How many threads libraries may use.
     n_threads: usize,
+    /// The most bytes that a run keeps on histories.
+    most_kept: u64,
 }
 
 /// What the host does.
@@ -134,6 +136,7 @@ impl Plan {
             changed,
             stamp: settings.stamp,
             n_threads: settings.compiler.pool().n_threads(),
+            most_kept: settings.most_kept,
         })
     }
 
@@ -191,6 +194,7 @@ impl Plan {
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
             histories: IndexMap::new(),
+            kept: 0,
         };
         for (tree, memory) in self.program.trees.keys().zip(trees) {
             run.trees[tree] = Some(memory.clone());
@@ -256,6 +260,8 @@ struct Running<'p> {
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// What has been put on the histories.
     histories: IndexMap<Buffer, History<Operand>>,
+    /// The bytes of these.
+    kept: u64,
 }
 
 impl Scope for Running<'_> {
@@ -547,13 +553,23 @@ impl Running<'_> {
             _ => Some(self.operand(value)?.clone()),
         };
         let all = self.histories.entry(history).or_default();
+        let n_before = all.n_values();
         match (call.library, own, mask) {
             (Library::Push, Some(own), None) => all.push(own),
             (Library::Push, Some(own), Some(mask)) => all.push_lanes(&own, &mask)?,
             (_, Some(own), Some(mask)) => self.memory[value] = Some(all.pop_lanes(&own, &mask)?),
             _ => self.memory[value] = Some(all.pop().expect("as many are taken as were put")),
         }
-        Ok(())
+        let n_values = all.n_values();
+        let bytes = self.operand(value)?.buffer.len() as u64;
+        self.kept += bytes * n_values.saturating_sub(n_before) as u64;
+        self.kept = self
+            .kept
+            .saturating_sub(bytes * n_before.saturating_sub(n_values) as u64);
+        match self.kept > self.plan.most_kept {
+            true => Err(Failure::Kept(value, self.plan.most_kept).into()),
+            false => Ok(()),
+        }
     }
 
     fn call(&mut self, call: &Call) -> Result<(), RunError> {

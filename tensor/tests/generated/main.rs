@@ -107,6 +107,7 @@ fn check(seed: u64, compiler: &Compiler, codes: &Codes) -> Vec<&'static str> {
         fast_math: aerogel_ir::FastMath::Off,
         options,
         codes,
+        most_kept: u64::MAX,
         stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));

@@ -77,6 +77,15 @@ impl Traced {
             RunError::Failure(Failure::Library(buffer, why)) => {
                 PyValueError::new_err(shown(why.to_string(), self.made(*buffer)))
             }
+            RunError::Failure(Failure::Kept(buffer, most)) => {
+                let text = format!(
+                    "the gradient of a loop would keep more than {most} bytes of what its turns begin with: \
+                     ti.init(ad_memory=...) allows more, and of a loop inside a loop only those of one inner loop are kept at \
+                     a time"
+                );
+                let class = super::super::error::of_check(AssertKind::Memory);
+                super::super::error::exception(py, class, shown(text, self.made(*buffer)))
+            }
             RunError::Failure(Failure::Index(found)) => self.outside(py, found),
             RunError::NoRoom {
                 buffer,

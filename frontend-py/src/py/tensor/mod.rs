@@ -89,6 +89,7 @@ fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler) -> Setting
         fast_math: settings.fast_math,
         options: settings.tensor_options(),
         codes: &CODES,
+        most_kept: settings.ad_memory,
         stamp: program::generation(),
     }
 }
