@@ -143,3 +143,24 @@ def test_like_jax():
         "scaled_dot_general",
         "scaled_matmul",
     }
+
+
+def test_batch_norm_takes_the_arguments_of_pytorch():
+    x = np.random.default_rng(0).uniform(-1, 1, (5, 3, 2))
+    centre, spread = x.mean((0, 2)), x.var((0, 2))
+    means, variances = ti.tensor.asarray(np.zeros(3)), ti.tensor.asarray(np.ones(3))
+    made = ti.nn.functional.batch_norm(x, means, variances, None, None, True, 0.25)
+    shown = (x - centre[:, None]) / np.sqrt(spread + 1e-5)[:, None]
+    np.testing.assert_allclose(made.numpy(), shown, rtol=1e-6)
+    np.testing.assert_allclose(means.numpy(), 0.25 * centre, rtol=1e-6)
+    np.testing.assert_allclose(variances.numpy(), 0.75 + 0.25 * x.var((0, 2), ddof=1), rtol=1e-6)
+    again = ti.nn.functional.batch_norm(x, means, variances, None, None, False)
+    kept = (x - means.numpy()[:, None]) / np.sqrt(variances.numpy() + 1e-5)[:, None]
+    np.testing.assert_allclose(again.numpy(), kept, rtol=1e-6)
+    np.testing.assert_allclose(ti.nn.functional.batch_norm(x, training=True).numpy(), shown, rtol=1e-6)
+    with pytest.raises(ValueError, match="takes `running_mean` and `running_var` outside of training"):
+        ti.nn.functional.batch_norm(x)
+    with pytest.raises(TypeError, match="they are tensors"):
+        ti.nn.functional.batch_norm(x, np.zeros(3), np.ones(3), training=True)
+    with pytest.raises(ValueError, match="more than one element for each channel"):
+        ti.nn.functional.batch_norm(np.zeros((1, 3)), training=True)

@@ -7,6 +7,7 @@ from typing import Any
 from aerogel._dtypes import bf16, f16, f32
 from aerogel.nn import _checks
 from aerogel.tensor._elementwise import rsqrt
+from aerogel.tensor._gradients import no_grad
 from aerogel.tensor._reductions import mean, var
 from aerogel.tensor._tensor import Tensor
 
@@ -111,31 +112,80 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-
 def batch_statistics(x: Any, called: str = "`batch_norm`") -> tuple[Tensor, Tensor]:
     """The mean and the variance of each channel over the batch."""
     x, _ = _wide(x, called)
+    if x.ndim < 2:
+        raise ValueError(f"{called} takes two axes at least, the shape is {x._native.shape_text()}")
+    if isinstance(x.size, int) and x.shape[1] and x.size // x.shape[1] == 1:
+        raise ValueError(
+            f"{called}: in training there is more than one element for each channel, the shape is "
+            f"{x._native.shape_text()}"
+        )
     axes = (0, *range(2, x.ndim))
     return mean(x, axes), var(x, axes)
 
 
-def batch_norm(
-    x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Tensor:
-    """Each channel normalised by a mean and a variance; those of the batch are in ``batch_statistics``.
-
-    Args:
-        x: Shape (batch, channels, ...).
-        running_mean: Shape (channels,).
-        running_var: Shape (channels,).
-        weight: Shape (channels,), or ``None``.
-        bias: Shape (channels,), or ``None``.
-        eps: What is added to the variance.
-
-    Raises:
-        ValueError: If there are other channels.
-    """
+def by_statistics(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
+    """Each channel normalised by a mean and a variance."""
     x, dtype = _wide(x, "`batch_norm`")
     if x.ndim < 2:
         raise ValueError(f"`batch_norm` takes two axes at least, the shape is {x._native.shape_text()}")
-    centre, spread = _checks.tensor(running_mean, "`batch_norm`"), _checks.tensor(running_var, "`batch_norm`")
+    centre, spread = _checks.tensor(mean, "`batch_norm`"), _checks.tensor(variance, "`batch_norm`")
     _checks.size(x, 1, centre.shape[0], "`batch_norm`", "running_mean", centre._native.shape)
     shape = (-1, *[1] * (x.ndim - 2))
     out = (x - centre.reshape(shape)) * rsqrt(spread.reshape(shape) + eps)
     return _scaled(out, weight, bias, shape, dtype)
+
+
+def followed(x: Tensor, running: tuple[Any, Any], batch: tuple[Any, Any], part: Any) -> tuple[Tensor, Tensor]:
+    """Running statistics, moved by a part of the way to the mean and the variance of a batch ``x``."""
+    kind = running[0].dtype
+    count = x.size // x.shape[1]
+    count = count.astype(batch[1].dtype) if isinstance(count, Tensor) else float(count)
+    mean, variance = batch[0], batch[1] * (count / (count - 1.0))
+    first = running[0] * (1.0 - part) + (mean * part).astype(kind)
+    return first, running[1] * (1.0 - part) + (variance * part).astype(kind)
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel normalised by a mean and a variance, with PyTorch's arguments in PyTorch's order.
+
+    Args:
+        x: Shape (batch, channels, ...).
+        running_mean: Shape (channels,): the means, or ``None`` in training. In training it is moved towards those of
+            the batch, in place.
+        running_var: Shape (channels,), likewise for the variances.
+        weight: Shape (channels,), or ``None``.
+        bias: Shape (channels,), or ``None``.
+        training: Whether the mean and the variance are those of the batch.
+        momentum: By which part the running statistics move.
+        eps: What is added to the variance.
+
+    Raises:
+        TypeError: If running statistics that training changes are no tensors.
+        ValueError: If there are other channels, or no statistics outside of training, or in training one element for
+            each channel.
+    """
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("`batch_norm` takes `running_mean` and `running_var` outside of training")
+        return by_statistics(x, running_mean, running_var, weight, bias, eps)
+    batch = batch_statistics(x)
+    if running_mean is not None or running_var is not None:
+        if not (isinstance(running_mean, Tensor) and isinstance(running_var, Tensor)):
+            raise TypeError("`batch_norm` changes `running_mean` and `running_var` in training: they are tensors")
+        with no_grad():
+            known = _checks.tensor(x, "`batch_norm`")
+            first, second = followed(
+                known, (running_mean, running_var), (batch[0].detach(), batch[1].detach()), momentum
+            )
+            running_mean[...] = first
+            running_var[...] = second
+    return by_statistics(x, *batch, weight, bias, eps)

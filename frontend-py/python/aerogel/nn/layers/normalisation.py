@@ -71,18 +71,12 @@ class BatchNorm(Module):
             self._begin(x)
         _checks.size(x, 1, self.num_features, self._label(), "num_features")
         if self.training or not self.track_running_stats:
-            count = x.size // x.shape[1] if isinstance(x.size, int) and x.shape[1] else None
-            if self.training and count == 1:
-                raise ValueError(
-                    f"{self._label()}: in training there is more than one element for each channel, the shape is "
-                    f"{x._native.shape_text()}"
-                )
             centre, spread = _norms.batch_statistics(x, self._label())
             if self.training and self.track_running_stats:
                 self._follow(x, centre, spread)
         else:
             centre, spread = self.running_mean, self.running_var
-        return _norms.batch_norm(x, centre, spread, self.weight, self.bias, self.eps)
+        return _norms.by_statistics(x, centre, spread, self.weight, self.bias, self.eps)
 
     def _begin(self, x: Tensor) -> None:
         n = x.shape[1]
@@ -98,12 +92,9 @@ class BatchNorm(Module):
         with no_grad():
             tracked = self.num_batches_tracked + 1
             kind = self.running_mean.dtype
-            count = x.size // x.shape[1]
-            count = count.astype(spread.dtype) if isinstance(count, Tensor) else float(count)
             part = 1.0 / tracked.astype(kind) if self.momentum is None else self.momentum
-            mean, var = data_of(centre), data_of(spread) * (count / (count - 1.0))
-            self.running_mean = self.running_mean * (1.0 - part) + (mean * part).astype(kind)
-            self.running_var = self.running_var * (1.0 - part) + (var * part).astype(kind)
+            running = (self.running_mean, self.running_var)
+            self.running_mean, self.running_var = _norms.followed(x, running, (data_of(centre), data_of(spread)), part)
             self.num_batches_tracked = tracked
 
     def extra_repr(self) -> str:
