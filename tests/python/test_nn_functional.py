@@ -164,3 +164,22 @@ def test_batch_norm_takes_the_arguments_of_pytorch():
         ti.nn.functional.batch_norm(x, np.zeros(3), np.ones(3), training=True)
     with pytest.raises(ValueError, match="more than one element for each channel"):
         ti.nn.functional.batch_norm(np.zeros((1, 3)), training=True)
+
+
+def test_arguments_that_other_packages_have_in_another_order_are_named():
+    """By position, each would mean something else than in NumPy or PyTorch, without a word."""
+    x = t.asarray([[3.0, 1.0, 2.0]])
+    for call in (
+        lambda: t.argsort(x, -1, "stable"),
+        lambda: t.sort(x, -1, "stable"),
+        lambda: ti.xp.nan_to_num(x, True, 5.0),
+        lambda: ti.xp.cross(x, x, -1),
+        lambda: t.all(x, 0, None),
+        lambda: F.instance_norm(x, None, None),
+        lambda: ti.nn.MaxPool2d(3, 1, 0, 1, True),
+        lambda: ti.nn.InstanceNorm1d(3, 1e-5, 0.1),
+        lambda: ti.nn.MultiheadAttention(4, 2, 0.0, True, True),
+    ):
+        with pytest.raises(TypeError, match="positional argument"):
+            call()
+    np.testing.assert_array_equal(ti.xp.identity(2, np.float64).numpy(), np.eye(2))

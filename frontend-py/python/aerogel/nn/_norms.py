@@ -99,7 +99,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return _scaled(out.reshape(x.shape), weight, bias, (-1, *[1] * (x.ndim - 2)), dtype)
 
 
-def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+def instance_norm(x: Any, *, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Each channel of each element of the batch normalised by itself: shape (batch, channels, ...)."""
     x, dtype = _wide(x, "`instance_norm`")
     if x.ndim < 3:

@@ -218,7 +218,7 @@ def identity(x: Any, /) -> Tensor:
     return asarray(x)
 
 
-def standardize(x: Any, /, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
+def standardize(x: Any, /, axis: Any = -1, *, epsilon: float = 1e-5) -> Tensor:
     """``x`` less its mean, divided by its standard deviation, along some axes."""
     from aerogel.tensor._reductions import mean
 

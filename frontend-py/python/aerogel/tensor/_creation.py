@@ -220,7 +220,9 @@ def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, devic
     return equal(iota(shape, 0) + k, iota(shape, 1)).astype(dtype or _types.default_float())
 
 
-identity = eye
+def identity(n: Any, dtype: Any = None) -> Tensor:
+    """Ones on the diagonal of ``n`` rows and columns, and zeros elsewhere."""
+    return eye(n, dtype=dtype)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

@@ -61,7 +61,7 @@ def nanmean(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = 
         return _reductions.mean(x, axis, keepdims=keepdims)
     if _is_half(x):
         return nanmean(x.astype("f32"), axis, keepdims=keepdims).astype(x.dtype)
-    n = count_nonzero(~gone, _axes(axis), keepdims)
+    n = count_nonzero(~gone, _axes(axis), keepdims=keepdims)
     part = x.real.dtype if is_complex(x) else x.dtype
     return _reductions.sum(filled, axis, keepdims=keepdims) / n.astype(part)
 
@@ -103,7 +103,7 @@ def _variance(name: str, x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: boo
     x = x.astype("f32") if _is_half(x) else x
     gone = isnan(x)
     off = where(gone, 0.0, x - nanmean(x, axis, keepdims=True))
-    n = count_nonzero(~gone, _axes(axis), keepdims).astype(x.dtype) - ddof
+    n = count_nonzero(~gone, _axes(axis), keepdims=keepdims).astype(x.dtype) - ddof
     out = _reductions.sum(off * off, axis, keepdims=keepdims) / where(n > 0, n, math.nan)
     return (sqrt(out) if name == "nanstd" else out).astype(own)
 
@@ -122,7 +122,7 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     reduce = getattr(_reductions, name)
     x, gone = _without(x, -math.inf if name == "max" else math.inf)
     out = reduce(x, axis, keepdims=keepdims)
-    return out if gone is None else where(_reductions.all(gone, axis, keepdims), math.nan, out)
+    return out if gone is None else where(_reductions.all(gone, axis, keepdims=keepdims), math.nan, out)
 
 
 def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:

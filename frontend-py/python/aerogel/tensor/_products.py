@@ -41,7 +41,7 @@ def dot(x1: Any, x2: Any, /) -> Tensor:
     return tensordot(a, b, axes=([a.ndim - 1], [max(b.ndim - 2, 0)]))
 
 
-def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The sum of products along an axis of both."""
     is_complex = _complex.is_complex(x1) or _complex.is_complex(x2)
     a, b = (asarray(x1), asarray(x2)) if is_complex else operands(x1, x2)
@@ -205,7 +205,7 @@ def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:
     return sum(diagonal(asarray(x), offset=offset), axis=-1, dtype=dtype)
 
 
-def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The product of vectors of 3 that stands upright on both."""
     from aerogel.tensor._shapes import broadcast_arrays, moveaxis, stack
 

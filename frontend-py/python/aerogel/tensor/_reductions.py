@@ -189,31 +189,31 @@ def _truths(x: Any) -> Tensor:
     return x != 0 if is_complex(x) else x
 
 
-def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Whether some number is other than zero along some axes, or at all."""
     return Tensor(_truths(x)._native.reduce("any", _axes(axis), keepdims))
 
 
-def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Whether every number is other than zero along some axes, or at all."""
     return Tensor(_truths(x)._native.reduce("all", _axes(axis), keepdims))
 
 
-def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Where the first of the smallest numbers is along an axis, or among all row by row."""
     x = _some(x, axis, "argmin")
     refuse_order(x, axis, "argmin")
     return Tensor(x._native.arg_reduce("argmin", axis, keepdims))
 
 
-def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Where the first of the largest numbers is along an axis, or among all row by row."""
     x = _some(x, axis, "argmax")
     refuse_order(x, axis, "argmax")
     return Tensor(x._native.arg_reduce("argmax", axis, keepdims))
 
 
-def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """How many numbers are other than zero."""
     return Tensor(_truths(x)._native.reduce("count_nonzero", _axes(axis), keepdims))
 

@@ -67,14 +67,14 @@ def _bound(value: Any, dtype: Any, whole: Any) -> Any:
     return None if value > most else (least if value < least else whole(value))
 
 
-def sort(x: Any, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The numbers along an axis in order; NaN behind all."""
     x = asarray(x)
     refuse_order(x, axis, "sort")
     return Tensor(x._native.sort(axis, descending)[0])
 
 
-def argsort(x: Any, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Where each of the numbers in order is; equal ones in the order in which they come."""
     x = asarray(x)
     refuse_order(x, axis, "argsort")

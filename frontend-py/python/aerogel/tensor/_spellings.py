@@ -90,7 +90,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
 
 
 @by_planes
-def nan_to_num(x: Any, /, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
     """The elements with numbers for NaN and infinities: those of the largest size of the dtype, if none are given.
 
     >>> import aerogel as ti

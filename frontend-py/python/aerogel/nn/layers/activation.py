@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel.nn import _checks, functional, init
+from aerogel.nn import _checks, functional
 from aerogel.nn._module import Module
 from aerogel.nn._parameter import Parameter
+from aerogel.nn.init import constant
 from aerogel.tensor._searching import where
 from aerogel.tensor._tensor import Tensor
 
@@ -112,12 +113,12 @@ class PReLU(Module):
 
     Args:
         num_parameters: 1, or the number of channels, which are the second axis.
-        init_value: The first value of the parameter.
+        init: The first value of the parameter.
         dtype: Its dtype.
     """
 
-    def __init__(self, num_parameters: int = 1, init_value: float = 0.25, *, dtype: Any = None) -> None:
-        draw = lambda shape, dtype: init.constant(shape, init_value, dtype=dtype)  # noqa: E731
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = None) -> None:
+        draw = lambda shape, dtype: constant(shape, init, dtype=dtype)  # noqa: E731
         self.weight = Parameter(shape=(num_parameters,), init=draw, dtype=dtype)
 
     def forward(self, x: Any) -> Tensor:

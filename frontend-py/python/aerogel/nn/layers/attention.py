@@ -44,10 +44,10 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        *,
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        *,
         dtype: Any = None,
     ) -> None:
         if num_heads < 1 or embed_dim % num_heads:

@@ -245,7 +245,7 @@ class InstanceNorm(GroupNorm):
         dtype: The dtype of the parameters.
     """
 
-    def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = False, *, dtype: Any = None) -> None:
+    def __init__(self, num_features: int, eps: float = 1e-5, *, affine: bool = False, dtype: Any = None) -> None:
         super().__init__(num_features, num_features, eps, affine, dtype=dtype)
 
     def extra_repr(self) -> str:
