@@ -2,27 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use aerogel_base::entity::PrimaryMap;
 use aerogel_ir::{Env, FuncId, Function, Module, Stage, VerifyError, print_function, verify};
 
+use crate::PassCx;
 use crate::clamp_indices::Exchanged;
-use crate::inline::Lengths;
+use crate::lengths::Lengths;
 use crate::options::Options;
-use crate::pipeline::{PIPELINE, Pass, Step, When};
-
-/// What a pass may look at besides its function.
-pub struct PassCx<'a> {
-    /// What the function names.
-    pub env: &'a Env,
-    /// The module's functions; the one being changed is empty here.
-    pub funcs: &'a PrimaryMap<FuncId, Function>,
-    /// How long those are that can be inlined.
-    pub lengths: &'a Lengths,
-    /// What the functions exchange, for `clamp_indices`.
-    pub exchanged: &'a Exchanged,
-    /// What is asked for.
-    pub options: Options,
-}
+use crate::pass::{Pass, Step, When};
+use crate::pipeline::PIPELINE;
 
 /// How a pass went.
 #[derive(Clone, Copy, Debug)]

@@ -3,14 +3,11 @@
 //! `v1 = call @f, [v0]` with `func @f(v2) { v3 = add v2, v2  yield [v3] }` becomes
 //! `v1 = add v0, v0`. Functions that call themselves, return early or are long stay functions.
 
-use aerogel_base::entity::{PrimaryMap, SecondaryMap};
-use aerogel_ir::analysis::Calls;
-use aerogel_ir::{FuncId, Function, Op, Rewrite, import_inst, rewrite, walk};
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{Function, Op, Rewrite, import_inst, rewrite};
 
 use crate::PassCx;
-
-/// Longer functions are called. The length is counted with the functions that are inlined into them.
-const MAX_INSTS: usize = 200;
+use crate::lengths::MAX_INSTS;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     calls_up_to(MAX_INSTS, func, cx)
@@ -62,37 +59,6 @@ fn inline_once(most: usize, func: &mut Function, cx: &PassCx<'_>) -> bool {
                 .collect(),
         )
     })
-}
-
-/// How long functions are that can be inlined, with the bodies of those that are inlined into them.
-///
-/// Inlining leaves lengths as they are, so that they are found once for all functions of a module.
-#[derive(Default)]
-pub struct Lengths(SecondaryMap<FuncId, Option<usize>>);
-
-impl Lengths {
-    /// Those of a module's functions.
-    pub fn new(funcs: &PrimaryMap<FuncId, Function>) -> Self {
-        let calls = Calls::of(funcs);
-        Self(calls.lengths(MAX_INSTS, |id| {
-            let func = &funcs[id];
-            let mut plain = !func.is_kernel
-                && !func.regions[func.body].insts.is_empty()
-                && func.yielded(func.body).is_some()
-                && !calls.is_recursive(id);
-            let mut length = 0;
-            walk(func, func.body, &mut |func, inst| {
-                plain &= !matches!(func[inst], Op::Return { .. });
-                length += 1;
-            });
-            plain.then_some(length)
-        }))
-    }
-
-    /// That of a function; nothing if it must stay one.
-    fn of(&self, id: FuncId) -> Option<usize> {
-        self.0[id]
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use aerogel_ir::{Function, Stage, Stage::*};
 
-use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::loops::{
@@ -19,76 +18,8 @@ use crate::sums::{
 };
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize, unroll};
+use crate::{Pass, PassCx, Step, When};
 use crate::{bounds_check, clamp_indices, inline, lower_access, single_exit};
-
-/// When a pass runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// Always: later passes need what it does.
-    Always,
-    /// In debug mode.
-    Debug,
-    /// Unless optimisation is off.
-    Optimize,
-    /// With optimisation and thread-local storage.
-    ThreadLocal,
-    /// As `ThreadLocal`, where threads have memory of their own.
-    PrivateCells,
-}
-
-/// A row of the table.
-#[derive(Clone, Copy)]
-pub struct Pass {
-    /// Its name, that of its file.
-    pub name: &'static str,
-    /// What it does; whether it changed anything.
-    pub run: fn(&mut Function, &PassCx<'_>) -> bool,
-    /// The stage before it.
-    pub from: Stage,
-    /// The stage after it.
-    pub to: Stage,
-    /// When it runs.
-    pub when: When,
-    /// Whether it is about what only kernels have.
-    pub kernels_only: bool,
-}
-
-/// A pass, or a group that runs until nothing changes.
-pub enum Step {
-    /// One pass.
-    Pass(Pass),
-    /// Passes that make work for each other.
-    Group {
-        /// The group's name.
-        name: &'static str,
-        /// The passes, in order.
-        passes: &'static [Pass],
-        /// At most this many rounds.
-        rounds: u32,
-    },
-    /// Every function comes here before one goes on.
-    Meet,
-}
-
-impl Step {
-    /// Its passes, in order.
-    pub fn passes(&self) -> &[Pass] {
-        match self {
-            Self::Pass(pass) => std::slice::from_ref(pass),
-            Self::Group { passes, .. } => passes,
-            Self::Meet => &[],
-        }
-    }
-
-    /// How often they run at most.
-    pub fn rounds(&self) -> u32 {
-        match self {
-            Self::Pass(_) => 1,
-            Self::Group { rounds, .. } => *rounds,
-            Self::Meet => 0,
-        }
-    }
-}
 
 type Run = fn(&mut Function, &PassCx<'_>) -> bool;
 

@@ -13,7 +13,7 @@ use aerogel_runtime::launch::{Args, Launch};
 use aerogel_runtime::tree::TreeMemory;
 use aerogel_snode::Tree;
 
-use crate::inline::Lengths;
+use crate::lengths::Lengths;
 use crate::{Options, PassCx, Thresholds, find};
 
 /// Runs a pass (or several, one after the other) on the first function of a text and compares what

@@ -2,58 +2,11 @@
 //! differentiable depends on.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Arg, Derivative, Env, FieldId, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Derivative, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::calls::Calls;
-use super::rules::{Partial, partial};
-
-/// The memory that a place belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Memory {
-    /// A field, and that of its derivatives.
-    Field(FieldId, Option<FieldId>),
-    /// An array, and that of its derivatives.
-    Array(Arg, Option<Arg>),
-    /// A local.
-    Local(Value),
-    /// A buffer.
-    Buffer(Value),
-}
-
-impl Memory {
-    /// Whether there is memory for derivatives beside it.
-    pub(crate) fn has_derivatives(self) -> bool {
-        matches!(self, Self::Field(_, Some(_)) | Self::Array(_, Some(_)))
-    }
-}
-
-/// The memory of a place.
-pub(crate) fn memory_of(func: &Function, env: &Env, kind: Derivative, place: Value) -> Memory {
-    match func.def_op(place) {
-        Some(Op::Local {}) => Memory::Local(place),
-        Some(&Op::RoomAt { room, .. }) => match func.def_op(room) {
-            Some(&Op::Reserve { buffer, .. }) => Memory::Buffer(buffer),
-            op => unreachable!("{op:?} makes no room"),
-        },
-        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => {
-            memory_of(func, env, kind, base)
-        }
-        Some(&Op::FieldAt { field, .. }) => {
-            Memory::Field(field, env.fields[field].derivative(kind))
-        }
-        Some(&Op::ArrayAt { array, .. }) => {
-            let mut params = func.params.iter();
-            let at = params.position(|p| p.of == Some((kind, array)));
-            Memory::Array(array, at.map(|k| Arg::from_u32(k as u32)))
-        }
-        op => unreachable!("{op:?} makes no storage of a scalar program"),
-    }
-}
-
-/// Whether a value is a float.
-pub(crate) fn is_float(func: &Function, value: Value) -> bool {
-    func.ty(value).scalar().is_some_and(|ty| ty.is_float())
-}
+use super::rules::{Partial, is_float, is_scalar_op, partial};
+use super::storage::{Memory, memory_of};
 
 /// What is known of each value and local.
 pub(crate) struct Activity<'a> {
@@ -281,21 +234,4 @@ impl<'a> Activity<'a> {
             self.use_(from, self.useful[of]);
         }
     }
-}
-
-/// Whether an instruction makes a float of its operands alone.
-pub(crate) fn is_scalar_op(func: &Function, op: &Op, results: &[Value]) -> bool {
-    let computes = matches!(
-        op,
-        Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Select { .. }
-            | Op::Fma { .. }
-            | Op::MulAdd { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::StopGradient { .. }
-            | Op::Compare { .. }
-    );
-    computes && is_float(func, results[0])
 }

@@ -9,8 +9,8 @@ use aerogel_ir::analysis::access::{Change, change};
 use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{CellOp, Env, Function, Inst, NodeRef, Op, Region, Value, walk};
 
-use super::demand::{Cx, Demand};
-use super::overwritten::{Lost, Moment, Of, Overwritten, Why, indices};
+use super::needs::Moment;
+use super::storage::indices;
 
 /// A node whose cells the backward pass asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,60 +21,27 @@ pub struct Asked {
     pub at: Moment,
 }
 
-/// What a kernel asks for, and what it does to that.
-#[derive(Default)]
-pub(super) struct Asks {
-    pub(super) all: Vec<Asked>,
-    /// The first that asks for what was active when the kernel began.
-    pub(super) of_start: Option<Overwritten>,
-    /// The first that nothing can answer.
-    pub(super) lost: Option<Lost>,
-}
-
 /// What a function asks for, or makes active or inactive, without the order.
 #[derive(Default)]
 pub(super) struct OfCalled {
-    asked: Vec<(NodeRef, Span)>,
-    changed: Vec<(Vec<NodeRef>, Span)>,
+    pub(super) asked: Vec<(NodeRef, Span)>,
+    pub(super) changed: Vec<(Vec<NodeRef>, Span)>,
 }
 
 /// An instruction that asks for cells or changes them, and what is around it.
-struct Access {
-    inst: Inst,
-    nodes: Vec<NodeRef>,
+pub(super) struct Access {
+    pub(super) inst: Inst,
+    pub(super) nodes: Vec<NodeRef>,
     /// The regions around it with the instructions in them that lead to it, outermost first.
     path: Vec<(Region, Inst)>,
 }
 
 /// Whether cells may change before they are asked for, or afterwards; or in other iterations, in any order.
 #[derive(Clone, Copy, Default)]
-struct Changes {
-    before: bool,
-    after: bool,
-    races: bool,
-}
-
-/// What the backward pass of a kernel asks for.
-pub(super) fn find(cx: &Cx<'_>, demand: &Demand) -> Asks {
-    let is_needed = |inst: Inst| match &cx.func[inst] {
-        Op::ParallelCells { .. } => demand.works(inst) || demand.rerun(inst).any(),
-        _ => demand.value(cx.func.insts[inst].results[0]).any(),
-    };
-    let (asked, changed) = accesses(cx.func, cx.env);
-    let mut asks = Asks::default();
-    for ask in asked.iter().filter(|ask| is_needed(ask.inst)) {
-        asks.add(cx, ask, &changed);
-    }
-    let span = |inst: Inst| cx.func.insts[inst].span;
-    let of_kernel = OfCalled {
-        asked: asked.iter().map(|a| (a.nodes[0], span(a.inst))).collect(),
-        changed: changed
-            .iter()
-            .map(|c| (c.nodes.clone(), span(c.inst)))
-            .collect(),
-    };
-    asks.add_called(cx.env, &cx.calls.asks, &of_kernel);
-    asks
+pub(super) struct Changes {
+    pub(super) before: bool,
+    pub(super) after: bool,
+    pub(super) races: bool,
 }
 
 /// What a kernel, or a function that it calls, asks for in its own work.
@@ -109,95 +76,8 @@ impl OfCalled {
     }
 }
 
-impl Asks {
-    fn add(&mut self, cx: &Cx<'_>, ask: &Access, changed: &[Access]) {
-        let node = ask.nodes[0];
-        let mut all = Changes::default();
-        let mut by = None;
-        for change in changed.iter().filter(|change| change.nodes.contains(&node)) {
-            let found = changes(cx.func, ask, change);
-            let is_gone = matches!(cx.func[change.inst], Op::Cell(CellOp::Deactivate { .. }));
-            let what = Overwritten {
-                read: cx.func.insts[ask.inst].span,
-                written: cx.func.insts[change.inst].span,
-                of: Of::Cells,
-            };
-            if found.after && (by.is_none() || is_gone) {
-                by = Some(what);
-            }
-            let why = match found.races {
-                true => Some(Why::Order),
-                false => (found.after && is_gone).then_some(Why::Undone),
-            };
-            self.lost = self.lost.or(why.map(|why| Lost { what, why }));
-            all.before |= found.before;
-            all.after |= found.after;
-        }
-        let at = if all.before {
-            Moment::End
-        } else {
-            Moment::Start
-        };
-        if all.before && all.after {
-            let lost = by.map(|what| Lost {
-                what,
-                why: Why::Both,
-            });
-            self.lost = self.lost.or(lost);
-        }
-        self.of_start = self.of_start.or(by);
-        self.push(cx.env, Asked { node, at }, all.before || all.after, by);
-    }
-
-    /// Adds what is asked for. A node and one below it are one thing: cells of the one are active where those of the other
-    /// are.
-    fn push(&mut self, env: &Env, new: Asked, is_changed: bool, by: Option<Overwritten>) {
-        let is_beside = |a: NodeRef, b: NodeRef| {
-            a.tree == b.tree && env.trees[a.tree].chain(a.node).contains(&b.node)
-        };
-        let mut others = self.all.iter();
-        let other = others.find(|o| is_beside(o.node, new.node) || is_beside(new.node, o.node));
-        let is_other = other.is_some_and(|other| other.at != new.at);
-        if is_other && is_changed {
-            let what = by.or(self.of_start);
-            let lost = what.map(|what| Lost {
-                what,
-                why: Why::Both,
-            });
-            self.lost = self.lost.or(lost);
-        }
-        if !self.all.contains(&new) {
-            self.all.push(new);
-        }
-    }
-
-    /// What functions that stay functions ask for they must find as the kernel leaves it.
-    fn add_called(&mut self, env: &Env, called: &OfCalled, kernel: &OfCalled) {
-        let lost = met(&called.asked, &called.changed)
-            .or_else(|| met(&called.asked, &kernel.changed))
-            .or_else(|| met(&kernel.asked, &called.changed));
-        let why = Why::Called;
-        self.lost = self.lost.or(lost.map(|what| Lost { what, why }));
-        for &(node, _) in &called.asked {
-            let at = Moment::Start;
-            self.push(env, Asked { node, at }, false, None);
-        }
-    }
-}
-
-fn met(asked: &[(NodeRef, Span)], changed: &[(Vec<NodeRef>, Span)]) -> Option<Overwritten> {
-    asked.iter().find_map(|&(node, read)| {
-        let (_, written) = changed.iter().find(|(nodes, _)| nodes.contains(&node))?;
-        Some(Overwritten {
-            read,
-            written: *written,
-            of: Of::Cells,
-        })
-    })
-}
-
 /// What asks for cells, and what changes which are active.
-fn accesses(func: &Function, env: &Env) -> (Vec<Access>, Vec<Access>) {
+pub(super) fn accesses(func: &Function, env: &Env) -> (Vec<Access>, Vec<Access>) {
     let mut all = (Vec::new(), Vec::new());
     within(func, env, func.body, &mut Vec::new(), &mut all);
     all
@@ -343,7 +223,7 @@ fn is_cell(
 }
 
 /// Whether one instruction changes what another one asks for before that, or afterwards.
-fn changes(func: &Function, ask: &Access, change: &Access) -> Changes {
+pub(super) fn changes(func: &Function, ask: &Access, change: &Access) -> Changes {
     const ANY_TIME: Changes = Changes {
         before: true,
         after: true,

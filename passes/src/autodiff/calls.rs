@@ -17,9 +17,9 @@ use aerogel_ir::{
     AssertKind, BinaryOp, Builder, Derivative, Env, FuncId, Function, Inst, Module, Op, walk,
 };
 
-use super::activity::{Memory, memory_of};
 use super::asked::OfCalled;
-use super::overwritten::{Of, Overwritten, Untracked};
+use super::needs::{Of, Overwritten, Untracked};
+use super::storage::{Memory, memory_of};
 
 /// The functions that a kernel calls, and those that they call.
 #[derive(Default)]

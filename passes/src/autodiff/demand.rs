@@ -11,12 +11,13 @@ use aerogel_ir::{
     AssertKind, AtomicOp, CellOp, Derivative, Env, Function, Inst, Op, Region, Value, walk,
 };
 
-use super::activity::{Activity, Memory, is_scalar_op, memory_of};
+use super::activity::Activity;
 use super::calls::Calls;
 use super::emptied;
+use super::needs::{Of, Overwritten};
 use super::nesting::Nesting;
-use super::overwritten::{Of, Overwritten, element_of};
-use super::rules::{Partial, partial};
+use super::rules::{Partial, is_scalar_op, partial};
+use super::storage::{Memory, element_of, memory_of};
 
 /// In which copies of its region something is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,10 +14,11 @@ use aerogel_ir::{
     Value,
 };
 
-use super::activity::{Activity, Memory, is_float, is_scalar_op, memory_of};
+use super::activity::Activity;
 use super::calls::Calls;
 use super::emptied;
-use super::rules::{Partial, Values, apply, partial};
+use super::rules::{Partial, Values, apply, is_float, is_scalar_op, partial};
+use super::storage::{Memory, memory_of};
 
 struct Forward<'a, 't> {
     func: &'a Function,

@@ -22,8 +22,9 @@ use aerogel_ir::{
     walk,
 };
 
-use super::activity::{Memory, is_scalar_op};
 use super::reverse::Reverse;
+use super::rules::is_scalar_op;
+use super::storage::Memory;
 
 /// The longest reversal that is computed for each distance, in additions: about what an atomic one takes.
 const LONGEST: u32 = 40;

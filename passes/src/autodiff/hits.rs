@@ -6,7 +6,7 @@ use aerogel_ir::{AtomicOp, Inst, Op, Region, Value};
 
 use super::calls::Touch;
 use super::demand::Cx;
-use super::overwritten::indices;
+use super::storage::indices;
 
 /// An access to a place, and what is around it.
 pub(super) struct Access {

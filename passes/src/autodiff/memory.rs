@@ -2,8 +2,8 @@
 
 use aerogel_ir::{AtomicOp, BinaryOp, FieldId, Inst, Op, UnaryOp, Value};
 
-use super::activity::Memory;
 use super::reverse::Reverse;
+use super::storage::Memory;
 
 impl Reverse<'_, '_> {
     /// The place of the adjoints of a place.

@@ -6,6 +6,7 @@
 
 mod activity;
 mod asked;
+mod asks;
 mod calls;
 mod demand;
 mod draws;
@@ -15,6 +16,7 @@ mod forward;
 mod gather;
 mod hits;
 mod memory;
+mod needs;
 mod nesting;
 mod overwritten;
 mod past;
@@ -25,25 +27,28 @@ mod reverse;
 mod rules;
 mod saved;
 mod serial;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod there;
 mod turns;
 mod undo;
+mod wanted;
+mod where_active;
 mod winners;
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::analysis::access::Class;
-use aerogel_ir::{Derivative, Env, FuncId, Function, Inst, Module, Op, TreeId, Value, walk};
+use aerogel_ir::{Derivative, FuncId, Function, Inst, Module, Op, TreeId, Value, walk};
 
 use self::activity::Activity;
 pub use self::asked::{Asked, asked_by};
 use self::calls::Calls;
 use self::demand::{Cx, Demand};
+pub use self::needs::{Moment, Needed, Overwritten, ToldApart, Untracked};
 use self::nesting::Nesting;
-use self::overwritten::Of;
-use self::overwritten::{Lost, Reads, Why};
-pub use self::overwritten::{Moment, Needed, Overwritten, ToldApart, Untracked};
+use self::overwritten::Reads;
+pub use self::wanted::Wanted;
 
 use crate::{BrokenPass, Options};
 
@@ -59,34 +64,6 @@ pub enum DerivativeError {
 impl From<BrokenPass> for DerivativeError {
     fn from(broken: BrokenPass) -> Self {
         Self::Broken(broken)
-    }
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Adjoints, or tangents.
-    pub kind: Derivative,
-    /// Of the adjoints, those of arguments as well, which the derivative returns, float by float, and those of results,
-    /// which it takes as further arguments, number by number.
-    pub ends: bool,
-    /// Whether the derivative will itself be differentiated: what is constant for this one is for the next.
-    pub again: bool,
-    /// Whether other trees say which cells were active when the kernel asked.
-    pub past: bool,
-    /// Whether the adjoints' kernel returns how often each of `Differentiated::kinks` was met. Not together with `ends`.
-    pub counts_kinks: bool,
-}
-
-impl From<Derivative> for Wanted {
-    fn from(kind: Derivative) -> Self {
-        Self {
-            kind,
-            ends: false,
-            again: false,
-            past: false,
-            counts_kinks: false,
-        }
     }
 }
 
@@ -314,7 +291,9 @@ fn reverse(
         return Ok(Attempt::Replay(reads.replays));
     }
     if let Some(lost) = reads.in_order.or_else(|| demand.whole(func)) {
-        return Ok(Attempt::InOrder(lost.in_steps(env)));
+        return Ok(Attempt::InOrder(DerivativeError::Mistake(Box::new(
+            lost.in_steps(env),
+        ))));
     }
     reads.untracked = overwritten::untracked(&cx);
     reads.ends = overwritten::leak(&cx).map(|leak| Box::new(leak.untracked(env)));
@@ -388,106 +367,6 @@ fn forward(func: &Function, module: &Module, calls: &Calls) -> Result<Function, 
         Some(mistake) => Err(DerivativeError::Mistake(mistake)),
         None => Ok(target),
     }
-}
-
-impl Lost {
-    /// What to say where nothing brings it back.
-    fn mistake(&self, env: &Env) -> Diagnostic {
-        let why = match self.why {
-            Why::Order => "which of both comes first is not known",
-            Why::Undone => {
-                "it cannot be put back: it is rounded where it is kept, vanishes with its cell, or goes by two names"
-            }
-            Why::Called => {
-                "a function that calls itself reads or writes it, and when, beside the rest of the kernel, is not known"
-            }
-            Why::Both => "what was there at first is needed, and what is there in the end",
-        };
-        let remedy = match self.what.of {
-            Of::Values => ", or write it to elements of its own, y[t + 1, i] from y[t, i]",
-            Of::Cells => "",
-        };
-        let note = format!("{why}: make each step a kernel of its own, under ti.ad.Tape(){remedy}");
-        self.what.gone(env).note(note)
-    }
-}
-
-impl Overwritten {
-    /// What to say where the value that was read cannot be put back.
-    pub fn mistake(&self, env: &Env) -> Diagnostic {
-        self.gone(env).note(match self.of {
-            Of::Values => {
-                "write to another field, or run the kernel under ti.ad.Tape(), which saves it"
-            }
-            Of::Cells => "run the kernel under ti.ad.Tape(), which remembers them",
-        })
-    }
-
-    /// What to say of a launch whose arguments do not tell apart what is read and what is written.
-    pub fn mistake_of_launch(&self, env: &Env) -> Diagnostic {
-        self.gone(env).note(
-            "in this launch both are the same elements: the arguments that name them are equal; write to elements of their \
-             own, or to another field",
-        )
-    }
-
-    /// What to say where the loops cannot run in order.
-    fn in_steps(self, env: &Env) -> DerivativeError {
-        let lost = Lost {
-            what: self,
-            why: Why::Order,
-        };
-        DerivativeError::Mistake(Box::new(lost.mistake(env)))
-    }
-
-    /// What to say of a value that another iteration of a parallel loop writes.
-    fn mistake_of_race(&self, env: &Env) -> Diagnostic {
-        let message = "what is read here other iterations of the same parallel loop write: which is first is not known, so \
-                       there is no gradient";
-        let written = place(env, self.written);
-        Diagnostic::new(ErrorKind::Compilation, "E0605", self.read, message)
-            .note(format!("it is written {written}"))
-            .note("write to another field, or let the loop run in order: `ti.loop_config(serialize=True)`")
-    }
-
-    fn gone(&self, env: &Env) -> Diagnostic {
-        let (message, what) = match self.of {
-            Of::Values => (
-                "the gradient needs the value that is read here, and the kernel overwrites it",
-                "it is overwritten",
-            ),
-            Of::Cells => (
-                "the gradient needs to know which cells are active here, and the kernel changes that",
-                "it may change",
-            ),
-        };
-        let written = place(env, self.written);
-        Diagnostic::new(ErrorKind::Compilation, "E0603", self.read, message)
-            .note(format!("{what} {written}"))
-    }
-
-    /// What to say of a value that has a derivative and goes through memory that has none.
-    fn untracked(&self, env: &Env) -> Diagnostic {
-        let message = "what is read here depends on something that has a gradient, but is kept where there is none: \
-             it counts as a constant";
-        let written = place(env, self.written);
-        Diagnostic::new(ErrorKind::Compilation, "E0604", self.read, message)
-            .note(format!("it is written {written}"))
-            .note(
-                "make the field with needs_grad=True, or read it as ti.stop_grad(x[i]) if no gradient is meant \
-                 to pass",
-            )
-    }
-}
-
-/// Where something happens, as text.
-fn place(env: &Env, span: Span) -> String {
-    let Some(range) = env.spans.get(span) else {
-        return "in the same kernel".to_owned();
-    };
-    let file = &env.sources[range.source];
-    let (line, text) = (file.position(range.start).0, file.line_at(range.start).0);
-    format!("in line {line}: `{}`", text.trim())
 }
 
 /// The mistake of a kernel whose loops cannot run in order though one saves something for behind another.

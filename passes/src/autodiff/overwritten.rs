@@ -9,61 +9,15 @@ use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, is_quantised, touched};
 use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::analysis::boxes::Storage;
-use aerogel_ir::{Arg, AtomicOp, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{AtomicOp, Inst, Op, Region, Value, walk};
 
-use super::activity::Memory;
-use super::asked::{self, Asked};
+use super::asked::Asked;
+use super::asks;
 use super::calls::{Ends, Touch};
 use super::demand::{Cx, Demand};
 use super::hits::{Access, Races, hits_in_loops, hits_of, order};
-
-/// The memory as the backward pass must find it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Moment {
-    /// As it was when the kernel began.
-    Start,
-    /// As the kernel leaves it.
-    End,
-}
-
-/// Something that the backward pass reads.
-#[derive(Clone, Copy, Debug)]
-pub struct Needed {
-    /// The place, a value of the prepared kernel.
-    pub place: Value,
-    /// When it must be read.
-    pub at: Moment,
-}
-
-/// A read value that is overwritten.
-#[derive(Clone, Copy, Debug)]
-pub struct Overwritten {
-    /// Where it is read.
-    pub read: Span,
-    /// Where it is written.
-    pub written: Span,
-    /// What is.
-    pub of: Of,
-}
-
-/// What is read and overwritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// A value.
-    Values,
-    /// Which cells of a sparse field are active.
-    Cells,
-}
-
-/// Two indices, each an argument and what is added to it, that must differ in a launch: then what the gradient reads
-/// along that axis is not what the kernel writes.
-#[derive(Clone, Copy, Debug)]
-pub struct ToldApart {
-    /// Of what is read, and of what is written.
-    pub indices: [(Arg, i64); 2],
-    /// What would be overwritten otherwise.
-    pub what: Overwritten,
-}
+use super::needs::{Lost, Moment, Needed, Of, Overwritten, ToldApart, Untracked, Why};
+use super::storage::{Memory, element_of, indices};
 
 /// What the backward pass reads of fields and arrays.
 #[derive(Default)]
@@ -87,57 +41,6 @@ pub(super) struct Reads {
     pub(super) kinks: Vec<Span>,
     /// What to say of the first value whose derivative ends in memory that has none.
     pub(super) ends: Option<Box<Diagnostic>>,
-}
-
-/// A value that nothing can bring back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lost {
-    pub(super) what: Overwritten,
-    pub(super) why: Why,
-}
-
-/// Why nothing can.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// Iterations race for it.
-    Order,
-    /// It is rounded where it is kept, becomes zero with its cell, or goes by two names.
-    Undone,
-    /// A function that calls itself reads or writes it.
-    Called,
-    /// It is needed as it was at the start, and as it is at the end.
-    Both,
-}
-
-impl Lost {
-    fn of(what: Option<Overwritten>, why: Why) -> Option<Self> {
-        what.map(|what| Self { what, why })
-    }
-}
-
-/// Fields and arrays without derivatives that a kernel writes from what has some, and those that it reads for what has
-/// some. Of functions that are called, fields alone: the numbers of their arrays are their own.
-#[derive(Clone, Debug, Default)]
-pub struct Untracked {
-    /// Those that it writes.
-    pub written: Vec<Storage>,
-    /// Those that it reads.
-    pub read: Vec<Storage>,
-}
-
-impl Untracked {
-    pub(super) fn add(&mut self, other: Self) {
-        self.written.extend(other.written);
-        self.read.extend(other.read);
-    }
-
-    /// Forgets the arrays.
-    pub(super) fn of_fields(mut self) -> Self {
-        let is_field = |storage: &Storage| matches!(storage, Storage::Field(_));
-        self.written.retain(is_field);
-        self.read.retain(is_field);
-        self
-    }
 }
 
 pub(super) fn untracked(cx: &Cx<'_>) -> Untracked {
@@ -298,7 +201,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     let by_calls = by_calls.or(at_start.and_then(|(_, by)| *by));
     reads.lost = reads.lost.or(Lost::of(by_calls, Why::Called));
     reads.in_order = reads.in_order.or(meeting(cx, demand, &written));
-    let asks = asked::find(cx, demand);
+    let asks = asks::find(cx, demand);
     reads.lost = reads.lost.or(asks.lost);
     reads.of_start = reads.of_start.or(asks.of_start);
     reads.asked = asks.all;
@@ -489,18 +392,6 @@ pub(super) fn can_replay(cx: &Cx<'_>, place: Value) -> bool {
     can && names.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// The place of a whole element of a field or array, and what names a component of it.
-pub(super) fn element_of(func: &Function, place: Value) -> Option<(Value, Vec<Value>)> {
-    match func.def_op(place) {
-        Some(Op::FieldAt { .. } | Op::ArrayAt { .. }) => Some((place, Vec::new())),
-        Some(Op::ElemRef { base, index }) => {
-            let (whole, outer) = element_of(func, *base).filter(|(_, outer)| outer.is_empty())?;
-            Some((whole, [&outer[..], index].concat()))
-        }
-        _ => None,
-    }
-}
-
 /// The accesses that are asked for, in order.
 fn accesses(cx: &Cx<'_>, wanted: &dyn Fn(Inst) -> bool) -> Vec<Access> {
     let mut found = Vec::new();
@@ -534,15 +425,5 @@ fn within(
             within(cx, owned, wanted, path, found);
         }
         path.pop();
-    }
-}
-
-/// The indices of an element.
-pub(super) fn indices(func: &Function, place: Value) -> &[Value] {
-    match func.def_op(place) {
-        Some(Op::ElemRef { base, .. }) => indices(func, *base),
-        Some(&Op::MemberRef { base, .. }) => indices(func, base),
-        Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
-        _ => &[],
     }
 }

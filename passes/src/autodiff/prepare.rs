@@ -4,8 +4,8 @@ use aerogel_ir::analysis::access::{Class, classes};
 use aerogel_ir::{AtomicOp, FuncId, Function, Inst, Module, Op, Stage, Type, walk};
 
 use super::{draws, exits, serial};
-use crate::inline::Lengths;
-use crate::pipeline::{Pass, When};
+use crate::lengths::Lengths;
+use crate::pass::{Pass, When};
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
 use crate::tensors::{loop_tensors, scalarize};

@@ -10,7 +10,8 @@ use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{Derivative, Inst, Op, Region, Value};
 
 use super::demand::Cx;
-use super::overwritten::{Of, Overwritten, indices};
+use super::needs::{Of, Overwritten};
+use super::storage::indices;
 
 /// The first read of a value with a derivative that another iteration stores.
 pub(super) fn find(cx: &Cx<'_>) -> Option<Overwritten> {

@@ -3,8 +3,9 @@
 use aerogel_base::{Diagnostic, ErrorKind};
 use aerogel_ir::{AtomicOp, Derivative, Function, Inst, Module, Op, Region, Value, walk};
 
-use super::activity::{Memory, is_float};
 use super::demand::Cx;
+use super::rules::is_float;
+use super::storage::Memory;
 
 /// The first thing in a kernel whose derivative would be wrong.
 pub(super) fn find(cx: &Cx<'_>) -> Option<Box<Diagnostic>> {

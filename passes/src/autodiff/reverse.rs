@@ -20,14 +20,13 @@ use aerogel_ir::{
     ParamData, ParamType, Region, Type, UnaryOp, Value, walk,
 };
 
-use super::Wanted;
-use super::activity::{Memory, is_float, is_scalar_op};
 use super::demand::{Cx, Demand};
-use super::emptied;
 use super::gather::Group;
-use super::rules::{Partial, Values, apply, partial};
+use super::rules::{Partial, Values, apply, is_float, is_scalar_op, partial};
 use super::saved::Saved;
+use super::storage::Memory;
 use super::undo::{self, Log};
+use super::{Wanted, emptied};
 
 /// The adjoint of a value while its region is reversed.
 #[derive(Clone, Copy, Default)]

@@ -105,3 +105,25 @@ pub(crate) fn apply(
         }
     }
 }
+
+/// Whether a value is a float.
+pub(crate) fn is_float(func: &Function, value: Value) -> bool {
+    func.ty(value).scalar().is_some_and(|ty| ty.is_float())
+}
+
+/// Whether an instruction makes a float of its operands alone.
+pub(crate) fn is_scalar_op(func: &Function, op: &Op, results: &[Value]) -> bool {
+    let computes = matches!(
+        op,
+        Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::MulAdd { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::StopGradient { .. }
+            | Op::Compare { .. }
+    );
+    computes && is_float(func, results[0])
+}

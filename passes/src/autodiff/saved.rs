@@ -4,9 +4,9 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::trips;
 use aerogel_ir::{AssertKind, BinaryOp, Inst, Op, Region, Type, Value};
 
-use super::activity::Memory;
 use super::demand::locals_touched;
 use super::reverse::Reverse;
+use super::storage::Memory;
 
 /// Up to so many numbers are kept in a vector of the frame; more in a buffer.
 const MOST_IN_FRAME: u64 = 64;

@@ -16,11 +16,10 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::trips;
 use aerogel_ir::{BinaryOp, Inst, Op, Region, Type, Value, walk};
 
-use super::activity::Memory;
 use super::demand::Cx;
-use super::overwritten::element_of;
 use super::reverse::Reverse;
 use super::saved::{Saved, Store};
+use super::storage::{Memory, element_of};
 
 /// What a loop or branch has overwritten.
 pub(super) struct Log {

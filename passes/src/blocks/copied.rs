@@ -12,7 +12,7 @@
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, Op, Value};
 
-use super::Field;
+use super::neighbours::Field;
 
 /// Makes the loads of a field read the copy; `coords` are the iteration's own in its block.
 pub(super) fn redirect(

@@ -12,7 +12,7 @@
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Op, Type, Value};
 
-use super::Field;
+use super::neighbours::Field;
 
 /// Bytes that come to a processor together.
 const CACHE_LINE: i64 = 64;

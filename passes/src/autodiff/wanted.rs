@@ -1,0 +1,31 @@
+//! Which derivative is asked for.
+
+use aerogel_ir::Derivative;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Adjoints, or tangents.
+    pub kind: Derivative,
+    /// Of the adjoints, those of arguments as well, which the derivative returns, float by float, and those of results,
+    /// which it takes as further arguments, number by number.
+    pub ends: bool,
+    /// Whether the derivative will itself be differentiated: what is constant for this one is for the next.
+    pub again: bool,
+    /// Whether other trees say which cells were active when the kernel asked.
+    pub past: bool,
+    /// Whether the adjoints' kernel returns how often each of `Differentiated::kinks` was met. Not together with `ends`.
+    pub counts_kinks: bool,
+}
+
+impl From<Derivative> for Wanted {
+    fn from(kind: Derivative) -> Self {
+        Self {
+            kind,
+            ends: false,
+            again: false,
+            past: false,
+            counts_kinks: false,
+        }
+    }
+}
