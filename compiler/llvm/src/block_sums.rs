@@ -14,14 +14,15 @@
 //! with what it held, perhaps in a branch that asks whether there is anything to add. The number is summed where it is
 //! loaded, since all threads come there; threads that have left are not waited for, and leave what is neutral.
 
-use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{AtomicOp, BinaryOp, Function, Inst, Op, Region, Value, walk};
+use aerogel_base::ScalarType;
+use aerogel_ir::{AtomicOp, Function, Inst, Op, Region, Value, walk};
 use inkwell::IntPredicate;
 use inkwell::module::Linkage;
 use inkwell::values::{FastMathFlags, GlobalValue};
 
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
+use crate::task_state::{BlockSum, Met};
 use crate::threads::SHARED;
 use crate::types::stored;
 
@@ -42,40 +43,6 @@ fn shared_bytes(func: &Function, body: Region) -> u64 {
         }
     });
     bytes
-}
-
-/// A number of each thread that the threads of a block add up.
-pub(crate) struct BlockSum<'ctx> {
-    /// The accumulator, and what it held behind the loop.
-    place: Value,
-    value: Value,
-    op: AtomicOp,
-    ty: ScalarType,
-    neutral: Scalar,
-    /// A number for each warp, in shared memory.
-    slots: Val<'ctx>,
-    /// What has come of it.
-    met: Option<Met<'ctx>>,
-}
-
-/// What the threads of a block have added up.
-#[derive(Clone, Copy)]
-struct Met<'ctx> {
-    /// What this thread adds to the place, if it does.
-    total: Val<'ctx>,
-    adds: Val<'ctx>,
-}
-
-impl BlockSum<'_> {
-    /// How two numbers become one.
-    fn step(&self) -> BinaryOp {
-        let op = match self.op {
-            // What is taken away is added up first.
-            AtomicOp::Sub => AtomicOp::Add,
-            op => op,
-        };
-        op.binary().expect("nothing is exchanged behind a loop")
-    }
 }
 
 /// What is loaded behind the loop of a task and then only handed to an atomic.

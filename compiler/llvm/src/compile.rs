@@ -19,9 +19,9 @@ use inkwell::module::Module as LlvmModule;
 use crate::call;
 use crate::context::ModuleCx;
 use crate::diagnostics::Diagnostics;
+use crate::images::Images;
 use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
-use crate::sums::Images;
 use crate::target::Target;
 use crate::task::{self, FEW_LANES, Part};
 

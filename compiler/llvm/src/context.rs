@@ -11,26 +11,24 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::{Accumulations, Ranges, accumulations, decisive};
-use aerogel_ir::{
-    Arg, Env, FastMath, FuncId, Function, Inst, Module, Op, ParamType, Region, TreeId, Value, walk,
-};
+use aerogel_ir::{Arg, FastMath, FuncId, Function, Inst, Module, Op, Region, TreeId, Value, walk};
 use aerogel_runtime::abi::offset;
 use inkwell::AddressSpace;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::module::Module as LlvmModule;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
+use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PhiValue, PointerValue};
 
-use crate::alias_metadata::Changed;
 use crate::builder::{Builder, Opcode, Val, basic};
-use crate::control::Loop;
+use crate::changed::Changed;
+use crate::images::Images;
 use crate::interior::Outcome;
 use crate::math::{Arith, FAST};
 use crate::sites::Sites;
-use crate::sums::Images;
+use crate::slots::first_slot;
 use crate::target::Target;
-use crate::task::TaskState;
+use crate::task_state::TaskState;
 use crate::{device_code, types};
 
 /// A GPU's address space of the memory that all threads see.
@@ -141,6 +139,14 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) buffers: Vec<(Inst, PointerValue<'ctx>)>,
     /// A thread of a GPU counts there the turns of its loops.
     pub(crate) turns: Option<Val<'ctx>>,
+}
+
+/// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
+pub(crate) struct Loop<'ctx> {
+    pub(crate) next: BasicBlock<'ctx>,
+    pub(crate) next_phis: Vec<PhiValue<'ctx>>,
+    pub(crate) exit: BasicBlock<'ctx>,
+    pub(crate) exit_phis: Vec<PhiValue<'ctx>>,
 }
 
 /// Branches of which both sides are computed, so that LLVM may make vectors of what they stand in.
@@ -382,18 +388,6 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         let slot = self.first_slot(array) + 1 + axis as usize;
         self.slot(slot, Some(ScalarType::I64))
     }
-}
-
-/// The first slot of an argument of a kernel.
-pub(crate) fn first_slot(env: &Env, kernel: &Function, arg: Arg) -> usize {
-    let before = &kernel.params[..arg.as_u32() as usize];
-    before
-        .iter()
-        .map(|param| match param.ty {
-            ParamType::Value(ty) => env.scalars(ty).len(),
-            ParamType::Array { ndim, .. } => 1 + ndim as usize,
-        })
-        .sum()
 }
 
 /// Whether a region multiplies matrices in tiles.

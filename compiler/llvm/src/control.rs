@@ -8,15 +8,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::PhiValue;
 
 use crate::builder::{Opcode, Val, basic, incoming};
-use crate::context::{Flat, FuncCx, Origin};
-
-/// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
-pub(crate) struct Loop<'ctx> {
-    pub(crate) next: BasicBlock<'ctx>,
-    pub(crate) next_phis: Vec<PhiValue<'ctx>>,
-    pub(crate) exit: BasicBlock<'ctx>,
-    pub(crate) exit_phis: Vec<PhiValue<'ctx>>,
-}
+use crate::context::{Flat, FuncCx, Loop, Origin};
 
 /// After so many turns of its loops a thread of a GPU asks whether it shall go on.
 const TURNS: i64 = 64;

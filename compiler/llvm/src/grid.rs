@@ -13,8 +13,7 @@ use inkwell::IntPredicate;
 use inkwell::values::FastMathFlags;
 
 use crate::builder::{Opcode, Val, basic, incoming};
-use crate::context::FuncCx;
-use crate::control::Loop;
+use crate::context::{FuncCx, Loop};
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Ends all threads but the first.

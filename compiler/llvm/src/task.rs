@@ -22,53 +22,12 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
-use crate::alias_metadata::Changed;
-use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::context::{FuncCx, Leave, ModuleCx, Origin, Scope};
-use crate::control::Loop;
+use crate::changed::Changed;
+use crate::context::{FuncCx, Leave, Loop, ModuleCx, Origin, Scope};
 use crate::interior::Interior;
-use crate::lanes;
-use crate::sums::Version;
-use crate::{threads, tiles};
-
-/// What a task function knows of itself.
-pub(crate) struct TaskState<'ctx> {
-    pub(crate) number: usize,
-    /// The region around the `each`: what it defines outlives an iteration.
-    pub(crate) body: Region,
-    /// Whether one thread runs all of it.
-    pub(crate) serial: bool,
-    /// Whether anything draws random numbers.
-    pub(crate) random: bool,
-    /// The number that tells this task's random numbers from those of others.
-    pub(crate) stream: u64,
-    /// `lo` and `hi` of each axis, one after the other.
-    pub(crate) axes: Vec<Value>,
-    /// `[lo, hi)` of each axis, as `i64`.
-    pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
-    /// The part of the linearised space to walk.
-    pub(crate) part: [Val<'ctx>; 2],
-    /// Whether the loop is over, of a task on a grid.
-    pub(crate) is_looped: bool,
-    /// What the threads of a block add up behind it.
-    pub(crate) sums: Vec<BlockSum<'ctx>>,
-    /// `[lo, hi)` of each axis if they are constants and other threads walk other parts.
-    pub(crate) constants: Option<Vec<[i64; 2]>>,
-    /// How many neighbours of a row run at once: parts of a row begin at multiples of it.
-    pub(crate) batch: i64,
-    /// What this function adds to.
-    pub(crate) version: Version,
-}
-
-impl TaskState<'_> {
-    /// What is known of where parts begin and end.
-    pub(crate) fn ends(&self) -> Ends {
-        self.constants
-            .as_ref()
-            .map_or_else(Ends::default, |bounds| Ends::new(self.batch, bounds))
-    }
-}
+use crate::task_state::{TaskState, Version, batch, constant_bounds};
+use crate::{lanes, threads, tiles};
 
 /// A function of a task.
 #[derive(Clone, Copy)]
@@ -222,107 +181,11 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     })
 }
 
-/// `[lo, hi)` of each axis of a task, if they are constants.
-pub(crate) fn constant_bounds(kernel: &Function, task: Inst) -> Option<Vec<[i64; 2]>> {
-    let Op::Task { bounds, .. } = kernel[task] else {
-        return None;
-    };
-    let ends = kernel.yielded(bounds).unwrap_or_default().iter();
-    let ends = ends.map(|&v| Some(kernel.as_const(v)?.as_i128() as i64));
-    let ends: Option<Vec<i64>> = ends.collect();
-    Some(ends?.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
-}
-
-/// What the parts of rows of straight code are multiples of: the lanes of some vectors for a body that is so short that
-/// LLVM takes several together; and those of one vector.
-const LANES: [i64; 2] = [64, 16];
-/// In nanoseconds, as long as some lanes of a short body take.
-const SHORT: f32 = 400.0;
-
 /// How many numbers, each somewhere else for each iteration, a body may read and still become vectors as long as the machine has:
 /// a lane reads and inserts each of them by itself, so that the code is as long as there are lanes, while what is gained shrinks.
 const FAR_READS: usize = 64;
 /// The lanes of vectors for bodies that read more.
 pub(crate) const FEW_LANES: u32 = 8;
-
-/// What is known of the numbers at which the parts of an index space begin and end, if its bounds are constants.
-#[derive(Clone, Copy)]
-pub(crate) struct Ends {
-    /// They are multiples of this power of two. If the body becomes vector code then nothing is left over for which
-    /// the same body would have to be compiled in scalars.
-    step: i64,
-    /// None is greater. It is a power of two, less one.
-    most: i64,
-}
-
-impl Default for Ends {
-    fn default() -> Self {
-        Self {
-            step: 1,
-            most: i64::MAX,
-        }
-    }
-}
-
-/// How many iterations of a task LLVM takes at once. Those that it takes together, and those that are left over, may add
-/// their numbers in another order.
-fn batch(kernel: &Function, task: Region) -> i64 {
-    let insts = kernel.regions[task].insts.iter();
-    let mut bodies = insts.filter_map(|&inst| match kernel[inst] {
-        Op::Each { body, .. } => Some(body),
-        _ => None,
-    });
-    let is_straight = bodies.all(|body| iterations_within(kernel, body) == Some(0));
-    let [many, few] = LANES;
-    match is_straight {
-        true if cost::region(kernel, task) * many as f32 <= SHORT => many,
-        true => few,
-        false => 1,
-    }
-}
-
-impl Ends {
-    fn new(batch: i64, bounds: &[[i64; 2]]) -> Self {
-        let mut extents = bounds.iter().map(|[lo, hi]| (hi - lo).max(0) as u64);
-        let total = extents.clone().fold(1, u64::saturating_mul);
-        let row = extents.next_back().expect("a range task has an axis");
-        let step = 1 << row.trailing_zeros().min(batch.trailing_zeros());
-        let most = total
-            .checked_add(1)
-            .and_then(u64::checked_next_power_of_two);
-        let most = most.and_then(|n| i64::try_from(n - 1).ok());
-        Self {
-            step,
-            most: most.unwrap_or(i64::MAX),
-        }
-    }
-
-    /// Where rows are walked in tiles.
-    fn of_tiles(self) -> Self {
-        Self {
-            step: self.step.min(tiles::WIDTH),
-            ..self
-        }
-    }
-
-    /// Writes that an end is no greater than any.
-    fn bound<'ctx>(self, b: &Builder<'_, 'ctx>, end: Val<'ctx>) -> Val<'ctx> {
-        match self.most {
-            i64::MAX => end,
-            most => b.and(end, b.i64(most)),
-        }
-    }
-
-    /// Writes that a length is a multiple of the step, and no greater than any end. That the ends are multiples too is
-    /// better not said: LLVM would make `i | 1` of the next index `i + 1`, and finds no common part in `12 * (i | 1)`
-    /// and `12 * i`.
-    fn whole<'ctx>(self, b: &Builder<'_, 'ctx>, length: Val<'ctx>) -> Val<'ctx> {
-        match self.step {
-            1 => length,
-            step => b.and(length, b.i64(self.most & -step)),
-        }
-    }
-}
 
 /// Twice the number of range tasks before `task`, and one more for a range task itself: how the rest
 /// is divided into serial tasks does not matter.
@@ -517,7 +380,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let tiles =
             in_tiles.then(|| self.begin_tiles([lo, hi], first[first.len() - 1], last_extent));
         let ends = match in_tiles {
-            true => ends.of_tiles(),
+            true => ends.of_tiles(tiles::WIDTH),
             false => ends,
         };
         let rows_done = tiles.as_ref().map_or(exit, |tiles| tiles.next);

@@ -4,11 +4,9 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 
-use super::adds;
-use super::analysis;
-use super::reads;
 use super::saves::{self, Alike};
 use super::strides::{Search, Shared, Strides, is_written_out};
+use super::{adds, analysis, reads};
 
 /// How a body is cut.
 pub(crate) struct Plan {
