@@ -265,7 +265,7 @@ impl Function {
     /// How many times each value is used by instructions reachable from the body.
     pub fn use_counts(&self) -> SecondaryMap<Value, u32> {
         let mut counts = SecondaryMap::with_capacity(self.values.len());
-        crate::walk(self, self.body, &mut |func, inst| {
+        walk(self, self.body, &mut |func, inst| {
             func.insts[inst].op.operands(|v| counts[v] += 1)
         });
         counts
@@ -284,5 +284,13 @@ impl std::ops::Index<Inst> for Function {
     type Output = Op;
     fn index(&self, inst: Inst) -> &Op {
         &self.insts[inst].op
+    }
+}
+
+/// Calls `visit` for every instruction of `region` and of the regions inside, in order.
+pub fn walk(func: &Function, region: Region, visit: &mut dyn FnMut(&Function, Inst)) {
+    for &inst in &func.regions[region].insts {
+        visit(func, inst);
+        func[inst].regions(|r| walk(func, r, visit));
     }
 }

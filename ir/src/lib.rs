@@ -13,6 +13,7 @@ mod func;
 mod lex;
 mod module;
 pub mod op;
+mod op_field;
 mod op_kinds;
 mod parse;
 mod print;
@@ -27,7 +28,7 @@ mod verify_types;
 pub use aerogel_base::AssertKind;
 pub use analysis::at_least;
 pub use build::Builder;
-pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
+pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef, walk};
 pub use lex::{Lexer, ParseError};
 pub use module::{Env, FieldData, Module};
 pub use op::{CellOp, NodeOp, Op};
@@ -39,7 +40,7 @@ pub use parse::parse_module;
 pub use print::{print_function, print_module};
 pub use rewrite::{
     Rewrite, Rewriter, copy_region, import_inst, import_region, replace_value, replace_values,
-    rewrite, rewrite_with, walk,
+    rewrite, rewrite_with,
 };
 pub use scoped_map::ScopedMap;
 pub use stage::{Effect, Stage};

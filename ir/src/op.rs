@@ -6,38 +6,13 @@
 
 use aerogel_base::{AssertKind, Scalar};
 
-use crate::lex::{Lexer, ParseError};
+use crate::lex::ParseError;
+use crate::op_field::{FieldParser, FieldPrinter, OpField};
 use crate::op_kinds::{
-    Around, AtomicOp, BinaryOp, CompareOp, FastMath, LoopAttrs, NodeRef, TaskKind, ThreadOp,
-    UnaryOp,
+    AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, ThreadOp, UnaryOp,
 };
-use crate::parse::FuncParser;
-use crate::print::FuncPrinter;
 use crate::stage::{Effect, Stage};
 use crate::types::{Arg, FieldId, FuncId, Region, TreeId, Type, Value};
-
-/// What a field of an instruction contributes to the generic visits and to the text.
-pub(crate) trait OpField: Sized {
-    /// Whether the field is the mnemonic itself, as in a family.
-    const IS_MNEMONIC: bool = false;
-    /// Whether `name` is one of the field's mnemonics.
-    fn accepts(_name: &str) -> bool {
-        false
-    }
-    /// Calls `f` for every operand.
-    fn operands(&self, _f: &mut dyn FnMut(Value)) {}
-    /// Replaces every operand.
-    fn map_operands(&mut self, _f: &mut dyn FnMut(Value) -> Value) {}
-    /// Calls `f` for every owned region.
-    fn regions(&self, _f: &mut dyn FnMut(Region)) {}
-    /// Replaces every owned region.
-    fn map_regions(&mut self, _f: &mut dyn FnMut(Region) -> Region) {}
-    /// Writes the field; `first` if nothing of the instruction has been written after its name.
-    fn print(&self, p: &mut FuncPrinter<'_>, first: bool);
-    /// Reads what `print` wrote.
-    fn parse(p: &mut FuncParser<'_, '_>, first: bool, results: &[Type])
-    -> Result<Self, ParseError>;
-}
 
 /// A row of the table, as the documentation shows it.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +135,7 @@ macro_rules! insts {
                 }
             }
 
-            pub(crate) fn print_fields(&self, p: &mut FuncPrinter<'_>) {
+            pub(crate) fn print_fields(&self, p: &mut dyn FieldPrinter) {
                 match self {
                     $($Table::$name { $($field),* } => {
                         #[allow(unused_mut, reason = "rows without fields")]
@@ -174,7 +149,7 @@ macro_rules! insts {
             }
 
             /// Reads the fields of the row that `name` names; nothing if there is none.
-            pub(crate) fn parse_named(name: &str, p: &mut FuncParser<'_, '_>, results: &[Type]) -> Result<Option<Self>, ParseError> {
+            pub(crate) fn parse_named(name: &str, p: &mut dyn FieldParser<'_>, results: &[Type]) -> Result<Option<Self>, ParseError> {
                 $({
                     let fixed: Option<&str> = insts!(@text $($text)?);
                     if fixed.map_or_else(|| false $(|| <$ty as OpField>::accepts(name))*, |t| t == name) {
@@ -505,202 +480,3 @@ impl Op {
         )
     }
 }
-
-impl OpField for Value {
-    fn operands(&self, f: &mut dyn FnMut(Value)) {
-        f(*self);
-    }
-    fn map_operands(&mut self, f: &mut dyn FnMut(Value) -> Value) {
-        *self = f(*self);
-    }
-    fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
-        p.sep(first);
-        p.value(*self);
-    }
-    fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
-        p.sep(first)?;
-        p.value()
-    }
-}
-
-impl OpField for Vec<Value> {
-    fn operands(&self, f: &mut dyn FnMut(Value)) {
-        self.iter().for_each(|&v| f(v));
-    }
-    fn map_operands(&mut self, f: &mut dyn FnMut(Value) -> Value) {
-        self.iter_mut().for_each(|v| *v = f(*v));
-    }
-    fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
-        p.sep(first);
-        p.text("[");
-        for (k, &v) in self.iter().enumerate() {
-            p.sep_if(k > 0);
-            p.value(v);
-        }
-        p.text("]");
-    }
-    fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
-        p.sep(first)?;
-        p.list("[", "]", |p| p.value())
-    }
-}
-
-impl OpField for Region {
-    fn regions(&self, f: &mut dyn FnMut(Region)) {
-        f(*self);
-    }
-    fn map_regions(&mut self, f: &mut dyn FnMut(Region) -> Region) {
-        *self = f(*self);
-    }
-    fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
-        p.text(" ");
-        p.region(*self);
-    }
-    fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
-        p.region()
-    }
-}
-
-/// Fields that are written by `Display` after a separator and read from one word.
-macro_rules! word_field {
-    ($($ty:ty: $parse:expr;)*) => { $(impl OpField for $ty {
-        fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
-            p.sep(first);
-            p.text(&self.to_string());
-        }
-        fn parse(p: &mut FuncParser<'_, '_>, first: bool, results: &[Type]) -> Result<Self, ParseError> {
-            p.sep(first)?;
-            let word = p.lexer().word()?;
-            let parse: fn(&str, &mut FuncParser<'_, '_>, &[Type]) -> Option<$ty> = $parse;
-            parse(&word, p, results).ok_or_else(|| p.lexer().error(format!("unexpected `{word}`")))
-        }
-    })* };
-}
-
-word_field! {
-    u32: |w, _, _| w.parse().ok();
-    bool: |w, _, _| w.parse().ok();
-    Arg: |w, _, _| w.strip_prefix('a')?.parse().ok().map(Arg::from_u32);
-    TreeId: |w, _, _| w.strip_prefix("tree")?.parse().ok().map(TreeId::from_u32);
-    AssertKind: |w, _, _| AssertKind::from_name(w);
-    TaskKind: |w, _, _| TaskKind::from_name(w);
-    NodeRef: |w, _, _| crate::parse::node_ref(w);
-    Scalar: |w, _, results| Scalar::parse(results.first()?.scalar()?, w);
-}
-
-/// Names that stand for ids of the module.
-macro_rules! name_field {
-    ($($ty:ty: $name:ident, $find:ident;)*) => { $(impl OpField for $ty {
-        fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
-            p.sep(first);
-            let name = p.$name(*self);
-            p.text("@");
-            p.text(&name);
-        }
-        fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
-            p.sep(first)?;
-            p.lexer().expect("@")?;
-            let name = p.lexer().word()?;
-            p.$find(&name).ok_or_else(|| p.lexer().error(format!("`@{name}` is not defined")))
-        }
-    })* };
-}
-
-name_field! {
-    FieldId: field_name, find_field;
-    FuncId: func_name, find_func;
-}
-
-impl OpField for String {
-    fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
-        p.sep(first);
-        p.text(&format!("{self:?}"));
-    }
-    fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
-        p.sep(first)?;
-        p.lexer().string()
-    }
-}
-
-impl OpField for LoopAttrs {
-    fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
-        if self.aside {
-            p.text(" aside");
-        }
-        if self.serial {
-            p.text(" serial");
-        }
-        if self.own_words {
-            p.text(" own_words");
-        }
-        if let Some(around) = self.around {
-            p.text(&format!(" around={around}"));
-        }
-        if self.writes_around {
-            p.text(" writes_around");
-        }
-        if let Some(n) = self.max_threads {
-            p.text(&format!(" threads={n}"));
-        }
-        if let Some(n) = self.block {
-            p.text(&format!(" block={n}"));
-        }
-        if let Some(level) = self.fast_math {
-            p.text(&format!(" fast_math={level}"));
-        }
-    }
-    fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
-        let mut attrs = LoopAttrs::default();
-        let lexer: &mut Lexer<'_> = p.lexer();
-        loop {
-            if lexer.accept("aside") {
-                attrs.aside = true;
-            } else if lexer.accept("serial") {
-                attrs.serial = true;
-            } else if lexer.accept("own_words") {
-                attrs.own_words = true;
-            } else if lexer.accept("around") {
-                lexer.expect("=")?;
-                let word = lexer.word()?;
-                let around = Around::from_name(&word);
-                attrs.around =
-                    Some(around.ok_or_else(|| lexer.error(format!("unexpected `{word}`")))?);
-            } else if lexer.accept("writes_around") {
-                attrs.writes_around = true;
-            } else if lexer.accept("threads") {
-                lexer.expect("=")?;
-                attrs.max_threads = Some(lexer.number()?);
-            } else if lexer.accept("block") {
-                lexer.expect("=")?;
-                attrs.block = Some(lexer.number()?);
-            } else if lexer.accept("fast_math") {
-                lexer.expect("=")?;
-                let word = lexer.word()?;
-                let level = FastMath::from_name(&word);
-                attrs.fast_math =
-                    Some(level.ok_or_else(|| lexer.error(format!("unexpected `{word}`")))?);
-            } else {
-                return Ok(attrs);
-            }
-        }
-    }
-}
-
-/// The sub-operation of a family is the mnemonic itself, which is written and read beforehand.
-macro_rules! family_field {
-    ($($ty:ty)*) => { $(impl OpField for $ty {
-        const IS_MNEMONIC: bool = true;
-        fn accepts(name: &str) -> bool {
-            Self::from_name(name).is_some()
-        }
-        fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
-            p.text(self.name());
-        }
-        fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
-            let name = p.mnemonic().to_owned();
-            Self::from_name(&name).ok_or_else(|| p.lexer().error(format!("`{name}` is not an instruction")))
-        }
-    })* };
-}
-
-family_field! { UnaryOp BinaryOp CompareOp AtomicOp ThreadOp }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use aerogel_base::ScalarType;
 use aerogel_base::Span;
-use aerogel_snode::NodeId;
 
 use crate::func::{Function, ParamData, ParamType};
 use crate::lex::{Lexer, ParseError};
 use crate::module::{Env, FieldData, Module};
-use crate::op::{Op, OpField};
-use crate::op_kinds::{Derivative, FastMath, NodeRef};
+use crate::op::Op;
+use crate::op_field::{FieldParser, OpField, node_id, node_ref};
+use crate::op_kinds::{Derivative, FastMath};
 use crate::scoped_map::ScopedMap;
 use crate::types::{Arg, FieldId, FuncId, Region, StructId, TreeId, Type, Value};
 
@@ -155,19 +155,6 @@ fn accept_derivative(lexer: &mut Lexer<'_>) -> Option<Derivative> {
     kinds.find(|kind| lexer.accept(kind.name()))
 }
 
-fn node_id(word: &str) -> Option<NodeId> {
-    word.strip_prefix('S')?.parse().ok().map(NodeId::from_u32)
-}
-
-/// Reads `tree0.S1`.
-pub(crate) fn node_ref(word: &str) -> Option<NodeRef> {
-    let (tree, node) = word.split_once('.')?;
-    Some(NodeRef {
-        tree: TreeId::from_u32(tree.strip_prefix("tree")?.parse().ok()?),
-        node: node_id(node)?,
-    })
-}
-
 fn parse_type(lexer: &mut Lexer<'_>) -> Result<Type, ParseError> {
     let word = lexer.word()?;
     if let Some(scalar) = ScalarType::from_name(&word) {
@@ -216,7 +203,7 @@ fn parse_type(lexer: &mut Lexer<'_>) -> Result<Type, ParseError> {
     Ok(ty)
 }
 
-/// Reads one function; instruction fields read themselves through it.
+/// Reads one function; instruction fields read themselves through it (`FieldParser`).
 pub(crate) struct FuncParser<'l, 't> {
     lexer: &'l mut Lexer<'t>,
     env: &'l Env,
@@ -226,7 +213,7 @@ pub(crate) struct FuncParser<'l, 't> {
     mnemonic: String,
 }
 
-impl<'t> FuncParser<'_, 't> {
+impl FuncParser<'_, '_> {
     fn function(&mut self) -> Result<(), ParseError> {
         self.lexer.expect("(")?;
         let body = self.func.body;
@@ -300,17 +287,6 @@ impl<'t> FuncParser<'_, 't> {
         Ok(())
     }
 
-    pub(crate) fn region(&mut self) -> Result<Region, ParseError> {
-        let region = self.func.new_region(&[]);
-        self.values.enter();
-        if self.lexer.accept("(") {
-            self.params(region)?;
-        }
-        self.block(region)?;
-        self.values.leave();
-        Ok(region)
-    }
-
     fn block(&mut self, region: Region) -> Result<(), ParseError> {
         self.lexer.expect("{")?;
         while !self.lexer.accept("}") {
@@ -346,17 +322,29 @@ impl<'t> FuncParser<'_, 't> {
         }
         Ok(())
     }
+}
 
-    pub(crate) fn lexer(&mut self) -> &mut Lexer<'t> {
+impl<'t> FieldParser<'t> for FuncParser<'_, 't> {
+    fn region(&mut self) -> Result<Region, ParseError> {
+        let region = self.func.new_region(&[]);
+        self.values.enter();
+        if self.lexer.accept("(") {
+            self.params(region)?;
+        }
+        self.block(region)?;
+        self.values.leave();
+        Ok(region)
+    }
+
+    fn lexer(&mut self) -> &mut Lexer<'t> {
         self.lexer
     }
 
-    /// The name of the instruction that is being read.
-    pub(crate) fn mnemonic(&self) -> &str {
+    fn mnemonic(&self) -> &str {
         &self.mnemonic
     }
 
-    pub(crate) fn sep(&mut self, first: bool) -> Result<(), ParseError> {
+    fn sep(&mut self, first: bool) -> Result<(), ParseError> {
         if first {
             Ok(())
         } else {
@@ -364,24 +352,19 @@ impl<'t> FuncParser<'_, 't> {
         }
     }
 
-    pub(crate) fn list<T>(
-        &mut self,
-        open: &str,
-        close: &str,
-        mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
-    ) -> Result<Vec<T>, ParseError> {
-        self.lexer.expect(open)?;
-        let mut items = Vec::new();
-        while !self.lexer.accept(close) {
-            if !items.is_empty() {
+    fn values(&mut self) -> Result<Vec<Value>, ParseError> {
+        self.lexer.expect("[")?;
+        let mut values = Vec::new();
+        while !self.lexer.accept("]") {
+            if !values.is_empty() {
                 self.lexer.expect(",")?;
             }
-            items.push(item(self)?);
+            values.push(self.value()?);
         }
-        Ok(items)
+        Ok(values)
     }
 
-    pub(crate) fn value(&mut self) -> Result<Value, ParseError> {
+    fn value(&mut self) -> Result<Value, ParseError> {
         let name = self.lexer.word()?;
         self.values
             .get(&name)
@@ -389,7 +372,7 @@ impl<'t> FuncParser<'_, 't> {
             .ok_or_else(|| self.lexer.error(format!("`{name}` is not defined here")))
     }
 
-    pub(crate) fn find_field(&self, name: &str) -> Option<FieldId> {
+    fn find_field(&self, name: &str) -> Option<FieldId> {
         self.env
             .fields
             .iter()
@@ -397,7 +380,7 @@ impl<'t> FuncParser<'_, 't> {
             .map(|(id, _)| id)
     }
 
-    pub(crate) fn find_func(&self, name: &str) -> Option<FuncId> {
+    fn find_func(&self, name: &str) -> Option<FuncId> {
         self.names
             .iter()
             .position(|n| n == name)

@@ -7,6 +7,7 @@ use aerogel_base::entity::SecondaryMap;
 
 use crate::func::{Function, ParamType};
 use crate::module::{Env, Module};
+use crate::op_field::FieldPrinter;
 use crate::op_kinds::{Derivative, FastMath};
 use crate::types::{FieldId, FuncId, Region, Type, Value};
 
@@ -82,8 +83,8 @@ fn print_in(func: &Function, env: &Env, module: Option<&Module>) -> String {
     p.out
 }
 
-/// Prints one function; instruction fields write themselves through it.
-pub(crate) struct FuncPrinter<'a> {
+/// Prints one function; instruction fields write themselves through it (`FieldPrinter`).
+struct FuncPrinter<'a> {
     out: String,
     func: &'a Function,
     env: &'a Env,
@@ -155,15 +156,6 @@ impl FuncPrinter<'_> {
         self.n_values += 1;
     }
 
-    pub(crate) fn region(&mut self, region: Region) {
-        if !self.func.regions[region].params.is_empty() {
-            self.out.push('(');
-            self.params(region);
-            self.out.push_str(") ");
-        }
-        self.block(region);
-    }
-
     fn block(&mut self, region: Region) {
         self.out.push_str("{\n");
         self.indent += 1;
@@ -187,23 +179,33 @@ impl FuncPrinter<'_> {
         self.out.push_str(&"    ".repeat(self.indent));
         self.out.push('}');
     }
+}
 
-    pub(crate) fn text(&mut self, text: &str) {
+impl FieldPrinter for FuncPrinter<'_> {
+    fn region(&mut self, region: Region) {
+        if !self.func.regions[region].params.is_empty() {
+            self.out.push('(');
+            self.params(region);
+            self.out.push_str(") ");
+        }
+        self.block(region);
+    }
+
+    fn text(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
-    /// The separator before a field: a space after the mnemonic, a comma later.
-    pub(crate) fn sep(&mut self, first: bool) {
+    fn sep(&mut self, first: bool) {
         self.out.push_str(if first { " " } else { ", " });
     }
 
-    pub(crate) fn sep_if(&mut self, needed: bool) {
+    fn sep_if(&mut self, needed: bool) {
         if needed {
             self.out.push_str(", ");
         }
     }
 
-    pub(crate) fn value(&mut self, value: Value) {
+    fn value(&mut self, value: Value) {
         let _ = match self.number[value] {
             Some(n) => write!(self.out, "v{n}"),
             // Not defined before its use: the verifier says so, the printer shows the raw id.
@@ -211,14 +213,14 @@ impl FuncPrinter<'_> {
         };
     }
 
-    pub(crate) fn field_name(&self, field: FieldId) -> String {
+    fn field_name(&self, field: FieldId) -> String {
         self.env
             .fields
             .get(field)
             .map_or_else(|| format!("?{field}"), |f| f.name.clone())
     }
 
-    pub(crate) fn func_name(&self, func: FuncId) -> String {
+    fn func_name(&self, func: FuncId) -> String {
         self.module
             .map_or_else(|| func.to_string(), |m| m.funcs[func].name.clone())
     }

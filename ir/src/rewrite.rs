@@ -1,4 +1,4 @@
-//! Walking and rewriting functions.
+//! Rewriting functions.
 
 use aerogel_base::Span;
 use aerogel_base::entity::SecondaryMap;
@@ -8,14 +8,6 @@ use crate::build::Builder;
 use crate::func::Function;
 use crate::op::Op;
 use crate::types::{Inst, Region, Type, Value};
-
-/// Calls `visit` for every instruction of `region` and of the regions inside, in order.
-pub fn walk(func: &Function, region: Region, visit: &mut dyn FnMut(&Function, Inst)) {
-    for &inst in &func.regions[region].insts {
-        visit(func, inst);
-        func[inst].regions(|r| walk(func, r, visit));
-    }
-}
 
 /// What becomes of the instruction that a rewriter looked at.
 pub enum Rewrite {

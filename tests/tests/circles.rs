@@ -17,7 +17,6 @@ const MOST_RUST: usize = 4;
 const LARGER: &[(&str, usize)] = &[
     ("frontend-py/src", 21),
     ("gpu/src", 6),
-    ("ir/src", 7),
     ("ptx/src", 6),
     ("tensor/src", 7),
 ];
