@@ -6,8 +6,8 @@ use std::sync::Arc;
 use aerogel_runtime::launch::KernelFailure;
 use aerogel_runtime::{Buffer, OnDevice};
 
-use crate::device::Opened;
 use crate::memory::{DeviceMemory, GpuMirror};
+use crate::opened::Opened;
 use crate::plan::Failure;
 
 /// The arrays of a launch, on the device.

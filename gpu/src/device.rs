@@ -2,141 +2,15 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use aerogel_runtime::{Buffer, Device, KernelCode, LoadError, LoadedKernel, MemoryError, Mirror};
 
 use crate::driver::{Card, Driver, DriverError};
-use crate::graph::Running;
 use crate::memory::GpuMirror;
+use crate::opened::{OPENED, Opened};
 use crate::plan::GpuKernel;
-use crate::queue::Queued;
-
-/// A card that has been opened, and what its launches share.
-pub(crate) struct Opened {
-    driver: Box<dyn Driver>,
-    /// The process that opened it.
-    process: u32,
-    number: u64,
-    /// Why it does not answer any more.
-    lost: OnceLock<String>,
-    /// The most bytes that shall be allocated, and those that are.
-    limit: AtomicU64,
-    held: AtomicU64,
-    shared: Mutex<Shared>,
-    /// Launches that nobody has waited for, in their order.
-    pub(crate) queued: Mutex<Vec<Queued>>,
-    pub(crate) running: Running,
-}
-
-/// Memory that one launch after the other uses.
-#[derive(Default)]
-pub(crate) struct Shared {
-    /// Where what threads print is kept, and where their growing storages are: address and bytes.
-    pub(crate) log: Option<(u64, u64)>,
-    pub(crate) heap: Option<(u64, u64)>,
-}
-
-static OPENED: AtomicU64 = AtomicU64::new(1);
-
-impl Opened {
-    /// The driver, if this process may use it, and the card is not lost. It has been asked for all that was launched.
-    pub(crate) fn driver(&self) -> Result<&dyn Driver, DriverError> {
-        let driver = self.idle_driver()?;
-        self.send_waiting(driver)?;
-        Ok(driver)
-    }
-
-    /// As `driver`, though launches of a graph may wait to be sent.
-    pub(crate) fn idle_driver(&self) -> Result<&dyn Driver, DriverError> {
-        if self.is_forked() {
-            return Err(DriverError::Forked);
-        }
-        match self.lost.get() {
-            None => Ok(&*self.driver),
-            Some(why) => Err(DriverError::Lost(why.clone())),
-        }
-    }
-
-    /// The address of the word that ends launches early.
-    pub(crate) fn stop_word(&self) -> u64 {
-        self.driver.stop_word()
-    }
-
-    /// Memory of the card, as much as may be used.
-    pub(crate) fn memory(&self) -> u64 {
-        let limit = self.limit.load(Ordering::Relaxed);
-        self.driver.card().memory.min(limit)
-    }
-
-    /// How much of it nobody here has taken.
-    pub(crate) fn unused_memory(&self) -> u64 {
-        let held = self.held.load(Ordering::Relaxed);
-        self.memory().saturating_sub(held)
-    }
-
-    /// Memory of the card, within what may be used.
-    pub(crate) fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
-        let driver = self.driver()?;
-        self.hold(bytes)?;
-        driver
-            .allocate(bytes)
-            .inspect_err(|_| self.give_back(bytes))
-    }
-
-    /// Counts bytes that are about to be allocated, if they may be.
-    pub(crate) fn hold(&self, bytes: u64) -> Result<(), DriverError> {
-        let limit = self.limit.load(Ordering::Relaxed);
-        let more = |held: u64| held.checked_add(bytes).filter(|&all| all <= limit);
-        let order = Ordering::Relaxed;
-        let held = self.held.fetch_update(order, order, more);
-        held.map_err(|_| DriverError::OutOfMemory(bytes)).map(drop)
-    }
-
-    /// Counts bytes that are allocated no more.
-    pub(crate) fn give_back(&self, bytes: u64) {
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    fn is_forked(&self) -> bool {
-        std::process::id() != self.process
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The sole use of the card for a launch.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what makes a card useless.
-    pub(crate) fn note(&self, e: &DriverError) {
-        if let DriverError::Lost(why) = e {
-            let _ = self.lost.set(why.clone());
-        }
-    }
-}
-
-impl Opened {
-    /// Gives back the memory that launches share.
-    fn drop_shared(&self) {
-        let shared = std::mem::take(&mut *self.turn());
-        for (address, bytes) in [shared.log, shared.heap].into_iter().flatten() {
-            self.give_back(bytes);
-            if let Ok(driver) = self.driver() {
-                driver.free(address);
-            }
-        }
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.drop_shared();
-    }
-}
+use crate::waiting::Running;
 
 /// A GPU.
 #[derive(Clone)]

@@ -7,67 +7,23 @@
 //! While a run goes on, its launches wait to be sent together (`Opened::wait_in_graph`). Whoever needs the driver meanwhile,
 //! in any thread, sends first what waits (`Opened::driver`), and the run goes on as launches one by one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self};
 
 use aerogel_runtime::launch::Later;
 
 use crate::block::Parts;
-use crate::device::{GpuDevice, Opened};
+use crate::device::GpuDevice;
 use crate::driver::{Driver, DriverError};
+use crate::kernel::Kernel;
 use crate::memory::DeviceMemory;
-use crate::plan::Kernel;
-use crate::queue::{Block, Queued};
-
-/// Where blocks begin is a multiple of this.
-const ALIGNMENT: u64 = 64;
+use crate::opened::Opened;
+use crate::waiting::{Block, Made, Queued, Run, Waiting};
 
 /// What is kept between the runs of a graph.
 #[derive(Default)]
 pub struct Graph(Mutex<Option<Made>>);
-
-/// A graph on a card.
-struct Made {
-    device: Arc<Opened>,
-    memory: Arc<DeviceMemory>,
-    calls: Vec<Call>,
-    /// How much all launches are given.
-    given: u64,
-    /// The graph, as the driver numbers it.
-    number: u64,
-}
-
-/// A launch of a graph: where its block begins in the graph's memory, and what is where in it.
-struct Call {
-    kernel: Arc<Kernel>,
-    at: u64,
-    parts: Parts,
-}
-
-/// The graph that runs on a card.
-#[derive(Default)]
-pub(crate) struct Running {
-    run: Mutex<Option<Run>>,
-    /// Whether launches of it wait to be sent.
-    waits: AtomicBool,
-}
-
-struct Run {
-    /// Who runs it: launches of others are none of its.
-    thread: ThreadId,
-    made: Option<Made>,
-    /// The kernels that were called, and whether all can be in a graph.
-    called: Vec<Arc<Kernel>>,
-    fits: bool,
-    waiting: Vec<Waiting>,
-}
-
-struct Waiting {
-    call: usize,
-    given: Vec<u8>,
-    queued: Queued,
-}
 
 /// The block of a launch in the graph that runs.
 pub(crate) struct Place {
@@ -76,80 +32,6 @@ pub(crate) struct Place {
     memory: Arc<DeviceMemory>,
     pub(crate) at: u64,
     pub(crate) parts: Parts,
-}
-
-impl Made {
-    fn new(device: &Arc<Opened>, kernels: Vec<Arc<Kernel>>) -> Result<Self, DriverError> {
-        let mut at = 0;
-        let mut starts = Vec::new();
-        for kernel in &kernels {
-            starts.push(at);
-            at = (at + kernel.words.given()).next_multiple_of(ALIGNMENT);
-        }
-        let (given, mut behind) = (at, at);
-        let mut calls = Vec::new();
-        for (kernel, at) in kernels.into_iter().zip(starts) {
-            let parts = kernel.words.in_graph(at, behind);
-            behind = (at + parts.bytes).next_multiple_of(ALIGNMENT);
-            calls.push(Call { kernel, at, parts });
-        }
-        let memory = Arc::new(DeviceMemory::zeroed(device, behind)?);
-        let driver = device.driver()?;
-        let mut launches = Vec::new();
-        for Call { kernel, at, parts } in &calls {
-            let block = memory.address + at;
-            launches.extend(kernel.launches(block, parts, driver.card().blocks)?);
-        }
-        let number = driver.graph(&launches)?;
-        Ok(Self {
-            device: device.clone(),
-            memory,
-            calls,
-            given,
-            number,
-        })
-    }
-
-    fn is_of(&self, kernels: &[Arc<Kernel>]) -> bool {
-        let calls = self.calls.iter().map(|call| &call.kernel);
-        self.calls.len() == kernels.len() && calls.zip(kernels).all(|(a, b)| Arc::ptr_eq(a, b))
-    }
-
-    /// Launches all as one.
-    fn launch(&self, driver: &dyn Driver, waiting: &[Waiting]) -> Result<(), DriverError> {
-        let mut given = vec![0; self.given as usize];
-        for (call, waiting) in self.calls.iter().zip(waiting) {
-            let at = call.at as usize;
-            given[at..at + waiting.given.len()].copy_from_slice(&waiting.given);
-        }
-        driver.write(self.memory.address, &given)?;
-        driver.launch_graph(self.number)
-    }
-
-    /// Launches one of them.
-    fn launch_one(&self, driver: &dyn Driver, waiting: &Waiting) -> Result<(), DriverError> {
-        let Call { kernel, at, parts } = &self.calls[waiting.call];
-        let block = self.memory.address + at;
-        driver.write(block, &waiting.given)?;
-        let launches = kernel.launches(block, parts, driver.card().blocks)?;
-        launches
-            .iter()
-            .try_for_each(|asked| driver.launch(asked.function, asked.grid, &asked.params))
-    }
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        if let Ok(driver) = self.device.driver() {
-            driver.drop_graph(self.number);
-        }
-    }
-}
-
-impl Running {
-    fn run(&self) -> MutexGuard<'_, Option<Run>> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Opened {

@@ -9,14 +9,17 @@ mod block;
 mod device;
 mod driver;
 mod graph;
+mod kernel;
 #[cfg(feature = "machine")]
 mod machine;
 mod memory;
 mod nvidia;
+mod opened;
 mod plan;
 mod printed;
 mod queue;
 mod registry;
+mod waiting;
 
 pub use device::GpuDevice;
 pub use driver::{Card, Driver, DriverError, Grid, KernelLaunch};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_runtime::{MemoryError, Mirror, single_byte};
 
-use crate::device::Opened;
 use crate::driver::DriverError;
+use crate::opened::Opened;
 
 /// What is committed of a range of addresses is a multiple of this.
 const GRAIN: usize = 2 << 20;

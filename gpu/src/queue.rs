@@ -5,72 +5,19 @@
 //! whether it has failed. A check that fails sets the word by which launches are stopped, so those behind it do nothing, as
 //! if the host had heard of it at once; and where the word is not set, no block need be looked at.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aerogel_runtime::TaskTrace;
 use aerogel_runtime::interrupt;
-use aerogel_runtime::launch::{End, KernelFailure, Later};
+use aerogel_runtime::launch::{End, KernelFailure};
 
 use crate::block::{Back, ERRORS, recorded, words};
-use crate::device::Opened;
 use crate::driver::{Driver, DriverError};
-use crate::memory::DeviceMemory;
-use crate::plan::Kernel;
+use crate::opened::Opened;
+use crate::waiting::{Block, Queued};
 
 /// From so many launches on they are waited for: each has a block of memory.
 const MOST: usize = 256;
-
-/// A launch that has returned.
-pub(crate) struct Queued {
-    pub(crate) kernel: Arc<Kernel>,
-    pub(crate) block: Block,
-    /// Where its prints are, if it may have some: address and bytes.
-    pub(crate) log: Option<(u64, u64)>,
-    pub(crate) times: Option<Times>,
-    /// Who is told how it ended.
-    pub(crate) later: Arc<dyn Later>,
-}
-
-/// Where it was told what to do, and what it leaves.
-pub(crate) enum Block {
-    /// A block of its own.
-    Own(DeviceMemory),
-    /// A part of a graph's memory: where the record of its errors is. Runs of the graph that follow have the same.
-    Graph {
-        errors: u64,
-        _memory: Arc<DeviceMemory>,
-    },
-}
-
-/// When the tasks of a launch begin and end.
-pub(crate) struct Times {
-    begin: Instant,
-    /// Numbers of tasks, and the driver's notes before and behind them.
-    pub(crate) marks: Vec<(usize, u64, u64)>,
-}
-
-impl Times {
-    pub(crate) fn new() -> Self {
-        Self {
-            begin: Instant::now(),
-            marks: Vec::new(),
-        }
-    }
-
-    /// Says how long each task took.
-    pub(crate) fn note(self, driver: &dyn Driver, trace: &TaskTrace) -> Result<(), DriverError> {
-        // They ran one behind the other.
-        let mut at = self.begin;
-        for (task, before, after) in self.marks {
-            let end = at + driver.between(before, after)?;
-            trace.note(task, at, end);
-            at = end;
-        }
-        trace.took(at - self.begin);
-        Ok(())
-    }
-}
 
 impl Opened {
     /// The launches that nobody has waited for.

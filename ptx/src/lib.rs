@@ -9,6 +9,7 @@
 mod code;
 mod error;
 mod exec;
+mod launch;
 mod lex;
 mod machine;
 mod memory;
@@ -16,4 +17,5 @@ mod numbers;
 mod parse;
 
 pub use error::{Fault, FaultKind, ParseError};
-pub use machine::{Counts, Launched, Machine, Module, Options, Stop};
+pub use launch::{Counts, Launched, Options, Stop};
+pub use machine::{Machine, Module};

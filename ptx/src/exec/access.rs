@@ -1,8 +1,8 @@
 //! Loads, stores and atomic operations.
 
-use super::block::Shared;
-use super::lanes::{Failed, space_of};
-use super::warp::{Warp, each};
+use super::grid::Shared;
+use super::lanes::space_of;
+use super::warp::{Failed, Warp, each};
 use crate::code::{Address, Op, Space};
 use crate::error::FaultKind;
 use crate::memory::{Bad, Visit, aligned};

@@ -1,23 +1,14 @@
 //! A block: its warps in turn, and the barriers at which they wait for each other.
 
+use super::grid::{Grid, Progress, Shared, along};
 use super::warp::{Wait, Warp};
-use super::{Grid, Progress, along};
 use crate::code::Join;
 use crate::error::{Fault, FaultKind};
-use crate::machine::Counts;
+use crate::launch::Counts;
 use crate::memory::Own;
 
 /// How many instructions a warp runs before another one has its turn.
 const TURN: u64 = 4096;
-
-/// What the warps of a block share.
-pub(super) struct Shared {
-    pub(super) memory: Own,
-    /// How many barriers have been passed.
-    pub(super) phase: u64,
-    pub(super) counts: Counts,
-    pub(super) printed: String,
-}
 
 /// A block of a launch.
 pub(super) struct Block<'m> {

@@ -1,16 +1,13 @@
 //! What an instruction does in all lanes that run it.
 
-use super::block::Shared;
-use super::warp::{Next, Row, Wait, Warp, each};
+use super::grid::Shared;
+use super::warp::{Failed, Next, Row, Wait, Warp, each, failed};
 use crate::code::{
     Atomic, Binary, Join, Kind, Mode, Op, Operand, Reg, Shuffle, Space, Ternary, Ty, Unary, Vote,
 };
 use crate::error::FaultKind;
 use crate::memory::Bad;
 use crate::numbers;
-
-/// What went wrong, and in which lane if that is known.
-pub(super) type Failed = (Bad, Option<u32>);
 
 /// Where the addresses of shared and local memory begin among generic ones.
 pub(super) const SHARED: u64 = 0x0100_0000_0000_0000;
@@ -517,10 +514,6 @@ fn joined_by(join: Join, a: bool, b: bool) -> bool {
         Join::Or => a || b,
         Join::Xor => a != b,
     }
-}
-
-pub(super) fn failed(kind: FaultKind, message: &str) -> Failed {
-    (Bad::new(kind, message), None)
 }
 
 fn base_of(space: Space) -> u64 {

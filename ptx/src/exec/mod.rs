@@ -2,6 +2,7 @@
 
 mod access;
 mod block;
+mod grid;
 mod lanes;
 mod print;
 mod undefined;
@@ -10,72 +11,11 @@ mod warp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use crate::code::Code;
 use crate::error::Fault;
-use crate::machine::{Counts, Launched, Options, Stop};
-use crate::memory::Memory;
+use crate::launch::{Counts, Launched};
 use block::Block;
-
-/// What all threads of a launch have in common.
-pub(crate) struct Grid<'m> {
-    pub(crate) code: &'m Code,
-    pub(crate) func: usize,
-    pub(crate) memory: &'m Memory,
-    pub(crate) options: &'m Options,
-    pub(crate) blocks: [u32; 3],
-    pub(crate) threads: [u32; 3],
-    /// Bytes of shared memory, and those that the launch asked for.
-    pub(crate) shared: u64,
-    pub(crate) dynamic_shared: u64,
-    pub(crate) params: Vec<u8>,
-    pub(crate) epoch: u64,
-    pub(crate) stop: Option<Stop<'m>>,
-}
-
-impl Grid<'_> {
-    fn n_threads(&self) -> u64 {
-        self.threads.iter().map(|&n| u64::from(n)).product()
-    }
-
-    /// Lets threads see that the host wants the launch to end, if it does.
-    fn watch(&self) {
-        if let Some(stop) = self.stop.filter(|stop| (stop.asked)()) {
-            // A word that is not there stops nothing.
-            let _ = self.memory.write(stop.word, &1_u32.to_le_bytes());
-        }
-    }
-
-    fn n_blocks(&self) -> u64 {
-        self.blocks.iter().map(|&n| u64::from(n)).product()
-    }
-}
-
-/// A number as one for each axis, the first running fastest.
-fn along(extents: [u32; 3], number: u64) -> [u32; 3] {
-    let [x, y, _] = extents.map(u64::from);
-    [number % x, number / x % y, number / x / y].map(|n| n as u32)
-}
-
-/// What workers share.
-pub(crate) struct Progress {
-    next: AtomicU64,
-    /// Instructions that may still be run.
-    left: AtomicU64,
-    stop: AtomicBool,
-}
-
-impl Progress {
-    /// Takes so many instructions from those that are left; false if there are none.
-    fn take(&self, n: u64) -> bool {
-        self.left
-            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(n))
-            .is_ok()
-    }
-
-    fn is_over(&self) -> bool {
-        self.stop.load(Relaxed)
-    }
-}
+pub(crate) use grid::Grid;
+use grid::Progress;
 
 /// What has come of the blocks so far.
 #[derive(Default)]
@@ -137,19 +77,5 @@ fn work(grid: &Grid<'_>, progress: &Progress, found: &Mutex<Found>) {
                 found.fault = Some((number, fault));
             }
         }
-    }
-}
-
-impl Counts {
-    /// Counts what another launch took too.
-    pub fn add(&mut self, other: &Self) {
-        self.instructions += other.instructions;
-        self.lanes += other.lanes;
-        self.divergent += other.divergent;
-        self.read += other.read;
-        self.written += other.written;
-        self.sectors += other.sectors;
-        self.conflicts += other.conflicts;
-        self.atomics += other.atomics;
     }
 }

@@ -1,8 +1,8 @@
 //! `vprintf`: what threads print.
 
-use super::block::Shared;
-use super::lanes::{Failed, space_of};
-use super::warp::{Warp, each};
+use super::grid::Shared;
+use super::lanes::space_of;
+use super::warp::{Failed, Warp, each};
 use crate::code::{Slot, Space};
 use crate::memory::Bad;
 

@@ -5,8 +5,7 @@
 //! others can see it. So they are followed from register to register, bit by bit, as far as instructions let one say; a
 //! warp that has none pays nothing. Through parameters of calls they are not followed.
 
-use super::lanes::{Failed, failed};
-use super::warp::{Warp, each};
+use super::warp::{Failed, Warp, each, failed};
 use crate::code::{Binary, Kind, Op, Operand, Reg, Space, Unary};
 use crate::error::FaultKind;
 use crate::numbers;

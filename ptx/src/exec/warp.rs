@@ -4,10 +4,8 @@
 //! skip something wait for those that do not, and groups that meet become one. A call is a frame of its own, in which the lanes that
 //! called run until they have returned.
 
-use super::block::Shared;
-use super::lanes::Failed;
+use super::grid::{Grid, Shared, along};
 use super::undefined::Undefined;
-use super::{Grid, along};
 use crate::code::{Function, Instruction, Join, Lanes, Operand, Reg, Slot, Special};
 use crate::error::{Fault, FaultKind};
 use crate::memory::{Allocation, Bad, Own, Visit};
@@ -18,6 +16,9 @@ const FAIR: u64 = 256;
 const MOST_FRAMES: usize = 512;
 /// Bytes of local memory that a thread may have.
 const MOST_LOCAL: u64 = 512 << 10;
+
+/// What went wrong, and in which lane if that is known.
+pub(super) type Failed = (Bad, Option<u32>);
 
 /// What lanes wait for.
 #[derive(Clone, Debug)]
@@ -589,4 +590,8 @@ fn frame_is_alone(frame: Option<&Frame<'_>>) -> bool {
 /// The lanes of a mask.
 pub(super) fn each(lanes: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 == 1)
+}
+
+pub(super) fn failed(kind: FaultKind, message: &str) -> Failed {
+    (Bad::new(kind, message), None)
 }
