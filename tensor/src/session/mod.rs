@@ -13,6 +13,7 @@ mod plans;
 mod policy;
 mod slots;
 mod tidy;
+mod waiting;
 
 pub use ended::Ended;
 pub use gradients::{ByLeaves, Leaf, are_gradients_off, set_gradients_off};

@@ -1,12 +1,6 @@
-//! Policies: the limits of a session in one place, when it evaluates early, and which values it keeps.
+//! Policies: the limits of a session in one place.
 //!
 //! How much memory of temporaries is kept between runs is said in `run/free.rs`.
-
-use indexmap::IndexSet;
-
-use super::slots::bytes_of;
-use super::{Session, Slot};
-use crate::ir::{Buffer, Slice, Stmt, order, reads, targets};
 
 /// A session is tidied when it has this many buffers more than twice those that were held last time: tidying copies what is
 /// held, so its cost per recorded statement stays bounded.
@@ -62,11 +56,11 @@ pub(super) struct Waiting {
     /// How many statements have been recorded.
     pub(super) recorded: usize,
     /// With how many it is looked for how many of them what was made last waits.
-    next: usize,
+    pub(super) next: usize,
     /// How many looks have found too few.
-    looks: u32,
+    pub(super) looks: u32,
     /// How many may wait.
-    patience: usize,
+    pub(super) patience: usize,
 }
 
 impl Default for Waiting {
@@ -88,100 +82,4 @@ impl Waiting {
             *self = Self::default();
         }
     }
-}
-
-impl Session {
-    /// Whether a tensor, the last one that was made, waits for so many statements that it is better computed now: a loop
-    /// of Python's that asks for nothing would make a program as long as it runs.
-    pub fn waits_long(&mut self, slot: Slot) -> bool {
-        if self.waiting.recorded < self.waiting.next || self.n_ones > 0 {
-            return false;
-        }
-        let buffer = self.buffer(slot);
-        self.makers.update(&self.recording.program);
-        let is_there = |b: Buffer| self.values[b].is_some();
-        let n = order(&self.recording.program, &self.makers, &is_there, &[buffer]).len();
-        let waiting = &mut self.waiting;
-        if n >= MAX_CHAIN {
-            // Should it not be done, the next time comes later by as much again.
-            *waiting = Waiting {
-                next: waiting.patience,
-                patience: 2 * waiting.patience,
-                ..Waiting::default()
-            };
-            return true;
-        }
-        // It waits for one more with each statement at most.
-        waiting.looks += 1;
-        waiting.next = waiting.recorded + MAX_CHAIN - n;
-        if waiting.looks == MAX_LOOKS {
-            (waiting.looks, waiting.next) = (0, waiting.recorded + MAX_CHAIN);
-        }
-        false
-    }
-
-    /// Of what is made on the way, that whose numbers are kept since tensors are held, or wait for it: together with what is
-    /// asked for, what takes no more memory than that and what it is made of.
-    pub(super) fn kept(&self, sliced: &Slice, roots: &[Buffer]) -> Vec<Buffer> {
-        let program = &self.recording.program;
-        let bytes = |b: Buffer| {
-            let def = &program.buffers[b];
-            let extents = def
-                .shape
-                .iter()
-                .map(|&d| program.const_dim(d).unwrap_or(0) as usize);
-            bytes_of(def.ty, &extents.collect::<Vec<_>>())
-        };
-        let most: usize = sliced.inputs.iter().chain(roots).map(|&b| bytes(b)).sum();
-        let all = sliced.program.body.len() > MAX_PENDING;
-        let awaited = self.awaited(sliced);
-        // In the order of the program, so that it is the same for the same statements.
-        let made = sliced.made.iter().map(|m| m.0);
-        let is_kept = |b: &Buffer| self.holds[*b] > 0 || awaited.contains(b);
-        made.filter(|b| is_kept(b) && !roots.contains(b) && (all || bytes(*b) <= most))
-            .collect()
-    }
-
-    /// What is made on the way and read by statements that tensors wait for which are held. If nothing kept it, a loop of
-    /// Python's whose tensors depend on those of the turn before would compute all turns anew in each.
-    fn awaited(&self, sliced: &Slice) -> IndexSet<Buffer> {
-        let program = &self.recording.program;
-        // What costs little is as well made again.
-        let mut costly: IndexSet<Buffer> = IndexSet::new();
-        for stmt in &sliced.program.body {
-            let mut costs = accumulates(std::slice::from_ref(stmt));
-            reads(&sliced.program, stmt, &mut |b| costs |= costly.contains(&b));
-            if costs {
-                targets(stmt, &mut |b| {
-                    costly.insert(b);
-                });
-            }
-        }
-        let all = sliced.made.iter().filter(|m| costly.contains(&m.1));
-        let made: IndexSet<Buffer> = all.map(|m| m.0).collect();
-        if made.is_empty() {
-            return made;
-        }
-        let is_there = |b: Buffer| self.values[b].is_some() || made.contains(&b);
-        let held = self.held().map(|h| h.1);
-        let waiting: Vec<Buffer> = held.filter(|&b| !is_there(b)).collect();
-        let mut out = IndexSet::new();
-        for at in order(program, &self.makers, &is_there, &waiting) {
-            reads(program, &program.body[at as usize], &mut |b| {
-                if made.contains(&b) {
-                    out.insert(b);
-                }
-            });
-        }
-        out
-    }
-}
-
-/// Whether statements do more than one operation for each element of what they make.
-fn accumulates(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Store(store) => store.accum.is_some(),
-        Stmt::For(all) => accumulates(&all.body),
-        _ => true,
-    })
 }
