@@ -149,7 +149,7 @@ impl Known<'_> {
             } => Some(of(on_true)?.max(of(on_false)?)),
             _ => match self.made.bounds(value) {
                 Some((_, hi)) => of(hi).map(|hi| hi - 1),
-                None => self.ranges.of(func, value).map(|(_, hi)| hi),
+                None => self.ranges.of(func, value).map(|range| range.hi),
             },
         }
     }
@@ -176,7 +176,7 @@ impl Known<'_> {
             } => Some(of(on_true)?.min(of(on_false)?)),
             _ => match self.made.bounds(value) {
                 Some((lo, _)) => of(lo),
-                None => self.ranges.of(func, value).map(|(lo, _)| lo),
+                None => self.ranges.of(func, value).map(|range| range.lo),
             },
         }
     }

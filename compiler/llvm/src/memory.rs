@@ -1,6 +1,7 @@
 //! Storages: addresses, loads, stores and atomics.
 
 use aerogel_base::ScalarType;
+use aerogel_ir::analysis::Interval;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{Arg, AtomicOp, BinaryOp, NodeRef, Op, Region, Value};
 use inkwell::IntPredicate;
@@ -20,8 +21,8 @@ const DEEPEST_INDEX: u32 = 6;
 const BELOW_THE_END: i128 = 1 << 16;
 
 /// Whether of the numbers in a span none but `n` itself is `n` modulo 2^32, for each `n` that may be an index.
-fn names_one_element((lo, hi): (i128, i128)) -> bool {
-    lo >= i128::from(i32::MIN) - BELOW_THE_END && hi < 1 << 32
+fn names_one_element(span: Interval) -> bool {
+    span.lo >= i128::from(i32::MIN) - BELOW_THE_END && span.hi < 1 << 32
 }
 
 /// Bytes that every GPU can exchange in one step.
@@ -145,41 +146,29 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.extend(ty, self.value(value), 64)
     }
 
-    /// The least and the greatest number that an `i32` is, or that it stands for modulo 2^32 if its operands are
-    /// followed `depth` steps.
-    fn exact(&self, value: Value, depth: u32) -> (i128, i128) {
+    /// Between which numbers an `i32` lies, or what it stands for modulo 2^32 if its operands are followed `depth` steps.
+    fn exact(&self, value: Value, depth: u32) -> Interval {
         let known = self.ranges.of(self.func, value);
         if let Some(range) = known {
             return range;
         }
         let func = self.func;
         if depth > 0 {
+            let of = |value| self.exact(value, depth - 1);
+            let combined = |op, a, b| Interval::binary(op, &a, &b).unwrap_or(Interval::ALL);
             if let Some((x, factor)) = scaled(func, value) {
-                let (lo, hi) = self.exact(x, depth - 1);
-                let ends = [lo, hi].map(|end| end.saturating_mul(factor));
-                return (ends[0].min(ends[1]), ends[0].max(ends[1]));
+                return combined(BinaryOp::Mul, of(x), Interval::point(factor));
             }
-            match func.def_op(value) {
-                Some(&Op::Binary {
-                    op: BinaryOp::Add,
-                    lhs,
-                    rhs,
-                }) => {
-                    let (a, b) = (self.exact(lhs, depth - 1), self.exact(rhs, depth - 1));
-                    return (a.0.saturating_add(b.0), a.1.saturating_add(b.1));
-                }
-                Some(&Op::Binary {
-                    op: BinaryOp::Sub,
-                    lhs,
-                    rhs,
-                }) => {
-                    let (a, b) = (self.exact(lhs, depth - 1), self.exact(rhs, depth - 1));
-                    return (a.0.saturating_sub(b.1), a.1.saturating_sub(b.0));
-                }
-                _ => {}
+            if let Some(&Op::Binary {
+                op: op @ (BinaryOp::Add | BinaryOp::Sub),
+                lhs,
+                rhs,
+            }) = func.def_op(value)
+            {
+                return combined(op, of(lhs), of(rhs));
             }
         }
-        (i32::MIN.into(), i32::MAX.into())
+        Interval::of_type(ScalarType::I32)
     }
 
     /// The number whose span `exact` gives.

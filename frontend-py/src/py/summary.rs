@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Asked, Differentiated, Moment, Untracked, asked_by};
+use aerogel_ir::analysis::Interval;
 use aerogel_ir::analysis::access::{Change, change};
 use aerogel_ir::analysis::boxes::{
-    Access, Interval, Launched, Storage, accessed_anywhere, accesses, boxes_of, written,
+    Access, Launched, Limit, Storage, accessed_anywhere, accesses, boxes_of, written,
 };
 use aerogel_ir::analysis::cleared::cleared;
 use aerogel_ir::{
@@ -388,7 +389,12 @@ impl Summary {
 }
 
 /// The indices along an axis, counted from zero, inside its extent.
-fn clipped(interval: Option<&Interval>, given: &Given<'_>, first: i64, extent: u64) -> (u64, u64) {
+fn clipped(
+    interval: Option<&Interval<Limit>>,
+    given: &Given<'_>,
+    first: i64,
+    extent: u64,
+) -> (u64, u64) {
     let Some((lo, hi)) = interval.and_then(|interval| interval.evaluate(given)) else {
         return (0, extent);
     };

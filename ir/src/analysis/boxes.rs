@@ -11,6 +11,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
 
 use crate::analysis::access::{Change, change};
+use crate::analysis::interval::{End, Interval, combine};
 use crate::{Arg, BinaryOp, Env, FieldId, Function, Inst, Module, Op, Region, Type, Value, walk};
 
 /// What holds elements.
@@ -59,16 +60,8 @@ impl Limit {
             Self::Const(value) => Some(*value),
             Self::Arg(arg) => launch.arg(*arg),
             Self::Extent(array, axis) => launch.extent(*array, *axis),
-            Self::Binary(op, a, b) => combine(*op, a.evaluate(launch)?, b.evaluate(launch)?),
+            Self::Binary(op, a, b) => in_launch(*op, a.evaluate(launch)?, b.evaluate(launch)?),
         }
-    }
-
-    fn binary(op: BinaryOp, a: &Limit, b: &Limit) -> Option<Limit> {
-        Some(match (a, b) {
-            (Self::Const(a), Self::Const(b)) => Self::Const(combine(op, *a, *b)?),
-            _ if a == b && matches!(op, BinaryOp::Min | BinaryOp::Max) => a.clone(),
-            _ => Self::Binary(op, Arc::new(a.clone()), Arc::new(b.clone())),
-        })
     }
 
     fn plus(&self, by: i64) -> Option<Limit> {
@@ -79,50 +72,33 @@ impl Limit {
     }
 }
 
-/// Arithmetic of limits: that of the language, except that nothing wraps.
-fn combine(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
-    match op {
-        BinaryOp::Add => a.checked_add(b),
-        BinaryOp::Sub => a.checked_sub(b),
-        BinaryOp::Mul => a.checked_mul(b),
-        BinaryOp::Min => Some(a.min(b)),
-        BinaryOp::Max => Some(a.max(b)),
-        BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::Div | BinaryOp::Rem if b == 0 => Some(0),
-        BinaryOp::Div => a.checked_div(b),
-        BinaryOp::Rem => a.checked_rem(b),
-        BinaryOp::FloorDiv | BinaryOp::Mod => {
-            let rest = a.checked_rem(b)?;
-            let below = rest != 0 && (rest < 0) != (b < 0);
-            match op {
-                BinaryOp::Mod => Some(if below { rest + b } else { rest }),
-                _ => Some(a.checked_div(b)? - i64::from(below)),
-            }
-        }
-        _ => None,
+impl End for Limit {
+    fn number(value: i128) -> Option<Self> {
+        i64::try_from(value).ok().map(Self::Const)
     }
-}
 
-/// The numbers from `lo` to `hi`, both of them included.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
-    /// The least.
-    pub lo: Limit,
-    /// The greatest.
-    pub hi: Limit,
-}
-
-impl Interval {
-    fn point(at: Limit) -> Self {
-        Self {
-            lo: at.clone(),
-            hi: at,
+    fn known(&self) -> Option<i128> {
+        match self {
+            Self::Const(value) => Some((*value).into()),
+            _ => None,
         }
     }
 
-    fn is_point(&self) -> bool {
-        self.lo == self.hi
+    fn binary(op: BinaryOp, a: &Self, b: &Self) -> Option<Self> {
+        Some(match (a, b) {
+            (Self::Const(a), Self::Const(b)) => Self::Const(in_launch(op, *a, *b)?),
+            _ if a == b && matches!(op, BinaryOp::Min | BinaryOp::Max) => a.clone(),
+            _ => Self::Binary(op, Arc::new(a.clone()), Arc::new(b.clone())),
+        })
     }
+}
 
+/// Arithmetic of numbers of a launch.
+fn in_launch(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    i64::try_from(combine(op, a.into(), b.into())?).ok()
+}
+
+impl Interval<Limit> {
     /// The numbers in a launch: the first, and the one after the last. None if nothing is known of them.
     pub fn evaluate(&self, launch: &dyn Launched) -> Option<(i64, i64)> {
         let (lo, hi) = (self.lo.evaluate(launch)?, self.hi.evaluate(launch)?);
@@ -130,57 +106,10 @@ impl Interval {
         let fits = |n: i64| i32::try_from(n).is_ok();
         (fits(lo) && fits(hi)).then_some((lo, hi + 1))
     }
-
-    fn joined(&self, other: &Self) -> Option<Self> {
-        Some(Self {
-            lo: Limit::binary(BinaryOp::Min, &self.lo, &other.lo)?,
-            hi: Limit::binary(BinaryOp::Max, &self.hi, &other.hi)?,
-        })
-    }
-
-    fn binary(op: BinaryOp, a: &Self, b: &Self) -> Option<Self> {
-        use BinaryOp::{Add, Div, FloorDiv, Max, Min, Mod, Mul, Rem, Sub};
-        let exact = matches!(op, Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Min | Max);
-        if exact && a.is_point() && b.is_point() {
-            return Some(Self::point(Limit::binary(op, &a.lo, &b.lo)?));
-        }
-        let ends = |lo, hi| {
-            Some(Self {
-                lo: Limit::binary(op, &a.lo, lo)?,
-                hi: Limit::binary(op, &a.hi, hi)?,
-            })
-        };
-        match (op, &b.lo, &a.lo) {
-            (Add | Min | Max, ..) => ends(&b.lo, &b.hi),
-            (Sub, ..) => ends(&b.hi, &b.lo),
-            (Mul, &Limit::Const(factor), _) if b.is_point() => {
-                let scaled = ends(&b.lo, &b.lo)?;
-                Some(if factor < 0 {
-                    scaled.reversed()
-                } else {
-                    scaled
-                })
-            }
-            (Mul, _, Limit::Const(_)) if a.is_point() => Self::binary(op, b, a),
-            (FloorDiv | Div, Limit::Const(1..), _) if b.is_point() => ends(&b.lo, &b.lo),
-            (Mod, &Limit::Const(divisor @ 1..), _) if b.is_point() => Some(Self {
-                lo: Limit::Const(0),
-                hi: Limit::Const(divisor - 1),
-            }),
-            _ => None,
-        }
-    }
-
-    fn reversed(self) -> Self {
-        Self {
-            lo: self.hi,
-            hi: self.lo,
-        }
-    }
 }
 
 /// The operation with a constant on the right that does the same without bits, if there is one.
-fn plain(op: BinaryOp, ty: ScalarType, constant: i64) -> (BinaryOp, Interval) {
+fn plain(op: BinaryOp, ty: ScalarType, constant: i64) -> (BinaryOp, Interval<Limit>) {
     let power = |count: i64| 1i64.checked_shl(u32::try_from(count).ok()?);
     let (op, constant) = match op {
         BinaryOp::Shl => power(constant).map_or((op, constant), |p| (BinaryOp::Mul, p)),
@@ -204,7 +133,7 @@ pub struct Access {
     /// What is done to them.
     pub kind: AccessKind,
     /// The indices along each axis, with the field's offset; none stands for all.
-    pub indices: Vec<Option<Interval>>,
+    pub indices: Vec<Option<Interval<Limit>>>,
     /// Of a read: whether nothing has overwritten the storage where it stands, so that it may see what was there before
     /// the kernel began.
     pub is_early: bool,
@@ -307,9 +236,9 @@ struct Walker<'a> {
     env: &'a Env,
     func: &'a Function,
     /// What is known of integers so far.
-    known: LookupMap<Value, Rc<Interval>>,
+    known: LookupMap<Value, Rc<Interval<Limit>>>,
     /// The storages that have one store, and what that stored, where it has been seen in this region or one around it.
-    stored_once: LookupMap<Value, Option<Rc<Interval>>>,
+    stored_once: LookupMap<Value, Option<Rc<Interval<Limit>>>>,
     written: Vec<Storage>,
     found: Vec<Access>,
     calls: bool,
@@ -378,11 +307,9 @@ impl<'a> Walker<'a> {
                 let shape = self.env.trees[node.tree].shape(node.node);
                 let params = self.func.regions[*body].params.clone();
                 for (counter, extent) in params.into_iter().zip(shape) {
-                    let interval = Interval {
-                        lo: Limit::Const(0),
-                        hi: Limit::Const(extent as i64 - 1),
-                    };
-                    self.known.insert(counter, Rc::new(interval));
+                    if let Some(interval) = Interval::below(extent.into()) {
+                        self.known.insert(counter, Rc::new(interval));
+                    }
                 }
             }
             _ => {}
@@ -410,7 +337,7 @@ impl<'a> Walker<'a> {
     }
 
     /// What an integer that an instruction makes lies between.
-    fn interval_of(&self, inst: Inst, op: &Op) -> Option<Interval> {
+    fn interval_of(&self, inst: Inst, op: &Op) -> Option<Interval<Limit>> {
         let &[result] = &self.func.insts[inst].results[..] else {
             return None;
         };
@@ -507,7 +434,7 @@ impl<'a> Walker<'a> {
         self.note(storage, kind, indices);
     }
 
-    fn note(&mut self, storage: Storage, kind: AccessKind, indices: Vec<Option<Interval>>) {
+    fn note(&mut self, storage: Storage, kind: AccessKind, indices: Vec<Option<Interval<Limit>>>) {
         let is_early = kind == AccessKind::Read && !self.written.contains(&storage);
         if kind == AccessKind::Write && !self.written.contains(&storage) {
             self.written.push(storage);
@@ -522,7 +449,7 @@ impl<'a> Walker<'a> {
 }
 
 /// The locals that one instruction stores to, and no other changes.
-fn stored_once(func: &Function) -> LookupMap<Value, Option<Rc<Interval>>> {
+fn stored_once(func: &Function) -> LookupMap<Value, Option<Rc<Interval<Limit>>>> {
     let mut stores: LookupMap<Value, usize> = LookupMap::default();
     walk(func, func.body, &mut |func, inst| {
         let op = &func[inst];

@@ -4,13 +4,14 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 
 use super::affine::scaled;
+use super::interval::Interval;
 use crate::{BinaryOp, Function, Op, Region, Value, walk};
 
 /// The least and the greatest value of the counters of loops with constant bounds, and of what is
 /// computed from them.
 #[derive(Default)]
 pub struct Ranges {
-    counters: SecondaryMap<Value, Option<(i128, i128)>>,
+    counters: SecondaryMap<Value, Option<Interval>>,
 }
 
 /// How far back operands are followed: each step may double the work.
@@ -36,7 +37,7 @@ impl Ranges {
                 let counter = func.regions[body].params[0];
                 if let (Some(lo), Some(1..)) = (known(lo), known(step)) {
                     let hi = known(hi).or_else(|| greatest(func, counter));
-                    self.counters[counter] = hi.map(|hi| (lo, hi - 1));
+                    self.counters[counter] = hi.map(|hi| Interval { lo, hi: hi - 1 });
                 }
             }
             Op::Parallel {
@@ -48,7 +49,7 @@ impl Ranges {
                 let params = func.regions[body].params.iter();
                 for (&counter, (&lo, &hi)) in params.zip(lo.iter().zip(hi)) {
                     if let (Some(lo), Some(hi)) = (known(lo), known(hi)) {
-                        self.counters[counter] = Some((lo, hi - 1));
+                        self.counters[counter] = Some(Interval { lo, hi: hi - 1 });
                     }
                 }
             }
@@ -64,7 +65,7 @@ impl Ranges {
                 for (&counter, pair) in func.regions[each].params.iter().zip(bounds.chunks(2)) {
                     if let Some(lo) = known(pair[0]) {
                         let hi = known(pair[1]).or_else(|| greatest(func, counter));
-                        self.counters[counter] = hi.map(|hi| (lo, hi - 1));
+                        self.counters[counter] = hi.map(|hi| Interval { lo, hi: hi - 1 });
                     }
                 }
             }
@@ -73,51 +74,42 @@ impl Ranges {
     }
 
     /// The least and the greatest value of an integer, if nothing on the way to it wraps.
-    pub fn of(&self, func: &Function, value: Value) -> Option<(i128, i128)> {
+    pub fn of(&self, func: &Function, value: Value) -> Option<Interval> {
         self.bound(func, value, DEEPEST)
     }
 
-    fn bound(&self, func: &Function, value: Value, depth: u32) -> Option<(i128, i128)> {
+    fn bound(&self, func: &Function, value: Value, depth: u32) -> Option<Interval> {
         let depth = depth.checked_sub(1)?;
         let ty = func.ty(value).scalar().filter(|ty| ty.is_int())?;
-        let fits = |x: i128| Scalar::int(ty, x).as_i128() == x;
         let of = |v| self.bound(func, v, depth);
-        let (lo, hi) = match *func.def_op(value).unwrap_or(&Op::Undef {}) {
-            Op::Const { value } => (value.as_i128(), value.as_i128()),
+        let found = match *func.def_op(value).unwrap_or(&Op::Undef {}) {
+            Op::Const { value } => Interval::point(value.as_i128()),
             Op::Cast { x } if func.elem(x).is_int() => of(x).or_else(|| all(func.elem(x)))?,
-            Op::ArrayShape { .. } => (0, i32::MAX.into()),
+            Op::ArrayShape { .. } => Interval {
+                lo: 0,
+                hi: i32::MAX.into(),
+            },
             Op::Binary { op, lhs, rhs } => match op {
-                BinaryOp::Add => {
-                    let (a, b) = (of(lhs)?, of(rhs)?);
-                    (a.0 + b.0, a.1 + b.1)
-                }
-                BinaryOp::Sub => {
-                    let (a, b) = (of(lhs)?, of(rhs)?);
-                    (a.0 - b.1, a.1 - b.0)
-                }
+                BinaryOp::Add | BinaryOp::Sub => Interval::binary(op, &of(lhs)?, &of(rhs)?)?,
                 // What is left by a mask or a division lies in a range whatever it is made of.
                 BinaryOp::And | BinaryOp::Mod => {
-                    let most = func.as_const(rhs)?.as_i128() - i128::from(op == BinaryOp::Mod);
-                    (most >= 0).then_some((0, most))?
+                    let end = func.as_const(rhs)?.as_i128() + i128::from(op == BinaryOp::And);
+                    Interval::below(end).filter(|_| end > 0)?
                 }
                 _ => {
                     let (x, factor) = scaled(func, value)?;
-                    let (lo, hi) = of(x)?;
-                    let (a, b) = (lo.checked_mul(factor)?, hi.checked_mul(factor)?);
-                    (a.min(b), a.max(b))
+                    Interval::binary(BinaryOp::Mul, &of(x)?, &Interval::point(factor))?
                 }
             },
             _ => self.counters[value]?,
         };
-        (fits(lo) && fits(hi)).then_some((lo, hi))
+        found.is_within(&Interval::of_type(ty)).then_some(found)
     }
 }
 
 /// All numbers of a narrow type.
-fn all(ty: ScalarType) -> Option<(i128, i128)> {
-    let n = 1_i128 << ty.bits();
-    let least = if ty.is_signed() { -n / 2 } else { 0 };
-    (ty.bits() <= 16).then_some((least, least + n - 1))
+fn all(ty: ScalarType) -> Option<Interval> {
+    (ty.bits() <= 16).then(|| Interval::of_type(ty))
 }
 
 /// What the end of a counter's loop cannot exceed.
@@ -168,7 +160,7 @@ mod tests {
             if let (Op::Binary { .. } | Op::Cast { .. }, &[result]) =
                 (&func[inst], &func.insts[inst].results[..])
             {
-                found.push(ranges.of(func, result));
+                found.push(ranges.of(func, result).map(|range| (range.lo, range.hi)));
             }
         });
         let expected = [

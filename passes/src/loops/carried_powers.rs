@@ -149,7 +149,7 @@ impl Counted {
         let end = ends.min()?;
         let highest = match func.as_const(hi) {
             Some(hi) => Some(hi.as_i128()),
-            None => ranges.of(func, hi).map(|(_, hi)| hi),
+            None => ranges.of(func, hi).map(|range| range.hi),
         };
         for power in &mut powers {
             let greatest = highest.map(|hi| power.factor * (hi - 1) + power.offset);

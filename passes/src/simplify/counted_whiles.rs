@@ -27,7 +27,7 @@
 //! A loop whose counter could wrap around before it reaches the bound stays.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::analysis::Ranges;
+use aerogel_ir::analysis::{Interval, Ranges};
 use aerogel_ir::{
     BinaryOp, Builder, CompareOp, Effect, Function, Inst, Op, Region, Type, Value, replace_value,
     replace_values, walk,
@@ -224,7 +224,7 @@ impl Count {
         let step = ty.is_int().then(|| step_of(func, body, at, counter))??;
         let by = step.as_i128();
         let range = |v: Value| match func.as_const(v) {
-            Some(c) => Some((c.as_i128(), c.as_i128())),
+            Some(c) => Some(Interval::point(c.as_i128())),
             None => ranges.of(func, v),
         };
         let first = range(init[at]);
@@ -232,8 +232,8 @@ impl Count {
         // Nothing leads past the bound.
         let reaches = || {
             first.zip(last).is_some_and(|(first, last)| match by {
-                1 => first.1 <= last.0,
-                -1 => first.0 >= last.1,
+                1 => first.hi <= last.lo,
+                -1 => first.lo >= last.hi,
                 _ => false,
             })
         };
@@ -247,7 +247,7 @@ impl Count {
         // The furthest from the bound that the counter comes.
         let furthest = end + by - by.signum();
         let mut is_safe = furthest == 0 || {
-            let (lo, hi) = last?;
+            let Interval { lo, hi } = last?;
             fits(ty, lo + furthest) && fits(ty, hi + furthest)
         };
         if matches!(test, Test::Last(_)) {
@@ -256,11 +256,11 @@ impl Count {
             continues_of(func, body, at, &mut continues);
             is_safe &= continues.is_empty();
             // The first iteration runs in any case.
-            let (lo, hi) = first?;
+            let Interval { lo, hi } = first?;
             is_safe &= fits(ty, lo + by) && fits(ty, hi + by);
         }
         let length = first.zip(last).map(|(first, last)| {
-            let (up, down) = (last.1 - first.0, first.1 - last.0);
+            let (up, down) = (last.hi - first.lo, first.hi - last.lo);
             if by > 0 { up / by } else { down / -by }
         });
         let is_long = ty.bits() > 16 && length.is_none_or(|n| n >= 1 << CHUNK);

@@ -29,7 +29,7 @@ pub(crate) fn is_inside(func: &Function, cx: &PassCx<'_>, ranges: &Ranges, place
             let offset = i128::from(data.offset.get(k).copied().unwrap_or(0));
             ranges
                 .of(func, index)
-                .is_some_and(|(lo, hi)| offset <= lo && hi < offset + i128::from(n))
+                .is_some_and(|range| offset <= range.lo && range.hi < offset + i128::from(n))
         })
 }
 

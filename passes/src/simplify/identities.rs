@@ -231,8 +231,8 @@ fn split_sum(func: &Function, sum: Value, size: i128, ranges: &Ranges) -> Option
         .into_iter()
         .find_map(|(product, rest)| {
             let (block, factor) = scaled(func, product)?;
-            let (least, most) = ranges.of(func, rest)?;
-            (factor == size && least >= 0 && most < size).then_some((block, rest))
+            let rest_is = ranges.of(func, rest)?;
+            (factor == size && rest_is.lo >= 0 && rest_is.hi < size).then_some((block, rest))
         })
 }
 

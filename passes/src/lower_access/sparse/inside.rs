@@ -1,6 +1,7 @@
 //! Whether the indices of an access are inside, where that is not certain.
 
-use aerogel_base::Scalar;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::Interval;
 use aerogel_ir::{AssertKind, BinaryOp, Builder, CompareOp, Function, Op, Type, Value};
 
 use super::{Cells, Target};
@@ -39,7 +40,7 @@ impl Cells {
         for axis in unchecked.filter(|a| !a.wraps) {
             let index = target.indices[axis.index];
             let extent = i128::from(axis.divisor * axis.extent);
-            let (lo, hi) = self.range(cursor.func, index);
+            let Interval { lo, hi } = self.range(cursor.func, index);
             let elem = cursor.func.elem(index);
             let mut bounds = Vec::new();
             if lo < 0 {
@@ -60,35 +61,35 @@ impl Cells {
         Inside(axes)
     }
 
-    /// The least and the greatest that an index can be.
-    fn range(&self, func: &Function, index: Value) -> (i128, i128) {
-        let (least, most) = if func.elem(index).bits() == 32 {
-            (i128::from(i32::MIN), i128::from(i32::MAX))
-        } else {
-            (i128::from(i64::MIN), i128::from(i64::MAX))
-        };
+    /// Between which numbers an index lies.
+    fn range(&self, func: &Function, index: Value) -> Interval {
+        let all = Interval::of_type(match func.elem(index).bits() {
+            32 => ScalarType::I32,
+            _ => ScalarType::I64,
+        });
         if let Some(bound) = self.below[index] {
-            return (0, bound - 1);
+            return Interval {
+                lo: 0,
+                hi: bound - 1,
+            };
         }
         let (base, constant) = match func.def_op(index) {
-            Some(Op::Const { value }) => return (value.as_i128(), value.as_i128()),
+            Some(Op::Const { value }) => return Interval::point(value.as_i128()),
             Some(&Op::Binary { op, lhs, rhs }) => {
                 let constant = |v: Value| func.as_const(v).map(Scalar::as_i128);
                 match (op, constant(lhs), constant(rhs)) {
                     (BinaryOp::Add, Some(c), None) => (rhs, c),
                     (BinaryOp::Add, None, Some(c)) => (lhs, c),
                     (BinaryOp::Sub, None, Some(c)) => (lhs, -c),
-                    _ => return (least, most),
+                    _ => return all,
                 }
             }
-            _ => return (least, most),
+            _ => return all,
         };
-        let (lo, hi) = self.range(func, base);
+        let constant = Interval::point(constant);
+        let sum = Interval::binary(BinaryOp::Add, &self.range(func, base), &constant);
         // A sum that may wrap can be anything.
-        if lo + constant < least || hi + constant > most {
-            return (least, most);
-        }
-        (lo + constant, hi + constant)
+        sum.filter(|sum| sum.is_within(&all)).unwrap_or(all)
     }
 }
 
