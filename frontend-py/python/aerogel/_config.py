@@ -13,6 +13,8 @@ from aerogel import _dtypes, _log, _native, _processes
 from aerogel._dtypes import dtype_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Unpack
 
     from aerogel._annotations import Settings
@@ -189,6 +191,8 @@ current: dict[str, Any] = dict(
 
 _warned: set[str] = set()
 _beginning = threading.Lock()
+#: What modules forget when a program ends.
+at_reset: list[Callable[[], None]] = []
 
 
 def environment(key: str) -> str | None:
@@ -618,10 +622,9 @@ def _cache(values: dict[str, Any]) -> tuple[str, str, int, float] | None:
 
 def reset() -> None:
     """Ends the program: all fields are gone, and using one of them raises an error."""
-    from aerogel.data import snode
-
     _processes.withdraw()
-    snode._forget()
+    for forget in at_reset:
+        forget()
     _native.reset()
     _dtypes.defaults.clear()
 

@@ -31,7 +31,7 @@ def png(x: Any) -> bytes | None:
         return None
     import numpy as np
 
-    from aerogel.tools.image import to_pixels
+    from aerogel.tools._pixels import to_pixels
 
     step = (max(x.shape) - 1) // _LARGEST + 1
     array = x.to_numpy()[::step, ::step]

@@ -23,7 +23,7 @@ from aerogel import _gui_arrays as _arrays
 from aerogel import _gui_last, _native, _notebook
 from aerogel._gui_arrays import contour_colors, hex_to_rgb, rgb_to_hex
 from aerogel._gui_desk import Desk
-from aerogel.tools.image import imwrite, to_pixels
+from aerogel.tools._pixels import imwrite, to_pixels
 
 __all__ = ["GUI", "contour_colors", "hex_to_rgb", "rgb_to_hex"]
 

@@ -115,7 +115,7 @@ def _first_index(field: NumericField, axis: int) -> int:
 def show(of: NumericField | SNode, size: int, axis: int | None, levels: int, filename: str | None) -> None:
     """Prints how much of each sparse node is active and where, or writes an image."""
     if filename is not None:
-        from aerogel.tools import imwrite
+        from aerogel.tools._pixels import imwrite
 
         imwrite(image(occupancy(of, size, axis)), filename)
         return

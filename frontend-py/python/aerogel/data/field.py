@@ -23,7 +23,7 @@ from aerogel.data.snode import SNode, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
 
 if TYPE_CHECKING:
-    from aerogel.types import MatrixType
+    from aerogel.data.matrix_type import MatrixType
 
 #: Elements of a field that is printed element by element, as an array: a sparse field may have far more than memory.
 _LARGEST_SHOWN = 1 << 28
@@ -547,7 +547,7 @@ def field(
 
     >>> x = field(float, shape=(4, 8))  # doctest: +SKIP
     """
-    from aerogel.types import MatrixType
+    from aerogel.data.matrix_type import MatrixType
 
     if isinstance(dtype, MatrixType):
         return matrix_field(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aerogel.data.matrix import Matrix
-    from aerogel.types import MatrixType
+    from aerogel.data.matrix_type import MatrixType
 
 
 class Ndarray(_native.NativeNdarray):
@@ -237,7 +237,7 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
         needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``; with ``needs_grad`` also one for
             the tangent of the gradient, ``x.grad.dual``, which second derivatives need.
     """
-    from aerogel.types import MatrixType
+    from aerogel.data.matrix_type import MatrixType
 
     if isinstance(dtype, MatrixType):
         return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad, needs_dual)

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aerogel import _native
+from aerogel import _config, _native
 from aerogel.data import _unused
 from aerogel.data._derivatives import SNodeGradType, derivative_of
 from aerogel.data._quant import BitpackedFields
@@ -643,4 +643,5 @@ def _forget() -> None:
     root._builder = FieldsBuilder()
 
 
+_config.at_reset.append(_forget)
 _native.set_materialize(_materialize)

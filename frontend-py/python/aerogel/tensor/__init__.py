@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _at_import
 from aerogel.tensor import _einops, _operators, fft, linalg, random
 from aerogel.tensor._accum import accum
-from aerogel.tensor._complex import ComplexTensor, angle, complex64, complex128, conj, imag, real
+from aerogel.tensor._complex import ComplexTensor, complex64, complex128, conj, imag, real
+from aerogel.tensor._complex_arithmetic import angle
 from aerogel.tensor._creation import *  # noqa: F403
 from aerogel.tensor._elementwise import *  # noqa: F403
 from aerogel.tensor._gradients import *  # noqa: F403

@@ -138,7 +138,7 @@ class Backward:
             if not self.requires_grad:
                 raise RuntimeError("`retain_grad`: no gradient goes through this tensor")
             self._leaf = _Leaf(is_retained=True)
-            _RETAINED[id(self)] = self
+            RETAINED[id(self)] = self
 
     def _stored(self) -> None:
         """A kernel has given the tensor other numbers."""
@@ -168,48 +168,9 @@ class Backward:
         x._native = _native.detached_tensor(value._native)
         renew(x)
 
-    def backward(
-        self, grad: Any = None, retain_graph: bool = True, create_graph: bool = False, inputs: Any = None
-    ) -> None:
-        """Adds the gradients of this tensor to ``grad`` of all tensors with ``requires_grad`` that it depends on.
-
-        Nothing is computed yet: gradients are tensors like others.
-
-        Args:
-            grad: What the gradient of each element counts, of the same shape; of one number 1 by default.
-            retain_graph: Accepted; what has been recorded is kept as long as somebody holds a tensor that needs it.
-            create_graph: Whether the gradients may be differentiated again.
-            inputs: The tensors that get their gradient, if not all do.
-
-        Raises:
-            ValueError: If there are several numbers and no ``grad``, or nothing it depends on has ``requires_grad``.
-        """
-        from aerogel.tensor import _tensor
-        from aerogel.tensor._gradients import seed_of
-        from aerogel.tensor._nodes import Gradients
-
-        x: Any = self
-        seed = seed_of(x, grad, "backward")
-        retained = [t for t in list(_RETAINED.values()) if leaf_of(t) is not None]
-        only = (
-            None
-            if inputs is None
-            else {id(leaf_of(t)) for t in ([inputs] if isinstance(inputs, _tensor.Tensor) else inputs)}
-        )
-        with enable_grad() if create_graph else no_grad():
-            made = Gradients([t._native for t in retained], of_leaves=True)
-            made.add([(x, seed)])
-            if not made.by_number:
-                raise ValueError("`backward`: the tensor does not depend on any tensor with `requires_grad`")
-            made.to_leaves(lambda leaf: only is None or id(leaf) in only)
-            for t, gradient in zip(retained, made.by_variable):
-                leaf = leaf_of(t)
-                if gradient is not None and leaf is not None and (only is None or id(leaf) in only):
-                    leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
-
 
 #: Tensors that are computed, and keep their gradient, by their identity.
-_RETAINED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+RETAINED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def leaf_of(x: Any) -> _Leaf | None:

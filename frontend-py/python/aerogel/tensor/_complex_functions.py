@@ -7,7 +7,8 @@ from typing import Any
 
 from aerogel._dtypes import f64
 from aerogel.tensor import _elementwise as e
-from aerogel.tensor._complex import ComplexTensor, _divisor, _size, angle, joined
+from aerogel.tensor._complex import ComplexTensor, joined
+from aerogel.tensor._complex_arithmetic import _divisor, _size, angle
 from aerogel.tensor._searching import where
 from aerogel.tensor._tensor import constant
 

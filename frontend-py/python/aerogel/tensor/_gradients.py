@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._config import debug
 from aerogel.errors import AerogelArithmeticError
-from aerogel.tensor._backward import enable_grad, no_grad
+from aerogel.tensor._backward import RETAINED, enable_grad, leaf_of, no_grad
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._nodes import Gradients, end, first_node, has_shape, newest
 from aerogel.tensor._tensor import Tensor, asarray, tracing
@@ -28,6 +28,23 @@ def stop_gradient(x: Any) -> Any:
 def is_differentiable(x: Any) -> bool:
     """Whether gradients may be taken by a tensor: it has floats."""
     return isinstance(x, Tensor) and x.dtype.is_float
+
+
+def backward(x: Any, grad: Any, create_graph: bool, inputs: Any) -> None:
+    """Adds the gradients of a tensor to ``grad`` of all with ``requires_grad``; see ``Tensor.backward``."""
+    seed = seed_of(x, grad, "backward")
+    retained = [t for t in list(RETAINED.values()) if leaf_of(t) is not None]
+    only = None if inputs is None else {id(leaf_of(t)) for t in ([inputs] if isinstance(inputs, Tensor) else inputs)}
+    with enable_grad() if create_graph else no_grad():
+        made = Gradients([t._native for t in retained], of_leaves=True)
+        made.add([(x, seed)])
+        if not made.by_number:
+            raise ValueError("`backward`: the tensor does not depend on any tensor with `requires_grad`")
+        made.to_leaves(lambda leaf: only is None or id(leaf) in only)
+        for t, gradient in zip(retained, made.by_variable):
+            leaf = leaf_of(t)
+            if gradient is not None and leaf is not None and (only is None or id(leaf) in only):
+                leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
 
 
 def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:

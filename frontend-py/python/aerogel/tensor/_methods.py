@@ -23,6 +23,13 @@ class Methods:
 
     # What TensorFrost asks of tensors.
 
+    @property
+    def indices(self: Any) -> tuple[Tensor, ...]:
+        """In a program: the index along each axis, at every element."""
+        from aerogel.tensor import programs
+
+        return programs.indices(self.shape)  # type: ignore[no-any-return]
+
     def index(self: Any, axis: builtins.int) -> Tensor:
         """In a program: the index along an axis, at every element."""
         return self.indices[axis]  # type: ignore[no-any-return]
@@ -305,6 +312,28 @@ class Methods:
         """The sum on a diagonal."""
         return self.diagonal(offset, axis1, axis2).sum(axis=-1)
 
+    # Gradients.
+
+    def backward(
+        self: Any, grad: Any = None, retain_graph: bool = True, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Adds the gradients of this tensor to ``grad`` of all tensors with ``requires_grad`` that it depends on.
+
+        Nothing is computed yet: gradients are tensors like others.
+
+        Args:
+            grad: What the gradient of each element counts, of the same shape; of one number 1 by default.
+            retain_graph: Accepted; what has been recorded is kept as long as somebody holds a tensor that needs it.
+            create_graph: Whether the gradients may be differentiated again.
+            inputs: The tensors that get their gradient, if not all do.
+
+        Raises:
+            ValueError: If there are several numbers and no ``grad``, or nothing it depends on has ``requires_grad``.
+        """
+        from aerogel.tensor import _gradients
+
+        _gradients.backward(self, grad, create_graph, inputs)
+
     # Itself.
 
     def copy(self: Any) -> Tensor:
@@ -363,7 +392,7 @@ class Methods:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{ours}")
 
     if TYPE_CHECKING:
-        # Written in `_tensor._define`, from tables.
+        # Written in `_operators`, from tables.
         def permute(self, *axes: Any) -> Tensor: ...
         def reshape(self, *shape: Any) -> Tensor: ...
         def __neg__(self) -> Tensor: ...

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel.tensor import _complex
-from aerogel.tensor._tensor import Tensor, asarray, binary, operands, tracing, unary
+from aerogel.tensor._backward import Backward
+from aerogel.tensor._methods import Methods
+from aerogel.tensor._tensor import Tensor, asarray, binary, of_torch, operands, tracing, unary
 
 
 def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
@@ -38,6 +40,18 @@ def _either(usual: tuple[Any, Any], whole: tuple[Any, Any]) -> tuple[Any, Any]:
     return choose(0), choose(1)
 
 
+class _Nothing:
+    """What every class has."""
+
+    __slots__ = ()
+
+
+def _of_torch(given: Any) -> Tensor:
+    from aerogel.tensor._bridges import from_torch
+
+    return from_torch(lambda: given)()  # type: ignore[no-any-return]
+
+
 _OPERATORS = {
     "add": "add",
     "sub": "sub",
@@ -55,6 +69,12 @@ _OPERATORS = {
 def define() -> None:
     """Gives the class of tensors its operators."""
     from aerogel.tensor._ufuncs import array_ufunc
+
+    for name, method in vars(Methods).items():
+        # What is there of every class is no method of tensors, and what these have by themselves stays.
+        if name not in vars(_Nothing) and not any(name in vars(base) for base in (Tensor, Backward)):
+            setattr(Tensor, name, method)
+    of_torch.append(_of_torch)
 
     Tensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
     _complex.ComplexTensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import bf16, f16, u1
-from aerogel.tensor import _complex, _types
+from aerogel.tensor import _complex, _complex_arithmetic, _types
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._tensor import Tensor, asarray, operands
 from aerogel.tensor._unknown import demand, differ
@@ -14,7 +14,7 @@ from aerogel.tensor._unknown import demand, differ
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """The product of matrices on the last two axes; an operand with one axis is a row or a column."""
     if _complex.is_complex(x1) or _complex.is_complex(x2):
-        return _complex.matmul(x1, x2)  # type: ignore[return-value]
+        return _complex_arithmetic.matmul(x1, x2)  # type: ignore[return-value]
     a, b = _numbers("matmul", operands(x1, x2))
     return Tensor(a._native.matmul(b._native))
 

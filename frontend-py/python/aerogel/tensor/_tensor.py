@@ -11,10 +11,14 @@ from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.errors import AerogelRuntimeError
 from aerogel.tensor import _complex, _held, _lists, _types
 from aerogel.tensor._backward import Backward, expect_free, renew
-from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from aerogel.tensor._methods import Methods
+else:
+    #: `_operators` gives the class its methods when the functions are there that they call.
+    Methods = object
 
 #: Numbers that are part of a program; others come to it from outside, so that another number is not another program.
 _MOST_CONSTANT = 64
@@ -31,6 +35,8 @@ class _Tracing(threading.local):
 
 
 tracing = _Tracing()
+#: Makes a tensor of one of PyTorch's through which gradients go: `_operators` says how.
+of_torch: list[Callable[[Any], Tensor]] = []
 
 
 class Tensor(Backward, Methods):
@@ -282,13 +288,6 @@ class Tensor(Backward, Methods):
             self.realize()
         return (self[k] for k in builtins.range(n))
 
-    @property
-    def indices(self) -> tuple[Tensor, ...]:
-        """In a program: the index along each axis, at every element."""
-        from aerogel.tensor import programs
-
-        return programs.indices(self.shape)  # type: ignore[no-any-return]
-
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -535,10 +534,8 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         from aerogel.data import _torch
 
         if obj.requires_grad and not _native.are_gradients_off() and tracing.program is None:
-            from aerogel.tensor._bridges import from_torch
-
             # Gradients by what is computed of it go on in PyTorch.
-            out: Tensor = from_torch(lambda: obj)()
+            out: Tensor = of_torch[0](obj)
             return out if dtype is None else out.astype(dtype)
 
         obj = _torch.on_cpu(obj)

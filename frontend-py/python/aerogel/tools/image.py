@@ -2,78 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import os
 from typing import Any
 
 import numpy as np
 
 from aerogel import _native
-from aerogel.tools._files import write_whole
+from aerogel.tools._pixels import check_path, imwrite, pillow, to_pixels
 
-
-def to_pixels(img: Any, wanted_by: str = "an image") -> np.ndarray:
-    """A field, array or NumPy array as bytes of shape (width, height, channels).
-
-    Floats go from 0 to 1, unsigned integers over all their range; what is not a number is 0.
-
-    Raises:
-        TypeError: Signed integers: nothing says which of them is white.
-        ValueError: The shape is not an image's.
-
-    >>> to_pixels(np.array([[0.0, 1.0]]))[..., 0]
-    array([[  0, 255]], dtype=uint8)
-    """
-    array = img.to_numpy() if hasattr(img, "to_numpy") else np.asarray(img)
-    # A field of matrices has four axes as an array.
-    if array.ndim not in (2, 3) or not array.size or (array.ndim == 3 and array.shape[2] > 4):
-        raise ValueError(f"{wanted_by} has 2 axes, or 3 with 1 to 4 channels last; this shape is {array.shape}")
-    if array.dtype == np.bool_:
-        array = array.astype(np.uint8) * 255
-    elif array.dtype.kind == "f":
-        array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
-    elif array.dtype.kind == "u":
-        if array.dtype != np.uint8:
-            largest = np.iinfo(array.dtype).max
-            array = (array.astype(np.float64) * (255.0 / largest) + 0.5).astype(np.uint8)
-    else:
-        raise TypeError(
-            f"{wanted_by} takes floats from 0 to 1 or unsigned integers, not {array.dtype}; convert to u8 for bytes"
-        )
-    return array[..., None] if array.ndim == 2 else array
-
-
-def _pillow(what: str, path: str) -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ImportError(f"{what} {path} needs Pillow (`pip install pillow`); PNG needs nothing") from None
-    return Image
-
-
-def _format(path: str) -> str:
-    """Pillow's name of the format that a suffix stands for."""
-    suffix = os.path.splitext(path)[1].lower()
-    known = _pillow("writing", path).registered_extensions()
-    if suffix not in known:
-        raise ValueError(f"{path} has the suffix {suffix!r}, which is of no image format that Pillow knows")
-    return known[suffix]
-
-
-def check_path(path: str) -> None:
-    """Whether `imwrite` could write a file of this name.
-
-    Raises:
-        ImportError: It needs Pillow.
-        ValueError: The suffix is of no format that is known.
-    """
-    if not path.lower().endswith(".png"):
-        _format(path)
+__all__ = ["check_path", "imread", "imresize", "imshow", "imwrite", "to_pixels"]
 
 
 def _read_by_pillow(path: str) -> np.ndarray:
     """The bytes of any file that Pillow reads, of shape (height, width, channels)."""
-    with _pillow("reading", path).open(path) as image:
+    with pillow("reading", path).open(path) as image:
         if image.mode in ("I", "F") or image.mode.startswith("I;16"):
             values = np.asarray(image)
             if image.mode == "F" or values.min() < 0 or values.max() > 0xFFFF:
@@ -132,45 +73,6 @@ def imread(filename: str, channels: int = 0) -> np.ndarray:
     if channels and channels != rows.shape[2]:
         rows = _with_channels(rows, channels)
     return np.ascontiguousarray(rows.swapaxes(0, 1)[:, ::-1])
-
-
-def imwrite(img: Any, filename: str) -> None:
-    """Writes an image as PNG, or with Pillow installed as what the suffix says.
-
-    Args:
-        img: A field or array of shape (width, height) or (width, height, channels), or of vectors: 1 channel is grey,
-            2 are red and green, 3 colours, 4 colours and opacity. Floats go from 0 to 1, unsigned integers over all
-            their range.
-        filename: The file.
-
-    Raises:
-        TypeError: Signed integers, whose range is not an image's.
-        ValueError: The shape is not an image's, or the suffix is of no format that is known.
-        OSError: The file cannot be written; then there is none.
-    """
-    pixels = to_pixels(_wide_as_taichi(img), "imwrite")
-    path = str(filename)
-    rows = np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1))
-    if rows.shape[2] == 2:
-        rows = np.concatenate([rows, np.zeros_like(rows[..., :1])], axis=2)
-    if path.lower().endswith(".png"):
-        write_whole(path, _native.encode_png(rows))
-        return
-    image = _pillow("writing", path).fromarray(rows[..., 0] if rows.shape[2] == 1 else rows)
-    if image.mode == "RGBA" and path.lower().endswith((".jpg", ".jpeg", ".bmp", ".gif")):
-        image = image.convert("RGB")
-    # Pillow does not tell when a disk is full.
-    whole = io.BytesIO()
-    image.save(whole, format=_format(path))
-    write_whole(path, whole.getvalue())
-
-
-def _wide_as_taichi(img: Any) -> Any:
-    """An image of u16, u32 or u64 as the bytes that Taichi writes for it, but that white stays white."""
-    array = img.to_numpy() if hasattr(img, "to_numpy") else np.asarray(img)
-    if array.dtype.kind != "u" or array.dtype == np.uint8:
-        return array
-    return np.minimum(array // (np.iinfo(array.dtype).max // 256), 255).astype(np.uint8)
 
 
 def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:

@@ -15,7 +15,8 @@ import numpy as np
 from aerogel import _log
 from aerogel.tools import _progress
 from aerogel.tools._files import replacing, write_whole
-from aerogel.tools.image import imread, imresize, imwrite, to_pixels
+from aerogel.tools._pixels import imwrite, to_pixels
+from aerogel.tools.image import imread, imresize
 
 
 def find_ffmpeg() -> str | None:

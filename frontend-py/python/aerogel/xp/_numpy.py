@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aerogel.tensor import cumprod, cumsum, identity, interp
 from aerogel.tensor._calculus import gradient, trapezoid, unwrap
-from aerogel.tensor._complex import angle
 from aerogel.tensor._complex import conj as conjugate
+from aerogel.tensor._complex_arithmetic import angle
 from aerogel.tensor._elementwise import allclose, cbrt, exp2, fmod, isclose
 from aerogel.tensor._ignoring_nan import (
     nanargmax,
