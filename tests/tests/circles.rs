@@ -13,8 +13,6 @@ use syn::visit::Visit;
 
 /// The most files of one circle in Rust.
 const MOST_RUST: usize = 4;
-/// Crates that have larger ones, and the size of the largest: lower a number whenever a circle becomes smaller.
-const LARGER: &[(&str, usize)] = &[("frontend-py/src", 21)];
 /// The most files of one circle in Python: most of it hangs on the classes of fields, matrices and tensors, whose methods
 /// are in files by topic.
 const MOST_PYTHON: usize = 12;
@@ -246,10 +244,8 @@ fn circles_of_rust_files_are_small() {
     let mut broken = Vec::new();
     for (source, paths) in &crates {
         let imports = Modules::of(source, paths).resolved();
-        let larger = LARGER.iter().find(|(of, _)| of == source);
-        let most = larger.map_or(MOST_RUST, |(_, most)| *most);
         for circle in circles(&imports) {
-            if circle.len() > most {
+            if circle.len() > MOST_RUST {
                 broken.push(told(&imports, &circle));
             }
         }

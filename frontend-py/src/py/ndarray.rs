@@ -13,7 +13,8 @@ use super::buffer::{
 };
 use super::element::make_element;
 use super::exchange;
-use super::foreign::array::{Contents, Owner, READ_ONLY, ReadOnly};
+use super::foreign::array::{Contents, Owner};
+use super::foreign::layout::{READ_ONLY, ReadOnly};
 use super::foreign::{self, Foreign, ForeignArray, Giver};
 use super::tensor::NativeTensor;
 use super::{error, later, recorder};

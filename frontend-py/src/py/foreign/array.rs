@@ -11,6 +11,7 @@ use aerogel_runtime::{Buffer, MemoryError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::layout::{Layout, ReadOnly, row_major};
 use super::overlap::Footprint;
 use crate::py::buffer::{Dim, copy_strided};
 use crate::py::error;
@@ -22,23 +23,6 @@ pub(crate) enum Kind {
     Torch,
     /// What an object returns by a protocol, which may be a copy.
     Protocol,
-}
-
-/// Why a kernel must not write to an array: how a sentence about it goes on.
-pub(crate) type ReadOnly = Option<&'static str>;
-
-pub(crate) const READ_ONLY: &str = "is read-only";
-
-/// What describes an array, before its memory is looked at.
-pub(crate) struct Layout {
-    /// The type of an element, if it is one of ours.
-    pub(crate) ty: Option<ScalarType>,
-    pub(crate) itemsize: usize,
-    pub(crate) shape: Vec<usize>,
-    /// The bytes from one element to the next along each axis; nothing if there are no gaps.
-    pub(crate) strides: Option<Vec<isize>>,
-    pub(crate) address: usize,
-    pub(crate) read_only: ReadOnly,
 }
 
 /// An array of another package's, with its memory as a buffer. It holds the array alive.
@@ -59,38 +43,6 @@ pub(crate) struct ForeignArray {
     buffer: Buffer,
     owner: Py<PyAny>,
     held: Option<Arc<dyn Any + Send + Sync>>,
-}
-
-impl Layout {
-    /// Whether elements lie in row-major order without gaps.
-    fn has_no_gaps(&self, packed: &[isize]) -> bool {
-        let Some(strides) = self.strides.as_ref().filter(|_| !self.shape.contains(&0)) else {
-            return true;
-        };
-        let mut axes = self.shape.iter().zip(strides).zip(packed);
-        axes.all(|((&extent, stride), packed)| extent == 1 || stride == packed)
-    }
-
-    /// That elements lie in row-major order without gaps.
-    pub(crate) fn expect_plain(&self) -> PyResult<()> {
-        match self.has_no_gaps(&row_major(&self.shape, self.itemsize)) {
-            true => Ok(()),
-            false => Err(PyValueError::new_err(
-                "the array is not C-contiguous: pass a contiguous copy of it",
-            )),
-        }
-    }
-}
-
-/// The strides of row-major order without gaps.
-fn row_major(shape: &[usize], itemsize: usize) -> Vec<isize> {
-    let mut next = itemsize as isize;
-    let mut strides = vec![0; shape.len()];
-    for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
-        *stride = next;
-        next = next.saturating_mul(extent as isize);
-    }
-    strides
 }
 
 impl ForeignArray {

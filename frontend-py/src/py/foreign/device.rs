@@ -10,9 +10,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::array::{Layout, READ_ONLY, ReadOnly};
 use super::dlpack::Held;
-use super::numpy::scalar_of;
+use super::layout::{Layout, READ_ONLY, ReadOnly, scalar_of};
 use super::packages::Refused;
 use crate::py::program::settings;
 

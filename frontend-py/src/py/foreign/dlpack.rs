@@ -13,8 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::array::{Layout, READ_ONLY, ReadOnly};
-use super::numpy::scalar_of;
+use super::layout::{Layout, READ_ONLY, ReadOnly, scalar_of};
 use super::packages::Refused;
 
 /// DLPack's number for memory of CUDA devices, and for such as moves between them and the host.

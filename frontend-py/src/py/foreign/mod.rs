@@ -8,6 +8,7 @@ pub(crate) mod array;
 pub(crate) mod copies;
 pub(crate) mod device;
 pub(crate) mod dlpack;
+pub(crate) mod layout;
 mod numpy;
 pub(crate) mod overlap;
 mod packages;
@@ -104,7 +105,7 @@ pub(crate) fn of(value: &Bound<'_, PyAny>) -> Result<Option<Foreign>, Refused> {
         return Ok(Some(Foreign::Host(array)));
     }
     if let Some(mut found) = DeviceArray::by_interface(value)? {
-        found.read_only = found.read_only.or(is_jax.then_some(array::READ_ONLY));
+        found.read_only = found.read_only.or(is_jax.then_some(layout::READ_ONLY));
         return Ok(Some(Foreign::Device(found)));
     }
     if let Some(device) = value.getattr_opt(pyo3::intern!(py, "__dlpack_device__"))? {
@@ -148,7 +149,7 @@ fn by_dlpack(
     let (kind, number) = asked.map_err(|e| Refused::raised(py, "its `__dlpack_device__`", &e))?;
     if kind == CUDA || kind == MANAGED {
         let mut found = DeviceArray::by_dlpack(value, number)?;
-        found.read_only = found.read_only.or(is_jax.then_some(array::READ_ONLY));
+        found.read_only = found.read_only.or(is_jax.then_some(layout::READ_ONLY));
         return Ok(Foreign::Device(found));
     }
     if !HOST.contains(&kind) {
@@ -160,7 +161,7 @@ fn by_dlpack(
     let mut layout = held.layout()?;
     // The first version of DLPack has no way to say that an array must not be written.
     if is_jax || !value.hasattr(pyo3::intern!(py, "__setitem__"))? && !held.is_versioned() {
-        layout.read_only = layout.read_only.or(Some(array::READ_ONLY));
+        layout.read_only = layout.read_only.or(Some(layout::READ_ONLY));
     }
     Ok(Foreign::Host(ForeignArray::new(
         layout,

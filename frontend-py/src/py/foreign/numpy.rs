@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyType};
 
-use super::array::{ForeignArray, Kind, Layout, READ_ONLY};
+use super::array::{ForeignArray, Kind};
+use super::layout::{Layout, READ_ONLY, scalar_of};
 use super::packages::{Refused, loaded};
 
 /// NumPy's `PyArrayInterface`.
@@ -151,26 +152,4 @@ fn is_bfloat(array: &Bound<'_, PyAny>) -> bool {
         .getattr("dtype")
         .and_then(|dtype| dtype.getattr("name"));
     name.is_ok_and(|name| name.eq("bfloat16").unwrap_or(false))
-}
-
-/// The type of elements that NumPy describes by a letter and a number of bytes.
-pub(crate) fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
-    use ScalarType::*;
-    Some(match (kind, itemsize) {
-        (b'b', 1) => U1,
-        (b'i', 1) => I8,
-        (b'i', 2) => I16,
-        (b'i', 4) => I32,
-        (b'i', 8) => I64,
-        (b'u', 1) => U8,
-        (b'u', 2) => U16,
-        (b'u', 4) => U32,
-        (b'u', 8) => U64,
-        (b'f', 2) => F16,
-        // Bytes that others call numbers.
-        (b'V', 2) => BF16,
-        (b'f', 4) => F32,
-        (b'f', 8) => F64,
-        _ => return None,
-    })
 }

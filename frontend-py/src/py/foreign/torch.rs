@@ -9,8 +9,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
 use super::Foreign;
-use super::array::{ForeignArray, Kind, Layout};
+use super::array::{ForeignArray, Kind};
 use super::device::DeviceArray;
+use super::layout::Layout;
 use super::packages::{Refused, loaded};
 
 /// What is used of PyTorch.

@@ -5,7 +5,7 @@ use aerogel_tensor::record::{Recorded, Recording};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::NativeTensor;
+use super::native::NativeTensor;
 
 /// An accumulation by name; `None` for `set`.
 pub(super) fn accum(name: &str) -> PyResult<Option<Accum>> {

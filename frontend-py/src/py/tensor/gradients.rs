@@ -5,8 +5,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::native::{Home, NativeTensor, NativeTrace, SESSION, lock, native_of};
+use super::places;
+use super::raised::{note, raised};
 use super::recorded::step_of;
-use super::{Home, NativeTensor, NativeTrace, SESSION, lock, native_of, note, places, raised};
 
 /// A result and its seed.
 type Seed<'py> = (Bound<'py, NativeTensor>, Bound<'py, NativeTensor>);

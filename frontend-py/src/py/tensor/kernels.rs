@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
+use super::native::{CLASS, Held, NativeTensor, NativeTrace, lock, native_of, number};
 use super::values::leaf;
-use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number};
 use crate::host::TensorShape;
 use crate::py::argument::Packed;
 use crate::py::kernel::{Mode, NativeKernel};
@@ -486,12 +486,4 @@ impl Held for Watcher {
         let held = lock(&self.function).take();
         drop(held);
     }
-}
-
-/// What holds objects of Python's that may hold the program.
-pub(super) trait Held: Send + Sync {
-    /// Tells the collector of garbage what is held.
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
-    /// Lets it go.
-    fn clear(&self);
 }

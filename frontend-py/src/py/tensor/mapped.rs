@@ -3,8 +3,9 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::native::{Home, NativeTensor, NativeTrace, SESSION, lock};
+use super::raised::{note, raised};
 use super::recorded::step_of;
-use super::{Home, NativeTensor, NativeTrace, SESSION, lock, note, raised};
 
 /// What stands for one, all, the axis along which they lie, and what all are called.
 type Pair<'py> = (

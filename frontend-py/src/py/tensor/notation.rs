@@ -5,7 +5,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::arguments::{accum, handles};
-use super::{Extent, NativeDim, NativeTensor, raised};
+use super::native::{Extent, NativeDim, NativeTensor};
+use super::raised::raised;
 
 /// What a call says besides the text and the tensors.
 #[derive(FromPyObject)]

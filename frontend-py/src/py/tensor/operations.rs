@@ -8,18 +8,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::NativeMemory;
+use super::native::{
+    Extent, Home, NativeTensor, NativeTrace, SESSION, dims, lock, number, outside, scalar_type,
+};
 use super::values::leaf;
-use super::{Home, NativeMemory, SESSION, lock};
 use crate::py::buffer::{Dim, copy};
-use crate::py::error;
-use crate::py::foreign;
 use crate::py::ndarray::NativeNdarray;
-use crate::py::program;
+use crate::py::{error, foreign, program};
 
 use super::arguments::{NumberOr, STORED, accum, called, handles};
 use super::notation::CallArgs;
-use super::recorded::of_nothing;
-use super::{Extent, NativeTensor, NativeTrace, dims, number, outside, scalar_type};
+use super::recorded::{of_nothing, sizes};
 
 #[pymethods]
 impl NativeTensor {
@@ -160,7 +160,7 @@ impl NativeTensor {
                 let shape = lock(&SESSION).description(*slot).1;
                 PyTuple::new(py, shape)
             }
-            Home::Program(trace, value) => PyTuple::new(py, super::trace::sizes(trace, *value)?),
+            Home::Program(trace, value) => PyTuple::new(py, sizes(trace, *value)?),
         }
     }
 

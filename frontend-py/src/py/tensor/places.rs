@@ -20,7 +20,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::lock;
+use super::native::lock;
 
 /// The places of a process: each a function's code, which is held, and how far it has come.
 #[derive(Default)]

@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 
 use crate::py::error;
 
+use super::native::{Extent, Home, NativeTensor, NativeTrace, SESSION, lock};
+use super::places;
+use super::raised::{expect_there, note, raised, raised_at};
 use super::values::leaf;
-use super::{
-    Extent, Home, NativeTensor, NativeTrace, SESSION, expect_there, lock, note, places, raised,
-    raised_at,
-};
+use crate::py::tensor::NativeDim;
 
 /// An operation on a recording. A trace may run it several times.
 pub(super) trait Operation<R>:
@@ -212,7 +212,7 @@ impl NativeTensor {
                 let shape = lock(&SESSION).description(*slot).1.into_iter();
                 Ok(shape.map(|n| Extent::Number(n as u64)).collect())
             }
-            Home::Program(trace, value) => super::trace::sizes(trace, *value),
+            Home::Program(trace, value) => sizes(trace, *value),
         }
     }
 
@@ -410,4 +410,35 @@ pub(super) fn of_nothing(
             Ok(NativeTensor { home })
         }
     }
+}
+
+/// The extents of a value: numbers, and handles of what is known when the program runs.
+pub(super) fn sizes(trace: &Mutex<Trace>, value: Value) -> PyResult<Vec<Extent>> {
+    let known: Option<Vec<Extent>> = {
+        let trace = lock(trace);
+        let r = &trace.state.r;
+        let shape = r.shape(trace.state.seen(value)).into_iter();
+        let known = shape.map(|dim| r.program.const_dim(dim).map(Extent::Number));
+        known.collect()
+    };
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let shape = step_of(trace, move |s| Ok(s.shape(value))).map_err(raised)?;
+    Ok(extents(trace, shape))
+}
+
+/// Numbers and handles of extents.
+fn extents(
+    trace: &Mutex<Trace>,
+    shape: Vec<Result<u64, aerogel_tensor::record::Size>>,
+) -> Vec<Extent> {
+    let all = shape.into_iter().map(|extent| match extent {
+        Ok(n) => Extent::Number(n),
+        Err(size) => {
+            let dim = lock(trace).state.r.dim(size);
+            Extent::Of(NativeDim { size, dim })
+        }
+    });
+    all.collect()
 }

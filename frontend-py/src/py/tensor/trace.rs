@@ -1,9 +1,9 @@
 //! Programs while they are traced, and when they run.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aerogel_tensor::record::Mode;
-use aerogel_tensor::record::trace::{FieldDef, Trace, Value};
+use aerogel_tensor::record::trace::FieldDef;
 use aerogel_tensor::{Accum, Plan, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,46 +12,16 @@ use pyo3::{PyTraverseError, PyVisit};
 use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
 use super::keys::Keys;
-use super::recorded::step_of;
-use super::values::{leaf, not_compiled};
-use super::{
-    Extent, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for, outside,
-    places, raised, scalar_type,
+use super::native::Held;
+use super::native::{
+    Extent, NativeDim, NativeTensor, NativeTrace, dims, lock, made_for, outside, scalar_type,
 };
+use super::places;
+use super::raised::raised_in;
+use super::values::{leaf, not_compiled};
 use crate::py::field::NativeField;
 use crate::py::snode::TreeStore;
 use crate::py::{later, program, recorder, signals};
-
-/// The extents of a value: numbers, and handles of what is known when the program runs.
-pub(super) fn sizes(trace: &Mutex<Trace>, value: Value) -> PyResult<Vec<Extent>> {
-    let known: Option<Vec<Extent>> = {
-        let trace = lock(trace);
-        let r = &trace.state.r;
-        let shape = r.shape(trace.state.seen(value)).into_iter();
-        let known = shape.map(|dim| r.program.const_dim(dim).map(Extent::Number));
-        known.collect()
-    };
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let shape = step_of(trace, move |s| Ok(s.shape(value))).map_err(raised)?;
-    Ok(extents(trace, shape))
-}
-
-/// Numbers and handles of extents.
-fn extents(
-    trace: &Mutex<Trace>,
-    shape: Vec<Result<u64, aerogel_tensor::record::Size>>,
-) -> Vec<Extent> {
-    let all = shape.into_iter().map(|extent| match extent {
-        Ok(n) => Extent::Number(n),
-        Err(size) => {
-            let dim = lock(trace).state.r.dim(size);
-            Extent::Of(NativeDim { size, dim })
-        }
-    });
-    all.collect()
-}
 
 impl NativeTrace {
     /// Notes a tree that the program uses.
@@ -536,7 +506,7 @@ impl NativeTrace {
         let mut trace = lock(&self.trace);
         if let Err(e) = trace.settle() {
             drop(trace);
-            return Err(super::raised_in(py, e));
+            return Err(raised_in(py, e));
         }
         let state = &mut trace.state;
         let mut program = state.r.program.clone();
@@ -628,4 +598,22 @@ impl NativeProgram {
     fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// A traced program, ready to run.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeProgram {
+    plan: Plan,
+    /// The trees of its fields.
+    trees: Vec<Arc<TreeStore>>,
+    stores_to_fields: bool,
+    /// The kernels of the user's that it calls.
+    runners: Vec<Arc<dyn Held>>,
+    /// By which `ti.init` it was made.
+    generation: u64,
+    text: String,
+    /// What became of its statements.
+    explained: String,
+    /// What was traced, for messages.
+    traced: Traced,
 }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::ended::Traced;
-use super::{Home, NativeTensor, SESSION, lock, made_for, note};
+use super::native::{Home, NativeTensor, SESSION, lock, made_for};
+use super::raised::note;
 use crate::py::ndarray::interface;
 use crate::py::{error, program, recorder, signals};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use aerogel_tensor::Operand;
 use pyo3::prelude::*;
 
-use super::{NativeTensor, native_of};
+use super::native::{NativeTensor, native_of};
 use crate::py::argument::Packed;
 
 /// A tensor that a launch writes to.

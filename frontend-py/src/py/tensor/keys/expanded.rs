@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::super::arguments::handles;
+use super::super::native::{Extent, Home, NativeTensor};
 use super::super::recorded::value_in;
-use super::super::{Extent, Home, NativeTensor};
 use super::{Keys, Named, Written, expect_inside, no_index};
 use crate::py::error;
 

@@ -7,8 +7,9 @@ use aerogel_tensor::record::{Item, KnownPart, Mode, Recording};
 use aerogel_tensor::{Accum, Buffer};
 use pyo3::prelude::*;
 
+use super::super::native::{Extent, Home, NativeTensor, lock, outside};
+use super::super::raised::raised;
 use super::super::recorded::{step_of, value_in};
-use super::super::{Extent, Home, NativeTensor, lock, outside, raised};
 use super::expanded::expect_mask;
 use super::{Keys, Named};
 use crate::py::error;

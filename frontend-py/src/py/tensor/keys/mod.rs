@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::{CLASS, Extent, Home, NativeTensor};
+use super::native::{CLASS, Extent, Home, NativeTensor};
 
 /// One item of a key. Tensors are named by their number among those of the key.
 enum Written {
