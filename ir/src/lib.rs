@@ -22,6 +22,7 @@ mod scoped_map;
 mod stage;
 mod types;
 mod verify;
+mod verify_memory;
 mod verify_nodes;
 mod verify_types;
 

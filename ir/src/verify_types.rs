@@ -5,9 +5,9 @@ use aerogel_base::ScalarType;
 use crate::func::{Function, ParamType};
 use crate::module::Env;
 use crate::op::Op;
-use crate::op_kinds::{BinaryOp, ThreadOp};
-use crate::stage::{Effect, Stage};
-use crate::types::{Arg, Inst, Type, Value};
+use crate::op_kinds::{NodeRef, ThreadOp};
+use crate::stage::Stage;
+use crate::types::{Arg, Inst, Region, Type, Value};
 
 /// Checks one instruction whose operands are known to be in scope.
 pub(crate) fn check(func: &Function, env: &Env, stage: Stage, inst: Inst) -> Result<(), String> {
@@ -53,7 +53,7 @@ impl Check<'_> {
         ensure(self.results.is_empty(), || "there is no result".into())
     }
 
-    fn same(&self, a: Value, b: Value) -> Result<Type, String> {
+    pub(crate) fn same(&self, a: Value, b: Value) -> Result<Type, String> {
         let (a, b) = (self.ty(a), self.ty(b));
         if a == b {
             Ok(a)
@@ -62,7 +62,7 @@ impl Check<'_> {
         }
     }
 
-    fn numeric(&self, v: Value) -> Result<(Type, ScalarType), String> {
+    pub(crate) fn numeric(&self, v: Value) -> Result<(Type, ScalarType), String> {
         let ty = self.ty(v);
         ty.elem()
             .map(|e| (ty, e))
@@ -91,7 +91,7 @@ impl Check<'_> {
     }
 
     /// What passes through control flow is a value: storages stay in the scope that names them.
-    fn values(&self, types: &[Type]) -> Result<(), String> {
+    pub(crate) fn values(&self, types: &[Type]) -> Result<(), String> {
         types.iter().try_for_each(|ty| {
             let is_value = ty.is_numeric() || matches!(ty, Type::Struct(_));
             ensure(is_value, || {
@@ -129,7 +129,7 @@ impl Check<'_> {
         }
     }
 
-    fn written(&self, place: Value) -> Result<(), String> {
+    pub(crate) fn written(&self, place: Value) -> Result<(), String> {
         match self.func.def_op(place) {
             Some(Op::ArrayAt { array, .. }) => {
                 let param = &self.func.params[array.as_u32() as usize];
@@ -147,26 +147,26 @@ impl Check<'_> {
         }
     }
 
-    fn bool(&self, v: Value) -> Result<(), String> {
+    pub(crate) fn bool(&self, v: Value) -> Result<(), String> {
         let ty = self.ty(v);
         ensure(ty == Type::BOOL, || {
             format!("the condition has type {ty}, not u1")
         })
     }
 
-    fn place(&self, v: Value) -> Result<Type, String> {
+    pub(crate) fn place(&self, v: Value) -> Result<Type, String> {
         let ty = self.ty(v);
         ty.pointee().ok_or_else(|| format!("{ty} is not a storage"))
     }
 
-    fn array(&self, arg: Arg) -> Result<(Type, u32), String> {
+    pub(crate) fn array(&self, arg: Arg) -> Result<(Type, u32), String> {
         match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
             Some(ParamType::Array { elem, ndim, .. }) => Ok((elem, ndim)),
             _ => Err(format!("{arg} is not an array argument")),
         }
     }
 
-    fn element(&self, whole: Type, index: &[Value]) -> Result<Type, String> {
+    pub(crate) fn element(&self, whole: Type, index: &[Value]) -> Result<Type, String> {
         self.indices(index)?;
         let rank = whole.shape().len();
         ensure(whole.is_tensor() && rank == index.len(), || {
@@ -217,6 +217,176 @@ impl Check<'_> {
         })
     }
 
+    fn arg(&self, arg: Arg) -> Result<(), String> {
+        match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
+            // A tensor argument that was taken apart is read as its scalars.
+            Some(ParamType::Value(ty)) if self.results.len() != 1 || ty.n_elems() == 1 => {
+                let scalars: Vec<Type> =
+                    self.env.scalars(ty).into_iter().map(Type::Scalar).collect();
+                ensure(self.results == scalars || self.results == [ty], || {
+                    format!("{arg} has type {ty}")
+                })
+            }
+            Some(ParamType::Value(ty)) => self.result(ty),
+            _ => Err(format!("{arg} is not a value argument")),
+        }
+    }
+
+    fn select(&self, cond: Value, on_true: Value, on_false: Value) -> Result<(), String> {
+        let ty = self.same(on_true, on_false)?;
+        let cond = self.ty(cond);
+        ensure(
+            cond == Type::BOOL || cond == ty.with_elem(ScalarType::U1),
+            || format!("the condition has type {cond}"),
+        )?;
+        self.result(ty)
+    }
+
+    fn cast(&self, x: Value) -> Result<(), String> {
+        let (ty, _) = self.numeric(x)?;
+        let to = self
+            .results
+            .first()
+            .and_then(|r| r.elem())
+            .ok_or("the result is a number or a tensor")?;
+        self.result(ty.with_elem(to))
+    }
+
+    fn bitcast(&self, x: Value) -> Result<(), String> {
+        let (ty, from) = self.numeric(x)?;
+        let to = self
+            .results
+            .first()
+            .and_then(|r| r.elem())
+            .ok_or("the result is a number or a tensor")?;
+        ensure(from.bits() == to.bits(), || {
+            format!("{from} and {to} have different widths")
+        })?;
+        self.result(ty.with_elem(to))
+    }
+
+    fn tensor_make(&self, elems: &[Value]) -> Result<(), String> {
+        let ty = *self
+            .results
+            .first()
+            .filter(|t| t.is_tensor())
+            .ok_or("the result is a tensor")?;
+        ensure(elems.len() == ty.n_elems() as usize, || {
+            format!("{ty} has {} elements", ty.n_elems())
+        })?;
+        for &e in elems {
+            let found = self.ty(e);
+            ensure(Some(found) == ty.elem().map(Type::Scalar), || {
+                format!("an element of {ty} has type {found}")
+            })?;
+        }
+        self.result(ty)
+    }
+
+    fn tensor_set(&self, tensor: Value, index: &[Value], value: Value) -> Result<(), String> {
+        let elem = self.element(self.ty(tensor), index)?;
+        ensure(self.ty(value) == elem, || {
+            format!("the new element has type {}", self.ty(value))
+        })?;
+        self.result(self.ty(tensor))
+    }
+
+    fn mat_mul(&self, lhs: Value, rhs: Value) -> Result<(), String> {
+        match (self.ty(lhs), self.ty(rhs)) {
+            (Type::Mat(n, m, e), Type::Mat(m2, k, e2)) if m == m2 && e == e2 => {
+                self.result(Type::Mat(n, k, e))
+            }
+            (Type::Mat(n, m, e), Type::Vec(m2, e2)) if m == m2 && e == e2 => {
+                self.result(Type::Vec(n, e))
+            }
+            (l, r) => Err(format!("{l} and {r} cannot be multiplied")),
+        }
+    }
+
+    fn struct_make(&self, members: &[Value]) -> Result<(), String> {
+        let Some(&Type::Struct(id)) = self.results.first() else {
+            return Err("the result is a struct".into());
+        };
+        let wanted: Vec<Type> = self.env.members(id).iter().map(|m| m.1).collect();
+        let found: Vec<Type> = members.iter().map(|&m| self.ty(m)).collect();
+        ensure(wanted == found, || {
+            format!("members have types {found:?}, not {wanted:?}")
+        })
+    }
+
+    fn struct_set(&self, base: Value, member: u32, value: Value) -> Result<(), String> {
+        let wanted = self.member(self.ty(base), member)?;
+        ensure(self.ty(value) == wanted, || {
+            format!("the member has type {wanted}")
+        })?;
+        self.result(self.ty(base))
+    }
+
+    fn counted_loop(
+        &self,
+        lo: Value,
+        hi: Value,
+        step: Value,
+        init: &[Value],
+        body: Region,
+    ) -> Result<(), String> {
+        self.integer(lo)?;
+        let counter = self.same(lo, hi)?;
+        self.same(hi, step)?;
+        let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
+        self.values(&carried)?;
+        let mut params = vec![counter];
+        params.extend(&carried);
+        self.region_params(body, &params)?;
+        ensure(self.results == carried, || {
+            "the results have the carried values' types".into()
+        })
+    }
+
+    fn repeated_loop(&self, init: &[Value], cond: Region, body: Region) -> Result<(), String> {
+        let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
+        self.values(&carried)?;
+        self.region_params(cond, &carried)?;
+        self.region_params(body, &carried)?;
+        ensure(self.results == carried, || {
+            "the results have the carried values' types".into()
+        })
+    }
+
+    fn parallel(&self, lo: &[Value], hi: &[Value], body: Region) -> Result<(), String> {
+        self.integers(lo)?;
+        ensure(lo.len() == hi.len() && !lo.is_empty(), || {
+            "one lower and one upper bound for each axis".into()
+        })?;
+        let mut params = Vec::new();
+        for (&lo, &hi) in lo.iter().zip(hi) {
+            params.push(self.same(lo, hi)?);
+        }
+        self.region_params(body, &params)?;
+        self.no_result()
+    }
+
+    fn parallel_cells(&self, node: NodeRef, body: Region) -> Result<(), String> {
+        let shape = self.env.trees[node.tree].shape(node.node);
+        let fits = shape.iter().all(|&n| n <= i32::MAX as u64);
+        ensure(fits, || format!("the indices of {node} do not fit an i32"))?;
+        self.region_params(body, &vec![Type::I32; shape.len()])?;
+        self.no_result()
+    }
+
+    fn assert(&self, cond: Value, template: &str, args: &[Value]) -> Result<(), String> {
+        self.bool(cond)?;
+        self.template(template, args)
+    }
+
+    fn random_state(&self, iteration: &[Value]) -> Result<(), String> {
+        ensure(iteration.len() <= 1, || {
+            "an iteration has one number".into()
+        })?;
+        self.indices(iteration)?;
+        self.result(Type::Scalar(ScalarType::U64))
+    }
+
     fn op(&self, op: &Op) -> Result<(), String> {
         match op {
             Op::Const { value } => self.result(value.ty().into()),
@@ -224,18 +394,7 @@ impl Check<'_> {
                 ensure(self.results.len() == 1, || "there is one result".into())?;
                 self.values(&self.results)
             }
-            Op::Arg { arg } => match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
-                // A tensor argument that was taken apart is read as its scalars.
-                Some(ParamType::Value(ty)) if self.results.len() != 1 || ty.n_elems() == 1 => {
-                    let scalars: Vec<Type> =
-                        self.env.scalars(ty).into_iter().map(Type::Scalar).collect();
-                    ensure(self.results == scalars || self.results == [ty], || {
-                        format!("{arg} has type {ty}")
-                    })
-                }
-                Some(ParamType::Value(ty)) => self.result(ty),
-                _ => Err(format!("{arg} is not a value argument")),
-            },
+            Op::Arg { arg } => self.arg(*arg),
             Op::ArrayShape { array, axis } => {
                 let (_, ndim) = self.array(*array)?;
                 ensure(*axis < ndim, || format!("{array} has {ndim} axes"))?;
@@ -246,34 +405,11 @@ impl Check<'_> {
                 [Type::Buffer(_)] => Ok(()),
                 _ => Err("the result is a buffer".into()),
             },
-            Op::Reserve { buffer, count } => {
-                let Type::Buffer(elem) = self.ty(*buffer) else {
-                    return Err(format!("{} is no buffer", self.ty(*buffer)));
-                };
-                self.integer(*count)?;
-                ensure(self.results == [Type::Room(elem), Type::BOOL], || {
-                    format!("the results are room<{elem}> and u1")
-                })
-            }
-            Op::RoomAt { room, index } => {
-                let Type::Room(elem) = self.ty(*room) else {
-                    return Err(format!("{} is no room", self.ty(*room)));
-                };
-                self.indices(std::slice::from_ref(index))?;
-                self.result(Type::RefScalar(elem))
-            }
+            Op::Reserve { buffer, count } => self.reserve(*buffer, *count),
+            Op::RoomAt { room, index } => self.room_at(*room, *index),
             Op::TileProduct {
                 room, at, count, ..
-            } => {
-                let Type::Room(elem) = self.ty(*room) else {
-                    return Err(format!("{} is no room", self.ty(*room)));
-                };
-                ensure(elem.is_float(), || format!("no sums of {elem} are made"))?;
-                ensure(at.len() == 3, || "it has two factors and a sum".into())?;
-                self.indices(at)?;
-                self.integer(*count)?;
-                self.no_result()
-            }
+            } => self.tile_product(*room, at, *count),
             Op::Unary { op, x } => {
                 let (ty, elem) = self.numeric(*x)?;
                 ensure(op.takes(elem), || format!("`{op}` does not take {elem}"))?;
@@ -294,15 +430,7 @@ impl Check<'_> {
                 cond,
                 on_true,
                 on_false,
-            } => {
-                let ty = self.same(*on_true, *on_false)?;
-                let cond = self.ty(*cond);
-                ensure(
-                    cond == Type::BOOL || cond == ty.with_elem(ScalarType::U1),
-                    || format!("the condition has type {cond}"),
-                )?;
-                self.result(ty)
-            }
+            } => self.select(*cond, *on_true, *on_false),
             Op::Fma { a, b, c } | Op::MulAdd { a, b, c } => {
                 self.same(*a, *b)?;
                 let ty = self.same(*b, *c)?;
@@ -311,87 +439,23 @@ impl Check<'_> {
                 })?;
                 self.result(ty)
             }
-            Op::Cast { x } => {
-                let (ty, _) = self.numeric(*x)?;
-                let to = self
-                    .results
-                    .first()
-                    .and_then(|r| r.elem())
-                    .ok_or("the result is a number or a tensor")?;
-                self.result(ty.with_elem(to))
-            }
-            Op::Bitcast { x } => {
-                let (ty, from) = self.numeric(*x)?;
-                let to = self
-                    .results
-                    .first()
-                    .and_then(|r| r.elem())
-                    .ok_or("the result is a number or a tensor")?;
-                ensure(from.bits() == to.bits(), || {
-                    format!("{from} and {to} have different widths")
-                })?;
-                self.result(ty.with_elem(to))
-            }
-            Op::TensorMake { elems } => {
-                let ty = *self
-                    .results
-                    .first()
-                    .filter(|t| t.is_tensor())
-                    .ok_or("the result is a tensor")?;
-                ensure(elems.len() == ty.n_elems() as usize, || {
-                    format!("{ty} has {} elements", ty.n_elems())
-                })?;
-                for &e in elems {
-                    let found = self.ty(e);
-                    ensure(Some(found) == ty.elem().map(Type::Scalar), || {
-                        format!("an element of {ty} has type {found}")
-                    })?;
-                }
-                self.result(ty)
-            }
+            Op::Cast { x } => self.cast(*x),
+            Op::Bitcast { x } => self.bitcast(*x),
+            Op::TensorMake { elems } => self.tensor_make(elems),
             Op::TensorGet { tensor, index } => self.result(self.element(self.ty(*tensor), index)?),
             Op::TensorSet {
                 tensor,
                 index,
                 value,
-            } => {
-                let elem = self.element(self.ty(*tensor), index)?;
-                ensure(self.ty(*value) == elem, || {
-                    format!("the new element has type {}", self.ty(*value))
-                })?;
-                self.result(self.ty(*tensor))
-            }
-            Op::MatMul { lhs, rhs } => match (self.ty(*lhs), self.ty(*rhs)) {
-                (Type::Mat(n, m, e), Type::Mat(m2, k, e2)) if m == m2 && e == e2 => {
-                    self.result(Type::Mat(n, k, e))
-                }
-                (Type::Mat(n, m, e), Type::Vec(m2, e2)) if m == m2 && e == e2 => {
-                    self.result(Type::Vec(n, e))
-                }
-                (l, r) => Err(format!("{l} and {r} cannot be multiplied")),
-            },
-            Op::StructMake { members } => {
-                let Some(&Type::Struct(id)) = self.results.first() else {
-                    return Err("the result is a struct".into());
-                };
-                let wanted: Vec<Type> = self.env.members(id).iter().map(|m| m.1).collect();
-                let found: Vec<Type> = members.iter().map(|&m| self.ty(m)).collect();
-                ensure(wanted == found, || {
-                    format!("members have types {found:?}, not {wanted:?}")
-                })
-            }
+            } => self.tensor_set(*tensor, index, *value),
+            Op::MatMul { lhs, rhs } => self.mat_mul(*lhs, *rhs),
+            Op::StructMake { members } => self.struct_make(members),
             Op::StructGet { value, member } => self.result(self.member(self.ty(*value), *member)?),
             Op::StructSet {
                 base,
                 member,
                 value,
-            } => {
-                let wanted = self.member(self.ty(*base), *member)?;
-                ensure(self.ty(*value) == wanted, || {
-                    format!("the member has type {wanted}")
-                })?;
-                self.result(self.ty(*base))
-            }
+            } => self.struct_set(*base, *member, *value),
             Op::Threads { op, args } => self.threads(*op, args),
             Op::Local {} | Op::Shared {} | Op::TempAt { .. } => ensure(
                 self.results.len() == 1 && self.results[0].pointee().is_some(),
@@ -405,95 +469,22 @@ impl Check<'_> {
                 let ty = self.member(self.place(*base)?, *member)?;
                 self.result(ty.to_ref().expect("a member has a storage"))
             }
-            Op::FieldAt { field, indices } => {
-                self.indices(indices)?;
-                let data = &self.env.fields[*field];
-                let n = self.env.shape(*field).len();
-                ensure(indices.len() == n, || {
-                    format!("@{} takes {n} indices, not {}", data.name, indices.len())
-                })?;
-                self.result(data.elem.to_ref().expect("an element has a storage"))
-            }
-            Op::ArrayAt { array, indices } => {
-                self.indices(indices)?;
-                let (elem, ndim) = self.array(*array)?;
-                ensure(indices.len() == ndim as usize, || {
-                    format!("{array} takes {ndim} indices, not {}", indices.len())
-                })?;
-                self.result(elem.to_ref().expect("an element has a storage"))
-            }
+            Op::FieldAt { field, indices } => self.field_at(*field, indices),
+            Op::ArrayAt { array, indices } => self.array_at(*array, indices),
             Op::Load { place } => self.result(self.place(*place)?),
             Op::Prefetch { place } => {
                 self.place(*place)?;
                 self.no_result()
             }
-            Op::Store { place, value } => {
-                self.written(*place)?;
-                let (place, value) = (self.place(*place)?, self.ty(*value));
-                ensure(place == value, || {
-                    format!("a {value} is stored to a ref<{place}>")
-                })?;
-                self.no_result()
-            }
-            Op::Atomic { op, place, value } => {
-                self.written(*place)?;
-                let (place, value) = (self.place(*place)?, self.ty(*value));
-                ensure(place == value, || {
-                    format!("a {value} changes a ref<{place}>")
-                })?;
-                let elem = place.elem().ok_or("atomics change numbers and tensors")?;
-                let bits = matches!(
-                    op.binary(),
-                    Some(BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
-                );
-                ensure(!bits || elem.is_int(), || {
-                    format!("`{op}` does not take {elem}")
-                })?;
-                self.result(place)
-            }
-            Op::AtomicAdds { places, values } => {
-                ensure(places.len() == values.len() && places.len() > 1, || {
-                    "one value for each of several places".into()
-                })?;
-                for (&place, &value) in places.iter().zip(values) {
-                    let (place, ty) = (self.place(place)?, self.ty(value));
-                    let float = ty.scalar().is_some_and(ScalarType::is_float);
-                    ensure(place == ty && float, || {
-                        format!("a {ty} is added to a ref<{place}>")
-                    })?;
-                }
-                self.no_result()
-            }
+            Op::Store { place, value } => self.store(*place, *value),
+            Op::Atomic { op, place, value } => self.atomic(*op, *place, *value),
+            Op::AtomicAdds { places, values } => self.atomic_adds(places, values),
             Op::Cas {
                 place,
                 expected,
                 value,
-            } => {
-                self.written(*place)?;
-                let place = self.place(*place)?;
-                let ty = self.same(*expected, *value)?;
-                ensure(place == ty && ty.scalar().is_some(), || {
-                    format!("a {ty} changes a ref<{place}>")
-                })?;
-                self.result(place)
-            }
-            Op::Update { place, body } => {
-                let ty = self.place(*place)?;
-                let params = &self.func.regions[*body].params;
-                let takes: Vec<Type> = params.iter().map(|&p| self.ty(p)).collect();
-                ensure(takes == [ty] && ty.scalar().is_some(), || {
-                    format!("a ref<{place}> is updated from {takes:?}", place = ty)
-                })?;
-                let insts = self.func.regions[*body].insts.iter();
-                ensure(
-                    insts
-                        .rev()
-                        .skip(1)
-                        .all(|&i| self.func[i].effect() == Effect::Pure),
-                    || "an update is made of pure instructions".into(),
-                )?;
-                self.result(ty)
-            }
+            } => self.cas(*place, *expected, *value),
+            Op::Update { place, body } => self.update(*place, *body),
             Op::If { cond, .. } => {
                 self.values(&self.results)?;
                 self.bool(*cond)
@@ -504,50 +495,13 @@ impl Check<'_> {
                 step,
                 init,
                 body,
-            } => {
-                self.integer(*lo)?;
-                let counter = self.same(*lo, *hi)?;
-                self.same(*hi, *step)?;
-                let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
-                self.values(&carried)?;
-                let mut params = vec![counter];
-                params.extend(&carried);
-                self.region_params(*body, &params)?;
-                ensure(self.results == carried, || {
-                    "the results have the carried values' types".into()
-                })
-            }
-            Op::While { init, cond, body } => {
-                let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
-                self.values(&carried)?;
-                self.region_params(*cond, &carried)?;
-                self.region_params(*body, &carried)?;
-                ensure(self.results == carried, || {
-                    "the results have the carried values' types".into()
-                })
-            }
+            } => self.counted_loop(*lo, *hi, *step, init, *body),
+            Op::While { init, cond, body } => self.repeated_loop(init, *cond, *body),
             Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
                 self.no_result()
             }
-            Op::Parallel { lo, hi, body, .. } => {
-                self.integers(lo)?;
-                ensure(lo.len() == hi.len() && !lo.is_empty(), || {
-                    "one lower and one upper bound for each axis".into()
-                })?;
-                let mut params = Vec::new();
-                for (&lo, &hi) in lo.iter().zip(hi) {
-                    params.push(self.same(lo, hi)?);
-                }
-                self.region_params(*body, &params)?;
-                self.no_result()
-            }
-            Op::ParallelCells { node, body, .. } => {
-                let shape = self.env.trees[node.tree].shape(node.node);
-                let fits = shape.iter().all(|&n| n <= i32::MAX as u64);
-                ensure(fits, || format!("the indices of {node} do not fit an i32"))?;
-                self.region_params(*body, &vec![Type::I32; shape.len()])?;
-                self.no_result()
-            }
+            Op::Parallel { lo, hi, body, .. } => self.parallel(lo, hi, *body),
+            Op::ParallelCells { node, body, .. } => self.parallel_cells(*node, *body),
             Op::Task { .. } | Op::Each { .. } => self.no_result(),
             Op::Cell(op) => self.cell_op(op),
             Op::Node(op) => self.node_op(op),
@@ -561,22 +515,12 @@ impl Check<'_> {
                 tree,
                 control,
                 element,
-            } => {
-                [tree, control, element]
-                    .into_iter()
-                    .try_for_each(|&number| self.is_u32(number))?;
-                self.result(Type::BOOL)
-            }
+            } => self.grow(*tree, *control, *element),
             Op::Clear {
                 tree,
                 address,
                 bytes,
-            } => {
-                self.is_u32(*tree)?;
-                self.is_i64(*address)?;
-                self.is_i64(*bytes)?;
-                self.no_result()
-            }
+            } => self.clear(*tree, *address, *bytes),
             Op::Print { template, args } | Op::Warn { template, args } => {
                 self.template(template, args)
             }
@@ -585,17 +529,8 @@ impl Check<'_> {
                 template,
                 args,
                 ..
-            } => {
-                self.bool(*cond)?;
-                self.template(template, args)
-            }
-            Op::RandomState { iteration, .. } => {
-                ensure(iteration.len() <= 1, || {
-                    "an iteration has one number".into()
-                })?;
-                self.indices(iteration)?;
-                self.result(Type::Scalar(ScalarType::U64))
-            }
+            } => self.assert(*cond, template, args),
+            Op::RandomState { iteration, .. } => self.random_state(iteration),
             Op::Random {} => ensure(
                 self.results.len() == 1 && self.results[0].scalar().is_some(),
                 || "the result is a scalar".into(),

@@ -188,6 +188,102 @@ impl<'a> Machine<'a> {
         Flow::Yield(Vec::new())
     }
 
+    /// The room that a buffer has then, and whether there was memory for it.
+    fn reserve(&mut self, buffer: Value, count: Value) -> Vec<Val> {
+        let (number, count) = (self.val(buffer).clone(), self.int(count));
+        let Type::Buffer(ty) = self.func().ty(buffer) else {
+            unreachable!("the verifier checked that it is a buffer")
+        };
+        let wanted = usize::try_from(count).unwrap_or(0);
+        let at = number.scalar().as_i128() as usize;
+        let granted = self.memory.reserve(at, ty, wanted);
+        vec![number, Val::from(Scalar::bool(granted))]
+    }
+
+    /// The storage of a type at an offset of the temporaries.
+    fn temporary(&self, offset: u32, ty: Type) -> Val {
+        let mut at = offset as usize;
+        let scalars = self.scalars_of(ty.pointee().expect("a storage"));
+        let mut next = |ty: ScalarType| {
+            at += ty.bytes() as usize;
+            at - ty.bytes() as usize
+        };
+        let places = scalars.into_iter().map(|ty| (Slot::Temp(next(ty)), ty));
+        Val::Place(places.collect())
+    }
+
+    /// Changes a storage: what it held before.
+    fn atomic(
+        &mut self,
+        inst: Inst,
+        op: AtomicOp,
+        place: Value,
+        value: Value,
+    ) -> Result<Val, Flow> {
+        let places = self.val(place).place().iter();
+        let old: Vec<Scalar> = places.map(|&p| self.memory.read(p)).collect();
+        let operand = self.val(value).scalars();
+        let pairs = old.iter().zip(operand);
+        let new = pairs.map(|(&old, x)| combine(op, old, x)).collect();
+        self.write(inst, place, new)?;
+        Ok(Val::Scalars(old))
+    }
+
+    /// Stores a value where a storage holds what is expected: what it held before.
+    fn compare_and_store(
+        &mut self,
+        inst: Inst,
+        place: Value,
+        expected: Value,
+        value: Value,
+    ) -> Result<Val, Flow> {
+        let old = self.memory.read(self.val(place).place()[0]);
+        let swaps = old.slot() == self.val(expected).scalar().slot();
+        let new = if swaps { self.val(value).scalar() } else { old };
+        // Like all atomics it makes the cell active, whatever is in there.
+        self.write(inst, place, vec![new])?;
+        Ok(Val::from(old))
+    }
+
+    /// The iterations of a task's space.
+    fn each(&mut self, body: Region) -> Result<Vec<Val>, Flow> {
+        let func = self.func();
+        let params = func.regions[body].params.iter();
+        let params: Vec<ScalarType> = params.map(|&p| func.elem(p)).collect();
+        let space = self.space.clone();
+        self.range_task(&space, body, &|index| {
+            let pairs = index.iter().zip(&params);
+            pairs.map(|(&i, &t)| int(t, i)).collect()
+        })
+    }
+
+    fn parallel(&mut self, lo: &[Value], hi: &[Value], body: Region) -> Result<Vec<Val>, Flow> {
+        let func = self.func();
+        let space: Vec<(i64, i64)> = self.ints(lo).into_iter().zip(self.ints(hi)).collect();
+        let types: Vec<ScalarType> = lo.iter().map(|&v| func.elem(v)).collect();
+        self.range_task(&space, body, &|index| {
+            index.iter().zip(&types).map(|(&i, &t)| int(t, i)).collect()
+        })
+    }
+
+    /// Prints a message; a warning is said once.
+    fn say(&mut self, inst: Inst, args: &[Value], again: bool) {
+        let number = self.sites.at(self.id, inst);
+        if self.said.insert(number) || again {
+            let site = &self.sites.list[number];
+            self.sink.print(&site.render(&self.slots(args)));
+        }
+    }
+
+    /// A tensor with one element replaced.
+    fn tensor_set(&self, tensor: Value, index: &[Value], value: Value) -> Val {
+        let mut all = self.val(tensor).scalars();
+        if let Some(k) = self.element(self.func().ty(tensor), index) {
+            all[k] = self.val(value).scalar();
+        }
+        Val::Scalars(all)
+    }
+
     /// The results of an instruction, or how the region ends because of it.
     fn inst(&mut self, inst: Inst, op: &Op) -> Result<Vec<Val>, Flow> {
         let func = self.func();
@@ -245,13 +341,7 @@ impl<'a> Machine<'a> {
                 tensor,
                 index,
                 value,
-            } => {
-                let mut all = self.val(*tensor).scalars();
-                if let Some(k) = self.element(func.ty(*tensor), index) {
-                    all[k] = self.val(*value).scalar();
-                }
-                Val::Scalars(all)
-            }
+            } => self.tensor_set(*tensor, index, *value),
             Op::MatMul { lhs, rhs } => self.matmul(*lhs, *rhs),
             Op::StructGet { value, member } => {
                 let range = self.member(func.ty(*value), *member);
@@ -276,16 +366,7 @@ impl<'a> Machine<'a> {
             }
             // A number stands for a buffer, and for its room.
             Op::Buffer {} => Val::from(Scalar::int(ScalarType::I64, self.memory.buffer() as i128)),
-            Op::Reserve { buffer, count } => {
-                let (number, count) = (self.val(*buffer).clone(), self.int(*count));
-                let Type::Buffer(ty) = func.ty(*buffer) else {
-                    unreachable!("the verifier checked that it is a buffer")
-                };
-                let wanted = usize::try_from(count).unwrap_or(0);
-                let at = number.scalar().as_i128() as usize;
-                let granted = self.memory.reserve(at, ty, wanted);
-                return Ok(vec![number, Val::from(Scalar::bool(granted))]);
-            }
+            Op::Reserve { buffer, count } => return Ok(self.reserve(*buffer, *count)),
             Op::RoomAt { room, index } => {
                 let Type::Room(ty) = func.ty(*room) else {
                     unreachable!("the verifier checked that it is a room")
@@ -316,20 +397,7 @@ impl<'a> Machine<'a> {
             Op::ArrayAt { array, indices } => {
                 Val::Place(self.memory.array_at(*array, &self.ints(indices)))
             }
-            Op::TempAt { offset } => {
-                let mut at = *offset as usize;
-                let scalars = self.scalars_of(result_ty().pointee().expect("a storage"));
-                let mut next = |ty: ScalarType| {
-                    at += ty.bytes() as usize;
-                    at - ty.bytes() as usize
-                };
-                Val::Place(
-                    scalars
-                        .into_iter()
-                        .map(|ty| (Slot::Temp(next(ty)), ty))
-                        .collect(),
-                )
-            }
+            Op::TempAt { offset } => self.temporary(*offset, result_ty()),
             Op::Load { place } => Val::Scalars(
                 self.val(*place)
                     .place()
@@ -343,22 +411,7 @@ impl<'a> Machine<'a> {
                 self.write(inst, *place, value)?;
                 return Ok(Vec::new());
             }
-            Op::Atomic { op, place, value } => {
-                let old: Vec<Scalar> = self
-                    .val(*place)
-                    .place()
-                    .iter()
-                    .map(|&p| self.memory.read(p))
-                    .collect();
-                let operand = self.val(*value).scalars();
-                let new = old
-                    .iter()
-                    .zip(operand)
-                    .map(|(&old, x)| combine(*op, old, x))
-                    .collect();
-                self.write(inst, *place, new)?;
-                Val::Scalars(old)
-            }
+            Op::Atomic { op, place, value } => self.atomic(inst, *op, *place, *value)?,
             Op::AtomicAdds { places, values } => {
                 for (&place, &value) in places.iter().zip(values) {
                     let old = self.memory.read(self.val(place).place()[0]);
@@ -371,18 +424,7 @@ impl<'a> Machine<'a> {
                 place,
                 expected,
                 value,
-            } => {
-                let old = self.memory.read(self.val(*place).place()[0]);
-                let swaps = old.slot() == self.val(*expected).scalar().slot();
-                let new = if swaps {
-                    self.val(*value).scalar()
-                } else {
-                    old
-                };
-                // Like all atomics it makes the cell active, whatever is in there.
-                self.write(inst, *place, vec![new])?;
-                Val::from(old)
-            }
+            } => self.compare_and_store(inst, *place, *expected, *value)?,
             Op::Update { place, body } => self.update(inst, *place, *body)?,
             Op::If {
                 cond,
@@ -417,11 +459,7 @@ impl<'a> Machine<'a> {
                 body,
             } => {
                 self.aside = attrs.aside;
-                let space: Vec<(i64, i64)> = self.ints(lo).into_iter().zip(self.ints(hi)).collect();
-                let types: Vec<ScalarType> = lo.iter().map(|&v| func.elem(v)).collect();
-                return self.range_task(&space, *body, &|index| {
-                    index.iter().zip(&types).map(|(&i, &t)| int(t, i)).collect()
-                });
+                return self.parallel(lo, hi, *body);
             }
             Op::ParallelCells { node, attrs, body } => {
                 self.aside = false;
@@ -436,21 +474,7 @@ impl<'a> Machine<'a> {
                 self.aside = attrs.aside;
                 return self.task(*kind, *bounds, *body);
             }
-            Op::Each { body } => {
-                let params: Vec<ScalarType> = func.regions[*body]
-                    .params
-                    .iter()
-                    .map(|&p| func.elem(p))
-                    .collect();
-                let space = self.space.clone();
-                return self.range_task(&space, *body, &|index| {
-                    index
-                        .iter()
-                        .zip(&params)
-                        .map(|(&i, &t)| int(t, i))
-                        .collect()
-                });
-            }
+            Op::Each { body } => return self.each(*body),
             Op::Cell(op) => return self.cell_op(inst, op),
             Op::Node(op) => return self.node_op(inst, op),
             Op::Clear {
@@ -484,11 +508,7 @@ impl<'a> Machine<'a> {
                 Val::from(Scalar::bool(granted))
             }
             Op::Print { args, .. } | Op::Warn { args, .. } => {
-                let number = self.sites.at(self.id, inst);
-                if self.said.insert(number) || matches!(op, Op::Print { .. }) {
-                    let site = &self.sites.list[number];
-                    self.sink.print(&site.render(&self.slots(args)));
-                }
+                self.say(inst, args, matches!(op, Op::Print { .. }));
                 return Ok(Vec::new());
             }
             Op::Assert { cond, args, .. } => {
