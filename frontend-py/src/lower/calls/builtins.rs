@@ -233,51 +233,9 @@ impl Lower<'_, '_> {
     fn special(&mut self, name: &str, special: Special, args: &Args) -> Res<Val> {
         let first = args.get(0, "x");
         match special {
-            Special::Rounding(op) => {
-                let x = self.arg(name, args, 0, "x")?.clone();
-                if let (Val::Known(known), None) = (&x, args.get(1, "dtype"))
-                    && name == "builtins.round"
-                    && !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_))
-                {
-                    return self.call_python(&Known::Builtin(name.into()), args);
-                }
-                let name = name.trim_start_matches("builtins.");
-                let rounded = self.unary_function(name, op, UnaryRule::FloatOnly, None, &x)?;
-                match args.get(1, "dtype").cloned() {
-                    Some(dtype) => {
-                        let ty = self.dtype(&dtype)?;
-                        self.cast(&rounded, ty)
-                    }
-                    None => Ok(rounded),
-                }
-            }
-            Special::Abs => {
-                let x = self.arg(name, args, 0, "x")?.clone();
-                match &x {
-                    Val::Known(known @ (Known::Int(_) | Known::Bool(_))) => {
-                        let value = known.as_int().unwrap_or_default();
-                        Ok(Val::int(value.abs()))
-                    }
-                    Val::Known(Known::Float(value)) => Ok(Val::Known(Known::Float(value.abs()))),
-                    _ => self.unary_function(name, ir::UnaryOp::Abs, UnaryRule::Keep, None, &x),
-                }
-            }
-            Special::Atan2 => {
-                let (y, x) = (
-                    self.arg(name, args, 0, "y")?.clone(),
-                    self.arg(name, args, 1, "x")?.clone(),
-                );
-                if let (Val::Known(a), Val::Known(b)) = (&y, &x)
-                    && let (Some(a), Some(b)) = (a.as_float(), b.as_float())
-                {
-                    return Ok(Val::Known(Known::Float(a.atan2(b))));
-                }
-                let (yt, xt) = (self.expect_numeric(&y)?, self.expect_numeric(&x)?);
-                let to = infer::atan2(elem(yt), elem(xt));
-                let shape = if yt.is_tensor() { yt } else { xt };
-                let (y, x) = (self.operand(&y, to, shape)?, self.operand(&x, to, shape)?);
-                Ok(Val::Value(self.builder().binary(ir::BinaryOp::Atan2, y, x)))
-            }
+            Special::Rounding(op) => self.rounded(name, op, args),
+            Special::Abs => self.abs(name, args),
+            Special::Atan2 => self.atan2(name, args),
             Special::Operator(op) => {
                 let (a, b) = (
                     self.arg(name, args, 0, "a")?.clone(),
@@ -285,22 +243,7 @@ impl Lower<'_, '_> {
                 );
                 self.binary(op, &a, &b)
             }
-            Special::BitShr => {
-                let (a, b) = (
-                    self.arg(name, args, 0, "a")?.clone(),
-                    self.arg(name, args, 1, "b")?.clone(),
-                );
-                let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
-                if elem(at).is_float() || elem(bt).is_float() {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0206",
-                        format!("`{name}` needs integers, not `{at}` and `{bt}`"),
-                    );
-                }
-                let (a, b) = (self.load(&a)?, self.operand(&b, elem(at), at)?);
-                Ok(Val::Value(self.builder().binary(ir::BinaryOp::UShr, a, b)))
-            }
+            Special::BitShr => self.bit_shr(name, args),
             Special::Select => {
                 let cond = self.arg(name, args, 0, "cond")?.clone();
                 let (a, b) = (
@@ -319,23 +262,7 @@ impl Lower<'_, '_> {
                 let ty = self.dtype(&dtype)?;
                 self.cast(&x, ty)
             }
-            Special::BitCast => {
-                let x = self.arg(name, args, 0, "obj")?.clone();
-                let dtype = self.arg(name, args, 1, "dtype")?.clone();
-                let to = self.dtype(&dtype)?;
-                let x = self.load(&x)?;
-                let from = self.ty(x);
-                if elem(from).bits() != to.bits() {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0223",
-                        format!("`{from}` and `{to}` have different widths"),
-                    );
-                }
-                Ok(Val::Value(
-                    self.value(Op::Bitcast { x }, from.with_elem(to)),
-                ))
-            }
+            Special::BitCast => self.bit_cast(name, args),
             Special::DefaultInt => self.python_cast(self.config.default_ip, args),
             Special::DefaultFloat => self.python_cast(self.config.default_fp, args),
             Special::Bool => self.python_cast(ScalarType::U1, args),
@@ -365,40 +292,9 @@ impl Lower<'_, '_> {
                 all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),
             },
             Special::StaticPrint if self.probing > 0 => Ok(Val::none()),
-            Special::StaticPrint => {
-                // What is computed when the kernel runs shows its type.
-                let mut shown = args.clone();
-                for val in &mut shown.positional {
-                    if val.known().is_none() && !matches!(val, Val::Poison(_)) {
-                        *val = Val::Known(Known::str(&self.describe(val).replace('`', "")));
-                    }
-                }
-                self.call_python(&Known::Builtin("print".into()), &shown)?;
-                Ok(Val::none())
-            }
+            Special::StaticPrint => self.static_print(args),
             Special::IsInstance => self.is_instance(args),
-            Special::StaticAssert => {
-                let cond = self.arg(name, args, 0, "cond")?.clone();
-                let Val::Known(known) = &cond else {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0210",
-                        "the condition of `ti.static_assert` is not known while compiling",
-                    );
-                };
-                let truth = fold::truth(self.host, known);
-                if self.hosted(truth)? {
-                    return Ok(Val::none());
-                }
-                let message = match args.get(1, "msg") {
-                    Some(Val::Known(known)) => {
-                        let text = fold::format(self.host, known, "");
-                        self.hosted(text)?
-                    }
-                    _ => "static assertion failed".into(),
-                };
-                self.fail(ErrorKind::Compilation, "E0127", message)
-            }
+            Special::StaticAssert => self.static_assert(name, args),
             Special::Range => self.range(args),
             Special::NdRange => self.ndrange(args),
             Special::Grouped => {
@@ -416,18 +312,8 @@ impl Lower<'_, '_> {
             Special::Reduce(op) => self.reduced_by(name, op, args),
             Special::Any => self.any_or_all(name, true, args),
             Special::All => self.any_or_all(name, false, args),
-            Special::List | Special::Tuple => {
-                let items = match first {
-                    Some(val) => self.iterate_static(val)?,
-                    None => Vec::new(),
-                };
-                let kind = if matches!(special, Special::List) {
-                    SeqKind::List
-                } else {
-                    SeqKind::Tuple
-                };
-                Ok(Val::seq(items, kind))
-            }
+            Special::List => self.sequence(SeqKind::List, first),
+            Special::Tuple => self.sequence(SeqKind::Tuple, first),
             Special::Frexp => self.frexp(args),
             Special::LoopConfig => self.loop_config(args),
             Special::MeshPatch => self.mesh_patch(),
@@ -440,19 +326,146 @@ impl Lower<'_, '_> {
                 unreachable!("a call of `print` does not evaluate its arguments first")
             }
             Special::Random => {
-                let ty = match args.get(0, "dtype").cloned() {
-                    Some(dtype) => self.dtype(&dtype)?,
-                    None => self.config.default_fp,
-                };
+                let ty = self.dtype_of_random(args.get(0, "dtype"))?;
                 Ok(Val::Value(self.value(Op::Random {}, ty.into())))
             }
             Special::RandomNormal => {
-                let ty = match args.get(0, "dt").cloned() {
-                    Some(dtype) => self.dtype(&dtype)?,
-                    None => self.config.default_fp,
-                };
+                let ty = self.dtype_of_random(args.get(0, "dt"))?;
                 self.random_normal(ty)
             }
+        }
+    }
+
+    fn rounded(&mut self, name: &str, op: ir::UnaryOp, args: &Args) -> Res<Val> {
+        let x = self.arg(name, args, 0, "x")?.clone();
+        if let (Val::Known(known), None) = (&x, args.get(1, "dtype"))
+            && name == "builtins.round"
+            && !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_))
+        {
+            return self.call_python(&Known::Builtin(name.into()), args);
+        }
+        let name = name.trim_start_matches("builtins.");
+        let rounded = self.unary_function(name, op, UnaryRule::FloatOnly, None, &x)?;
+        match args.get(1, "dtype").cloned() {
+            Some(dtype) => {
+                let ty = self.dtype(&dtype)?;
+                self.cast(&rounded, ty)
+            }
+            None => Ok(rounded),
+        }
+    }
+
+    fn abs(&mut self, name: &str, args: &Args) -> Res<Val> {
+        let x = self.arg(name, args, 0, "x")?.clone();
+        match &x {
+            Val::Known(known @ (Known::Int(_) | Known::Bool(_))) => {
+                let value = known.as_int().unwrap_or_default();
+                Ok(Val::int(value.abs()))
+            }
+            Val::Known(Known::Float(value)) => Ok(Val::Known(Known::Float(value.abs()))),
+            _ => self.unary_function(name, ir::UnaryOp::Abs, UnaryRule::Keep, None, &x),
+        }
+    }
+
+    fn atan2(&mut self, name: &str, args: &Args) -> Res<Val> {
+        let (y, x) = (
+            self.arg(name, args, 0, "y")?.clone(),
+            self.arg(name, args, 1, "x")?.clone(),
+        );
+        if let (Val::Known(a), Val::Known(b)) = (&y, &x)
+            && let (Some(a), Some(b)) = (a.as_float(), b.as_float())
+        {
+            return Ok(Val::Known(Known::Float(a.atan2(b))));
+        }
+        let (yt, xt) = (self.expect_numeric(&y)?, self.expect_numeric(&x)?);
+        let to = infer::atan2(elem(yt), elem(xt));
+        let shape = if yt.is_tensor() { yt } else { xt };
+        let (y, x) = (self.operand(&y, to, shape)?, self.operand(&x, to, shape)?);
+        Ok(Val::Value(self.builder().binary(ir::BinaryOp::Atan2, y, x)))
+    }
+
+    fn bit_shr(&mut self, name: &str, args: &Args) -> Res<Val> {
+        let (a, b) = (
+            self.arg(name, args, 0, "a")?.clone(),
+            self.arg(name, args, 1, "b")?.clone(),
+        );
+        let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
+        if elem(at).is_float() || elem(bt).is_float() {
+            return self.fail(
+                ErrorKind::Type,
+                "E0206",
+                format!("`{name}` needs integers, not `{at}` and `{bt}`"),
+            );
+        }
+        let (a, b) = (self.load(&a)?, self.operand(&b, elem(at), at)?);
+        Ok(Val::Value(self.builder().binary(ir::BinaryOp::UShr, a, b)))
+    }
+
+    fn bit_cast(&mut self, name: &str, args: &Args) -> Res<Val> {
+        let x = self.arg(name, args, 0, "obj")?.clone();
+        let dtype = self.arg(name, args, 1, "dtype")?.clone();
+        let to = self.dtype(&dtype)?;
+        let x = self.load(&x)?;
+        let from = self.ty(x);
+        if elem(from).bits() != to.bits() {
+            return self.fail(
+                ErrorKind::Type,
+                "E0223",
+                format!("`{from}` and `{to}` have different widths"),
+            );
+        }
+        Ok(Val::Value(
+            self.value(Op::Bitcast { x }, from.with_elem(to)),
+        ))
+    }
+
+    fn static_print(&mut self, args: &Args) -> Res<Val> {
+        // What is computed when the kernel runs shows its type.
+        let mut shown = args.clone();
+        for val in &mut shown.positional {
+            if val.known().is_none() && !matches!(val, Val::Poison(_)) {
+                *val = Val::Known(Known::str(&self.describe(val).replace('`', "")));
+            }
+        }
+        self.call_python(&Known::Builtin("print".into()), &shown)?;
+        Ok(Val::none())
+    }
+
+    fn static_assert(&mut self, name: &str, args: &Args) -> Res<Val> {
+        let cond = self.arg(name, args, 0, "cond")?.clone();
+        let Val::Known(known) = &cond else {
+            return self.fail(
+                ErrorKind::Type,
+                "E0210",
+                "the condition of `ti.static_assert` is not known while compiling",
+            );
+        };
+        let truth = fold::truth(self.host, known);
+        if self.hosted(truth)? {
+            return Ok(Val::none());
+        }
+        let message = match args.get(1, "msg") {
+            Some(Val::Known(known)) => {
+                let text = fold::format(self.host, known, "");
+                self.hosted(text)?
+            }
+            _ => "static assertion failed".into(),
+        };
+        self.fail(ErrorKind::Compilation, "E0127", message)
+    }
+
+    fn sequence(&mut self, kind: SeqKind, of: Option<&Val>) -> Res<Val> {
+        let items = match of {
+            Some(val) => self.iterate_static(val)?,
+            None => Vec::new(),
+        };
+        Ok(Val::seq(items, kind))
+    }
+
+    fn dtype_of_random(&mut self, given: Option<&Val>) -> Res<ScalarType> {
+        match given.cloned() {
+            Some(dtype) => self.dtype(&dtype),
+            None => Ok(self.config.default_fp),
         }
     }
 
