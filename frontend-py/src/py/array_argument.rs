@@ -191,37 +191,7 @@ impl Signature {
                 )),
             });
         }
-        // A NumPy array's last axes are those of an element, where the annotation says that elements have any.
-        let (shape, element) = match own_element {
-            Some(own) => {
-                if let Some(element) = element.filter(|&e| e != own) {
-                    return Err(invalid(format!(
-                        "elements of shape {element:?} are required, these have {own:?}"
-                    )));
-                }
-                if let Some(axes) = element_dim.filter(|&axes| axes != own.len()) {
-                    return Err(invalid(format!(
-                        "elements with {axes} axes are required, these have {}",
-                        own.len()
-                    )));
-                }
-                (whole, own)
-            }
-            None => {
-                let n_axes = element.map_or(element_dim.unwrap_or(0), <[usize]>::len);
-                let (outer, inner) = whole.split_at(whole.len().saturating_sub(n_axes));
-                if inner.len() != n_axes || element.is_some_and(|wanted| wanted != inner) {
-                    let what = match element {
-                        Some(wanted) => {
-                            format!("the last axes must be those of an element, {wanted:?}")
-                        }
-                        None => format!("the last {n_axes} axes must be those of an element"),
-                    };
-                    return Err(invalid(format!("{what}; the shape is {whole:?}")));
-                }
-                (outer.into(), inner.to_vec())
-            }
-        };
+        let (shape, element) = self.divided(name, whole, own_element, (element, element_dim))?;
         if ndim.is_some_and(|n| n != shape.len()) {
             return Err(invalid(format!(
                 "{} axes are required, the array has {}",
@@ -255,6 +225,51 @@ impl Signature {
             derivatives: Vec::new(),
         };
         Ok((packed, part))
+    }
+
+    /// The axes of an array and those of its elements. A NumPy array's last axes are those of an element, where the
+    /// annotation says that elements have any: their extents, or how many.
+    fn divided(
+        &self,
+        name: &str,
+        whole: SmallVec<[usize; 4]>,
+        own_element: Option<Vec<usize>>,
+        (element, element_dim): (Option<&[usize]>, Option<usize>),
+    ) -> PyResult<(SmallVec<[usize; 4]>, Vec<usize>)> {
+        Ok(match own_element {
+            Some(own) => {
+                if let Some(element) = element.filter(|&e| e != own) {
+                    return Err(self.invalid(
+                        name,
+                        format!("elements of shape {element:?} are required, these have {own:?}"),
+                    ));
+                }
+                if let Some(axes) = element_dim.filter(|&axes| axes != own.len()) {
+                    return Err(self.invalid(
+                        name,
+                        format!(
+                            "elements with {axes} axes are required, these have {}",
+                            own.len()
+                        ),
+                    ));
+                }
+                (whole, own)
+            }
+            None => {
+                let n_axes = element.map_or(element_dim.unwrap_or(0), <[usize]>::len);
+                let (outer, inner) = whole.split_at(whole.len().saturating_sub(n_axes));
+                if inner.len() != n_axes || element.is_some_and(|wanted| wanted != inner) {
+                    let what = match element {
+                        Some(wanted) => {
+                            format!("the last axes must be those of an element, {wanted:?}")
+                        }
+                        None => format!("the last {n_axes} axes must be those of an element"),
+                    };
+                    return Err(self.invalid(name, format!("{what}; the shape is {whole:?}")));
+                }
+                (outer.into(), inner.to_vec())
+            }
+        })
     }
 }
 

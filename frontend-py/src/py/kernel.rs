@@ -439,6 +439,41 @@ impl NativeKernel {
         self.instances.get(py, key, &compile)
     }
 
+    /// Refuses an array that the kernel writes to, and in which nobody would find what it writes.
+    fn expect_writable(&self, py: Python<'_>, array: &Packed) -> PyResult<()> {
+        let Packed::Array {
+            name,
+            read_only,
+            giver,
+            copied,
+            ..
+        } = array
+        else {
+            return Ok(());
+        };
+        let kernel = &self.signature.name;
+        if let Some(why) = read_only {
+            return Err(PyValueError::new_err(format!(
+                "the array for argument `{name}` {why}, and kernel `{kernel}` writes to it"
+            )));
+        }
+        if let Some(giver) = giver
+            && !giver.is_shared(py)?
+        {
+            return Err(PyValueError::new_err(format!(
+                "the object for argument `{name}` returns a copy each time that it is asked for its memory, and what \
+                 kernel `{kernel}` writes would be lost: pass an array of your own, and copy it back"
+            )));
+        }
+        if copied.as_ref().is_some_and(|copied| copied.may_repeat()) {
+            return Err(PyValueError::new_err(format!(
+                "elements of the array for argument `{name}` share memory, and kernel `{kernel}` writes to them; pass a \
+                 copy"
+            )));
+        }
+        Ok(())
+    }
+
     /// Launches an instance; `extra` are the slots of arguments behind all others.
     fn launch(
         &self,
@@ -473,40 +508,17 @@ impl NativeKernel {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
                 Packed::Array {
-                    name,
                     array,
                     shape,
                     cell_bytes,
-                    read_only,
                     giver,
-                    tensor: _,
                     copied,
-                    derivatives: _,
+                    ..
                 } => {
                     let written = is_written(n_arrays);
-                    if let Some(why) = read_only.filter(|_| written) {
-                        return Err(PyValueError::new_err(format!(
-                            "the array for argument `{name}` {why}, and kernel `{}` writes to it",
-                            self.signature.name
-                        )));
-                    }
-                    if let Some(giver) = giver.as_ref().filter(|_| written) {
-                        if !giver.is_shared(py)? {
-                            return Err(PyValueError::new_err(format!(
-                                "the object for argument `{name}` returns a copy each time that it is asked for its \
-                                 memory, and what kernel `{}` writes would be lost: pass an array of your own, and copy \
-                                 it back",
-                                self.signature.name
-                            )));
-                        }
-                        told.push(giver);
-                    }
-                    if written && copied.as_ref().is_some_and(|copied| copied.may_repeat()) {
-                        return Err(PyValueError::new_err(format!(
-                            "elements of the array for argument `{name}` share memory, and kernel `{}` writes to \
-                             them; pass a copy",
-                            self.signature.name
-                        )));
+                    if written {
+                        self.expect_writable(py, packed)?;
+                        told.extend(giver);
                     }
                     arrays.push((array, copied.as_deref()));
                     let source = sources.get(n_arrays).copied().unwrap_or(n_arrays);
