@@ -198,7 +198,7 @@ def main():
     short = [row_of(result, False) for result in results if is_shown(result)]
     intro = (
         f"{measured}.\nBeside them stands the fastest other way to compute the same, mostly the loop written by hand in C++. Every row in "
-        "which\nAerogel is slower than Taichi is here; [docs/benchmarks.md](docs/benchmarks.md) has all rows, and says how to measure "
+        "which\nAerogel is slower than Taichi is here; [docs/benchmarks.md](docs/benchmarks.md) has all rows, and how to measure "
         "your\nmachine. Times are medians; comparisons are medians over the rounds in which both ran, one after the other, so they\n"
         "need not be the quotient of the times.\n\n"
     )

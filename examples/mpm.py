@@ -4,7 +4,7 @@ How particles push each other is in `material_points.py`; here is what they are 
 """
 
 import numpy as np
-from common import run
+from common import halve, run
 from material_points import MaterialPoints
 
 import aerogel as ti
@@ -60,14 +60,25 @@ class Blocks(MaterialPoints):
         return 2 * mu * (F - U @ V.transpose()) @ F.transpose() + IDENTITY * la * J * (J - 1)
 
 
-def main(small=False, frames=66, particles=30_000):
-    ti.init(arch=ti.cpu)
-    blocks = Blocks(particles)
-    for _ in range(40 * (2 if small else frames)):
-        blocks.step()
-    gui = ti.GUI("water, jelly, snow", res=768, background_color=0x10202C, show_gui=False)
+def picture(blocks, gui):
+    """The particles in the colours of their materials."""
+    gui.clear()
     gui.circles(blocks.x.to_numpy() / GRID, radius=1.6, color=COLORS[blocks.material.to_numpy()])
-    return gui.get_image()[..., :3], {"mass": blocks.mass.to_numpy().sum() / (blocks.particle_mass * particles)}
+    return gui.get_image()[..., :3]
+
+
+def main(small=False, frames=66, particles=30_000, moving=False):
+    ti.init(arch=ti.cpu)
+    blocks, frames = Blocks(particles), 2 if small else frames
+    gui = ti.GUI("water, jelly, snow", res=640 if moving else 768, background_color=0x10202C, show_gui=False)
+    images = []
+    for _ in range(frames):
+        for _ in range(40):
+            blocks.step()
+        if moving:
+            images.append(halve(picture(blocks, gui)))
+    image = np.array(images) if moving else picture(blocks, gui)
+    return image, {"mass": blocks.mass.to_numpy().sum() / (blocks.particle_mass * particles)}
 
 
 if __name__ == "__main__":

