@@ -20,7 +20,9 @@ import aerogel as ti
 ROOT = Path(__file__).parents[2]
 PAGES = ["docs/index.md", "docs/first-steps.md", "docs/language.md", "docs/layouts.md", "docs/performance.md"]
 PAGES += ["docs/sparse.md", "docs/quantised.md", "docs/functions.md", "docs/algorithms.md", "docs/linalg.md"]
-PAGES += ["docs/tensors.md", "docs/names.md", "docs/learning.md", "docs/coming-from-tensorfrost.md"]
+PAGES += ["docs/tensors.md", "docs/programs.md", "docs/names.md", "docs/learning.md", "docs/coming-from-tensorfrost.md"]
+PAGES += ["docs/coming-from-numpy.md", "docs/coming-from-jax.md", "docs/coming-from-pytorch.md"]
+PAGES += ["docs/coming-from-warp.md"]
 PAGES += ["docs/gradients.md", "docs/meshes.md", "docs/graphs.md", "docs/pictures.md", "docs/profiling.md", "README.md"]
 PAGES += ["docs/windows.md", "docs/textures.md"]
 PART = re.compile(r"```python\n(?P<shown>.*?)```\n(?:\n```text\n(?P<text>.*?)```\n)?", re.DOTALL)

@@ -50,7 +50,6 @@ LEFT: set[str] = {
     "docs/profiling.md",
     "docs/quantised.md",
     "docs/sparse.md",
-    "docs/tensors.md",
     "docs/textures.md",
     "docs/viewing.md",
     "docs/windows.md",
