@@ -22,9 +22,10 @@ PAGES = ["docs/index.md", "docs/first-steps.md", "docs/language.md", "docs/layou
 PAGES += ["docs/sparse.md", "docs/quantised.md", "docs/functions.md", "docs/algorithms.md", "docs/linalg.md"]
 PAGES += ["docs/tensors.md", "docs/programs.md", "docs/names.md", "docs/learning.md", "docs/coming-from-tensorfrost.md"]
 PAGES += ["docs/coming-from-numpy.md", "docs/coming-from-jax.md", "docs/coming-from-pytorch.md"]
-PAGES += ["docs/coming-from-warp.md"]
+PAGES += ["docs/coming-from-warp.md", "docs/tutorial.md"]
 PAGES += ["docs/gradients.md", "docs/meshes.md", "docs/graphs.md", "docs/pictures.md", "docs/profiling.md", "README.md"]
 PAGES += ["docs/windows.md", "docs/textures.md"]
+PAGES += sorted(f"docs/howto/{path.name}" for path in (ROOT / "docs" / "howto").glob("[a-z]*.md"))
 PART = re.compile(r"```python\n(?P<shown>.*?)```\n(?:\n```text\n(?P<text>.*?)```\n)?", re.DOTALL)
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the documents are not here")
@@ -59,6 +60,7 @@ def test_the_programs(page, as_started, tmp_path, monkeypatch):
     if page == "docs/windows.md" and not vulkan():
         pytest.skip("there is no Vulkan, or no aerogel_viz")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AEROGEL_GUI_SHOW", "0")
     text = (ROOT / page).read_text()
     path = Path(page).stem.replace("-", "_") + ".py"
     assert "log_level=" not in text, "a page shows its warnings"
