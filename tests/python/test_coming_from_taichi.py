@@ -74,8 +74,8 @@ def test_the_answers(number, tmp_path):
         assert (theirs, found) == (taichis, ours)
 
 
-def test_what_is_not_there(cpu):
-    table = PAGE.read_text().partition("## What is not there")[2]
+def test_unsupported_names(cpu):
+    table = PAGE.read_text().partition("## Unsupported names")[2]
     names = re.findall(r"`ti\.([\w.]+)`", table)
     assert names
     for name in names:
