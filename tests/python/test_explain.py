@@ -50,6 +50,11 @@ def test_the_program_raises_the_code(cpu, code):
         assert message + "\n" == shown
 
 
+@pytest.mark.parametrize("code", explain.codes())
+def test_a_section_ends_with_the_remedy(code):
+    assert explain.codes()[code].rpartition("```")[2].strip()
+
+
 @pytest.mark.skipif(not SOURCES[0].exists(), reason="the compiler's source is not here")
 def test_codes_and_sections_are_the_same():
     texts = [path.read_text() for source in SOURCES for path in source.rglob("*.rs")]
@@ -57,14 +62,22 @@ def test_codes_and_sections_are_the_same():
     assert raised - WARNED == set(explain.codes())
 
 
+def anchor(heading):
+    """The fragment of a heading's address, on GitHub and on the documentation site."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
 def table():
     """The index of all codes."""
-    lines = ["# Error codes", "", "`python -m aerogel explain E0203` prints what a code means.", ""]
+    lines = ["# Error codes", ""]
+    lines += ["Each code has a section with the shortest program that causes it, the message, and the remedy."]
+    lines += ["`python -m aerogel explain E0203` prints it in the terminal.", ""]
     for page in PAGES:
         text = page.read_text()
         lines += [f"## {text.splitlines()[0][2:]}", "", "| code | |", "|---|---|"]
         for code, title in re.findall(r"^## (E\d{4}): (.*)$", text, re.MULTILINE):
-            lines.append(f"| [{code}](../frontend-py/python/aerogel/explain/{page.name}) | {title} |")
+            link = f"../frontend-py/python/aerogel/explain/{page.name}#{anchor(f'{code}: {title}')}"
+            lines.append(f"| [{code}]({link}) | {title} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -26,18 +26,8 @@ LEFT: set[str] = {
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
-    "docs/coming-from-taichi.md",
-    "docs/coming-from-tensorfrost.md",
     "docs/compatibility.md",
     "docs/decisions",
-    "docs/errors.md",
-    "docs/math-accuracy.md",
-    "docs/names.md",
-    "frontend-py/python/aerogel/explain/E01.md",
-    "frontend-py/python/aerogel/explain/E02.md",
-    "frontend-py/python/aerogel/explain/E03.md",
-    "frontend-py/python/aerogel/explain/E04.md",
-    "frontend-py/python/aerogel/explain/E06.md",
 }
 
 #: A regular expression, where a space stands for any white space, and what to write instead.
