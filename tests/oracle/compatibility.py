@@ -18,9 +18,9 @@ LIMIT = 25
 
 HEAD = """# Taichi's example programs
 
-`tests/oracle/compatibility.py` runs the {n} programs of the wheel of Taichi 1.7.4, not a letter changed, and writes this
-page. *Equal*: the tests compare its fields with numbers that Taichi made. *Runs*: it ends as it should, or is at work
-after {limit} seconds. The others say what they want that is not there.
+`tests/oracle/compatibility.py` runs the {n} programs of the wheel of Taichi 1.7.4, unchanged, and writes this
+page. *Equal*: the tests compare its fields with numbers that Taichi made. *Runs*: it ends without an error, or still runs
+after {limit} seconds. The other outcomes name what is missing.
 
 | program | outcome |
 |---|---|
