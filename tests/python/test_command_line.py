@@ -231,3 +231,18 @@ def test_diagnose_says_what_fails():
     done = command("diagnose", AEROGEL_OPT_LEVEL="much")
     assert done.returncode == 1 and "FAILED" in done.stdout
     assert "opt_level from the environment is a number" in done.stderr
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the documents are not here")
+def test_the_page_has_every_command_option_and_variable():
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    listed = command("--help").stdout
+    commands = set(re.findall(r"^    (\w+)  ", listed, re.MULTILINE))
+    assert commands and commands == set(re.findall(r"^\| `(\w+)[ `]", page.split("## Settings")[0], re.MULTILINE))
+    variables = set(re.findall(r"^  (AEROGEL_[\w<>]+) ", listed, re.MULTILINE))
+    assert variables and variables == set(re.findall(r"`(AEROGEL_[A-Z_]+|AEROGEL_<NAME>)`", page)) - {
+        "AEROGEL_CPU_MAX_NUM_THREADS"
+    }
+    for name, options in re.findall(r"^\| `(\w+)[^|]*\|(.*)\|$", page.split("## Settings")[0], re.MULTILINE):
+        text = command(name, "--help").stdout
+        assert all(option in text for option in re.findall(r"--\w+", options)), name
