@@ -197,10 +197,10 @@ def main():
     measured = f"Measured on {on}: Aerogel and `taichi==1.7.4` on the same programs, in turn"
     short = [row_of(result, False) for result in results if is_shown(result)]
     intro = (
-        f"{measured}.\nBeside them stands the fastest other way to compute the same, mostly the loop written by hand in C++. Every row in "
-        "which\nAerogel is slower than Taichi is here; [docs/benchmarks.md](docs/benchmarks.md) has all rows, and how to measure "
-        "your\nmachine. Times are medians; comparisons are medians over the rounds in which both ran, one after the other, so they\n"
-        "need not be the quotient of the times.\n\n"
+        f"{measured}.\nThe last two columns compare with the fastest alternative, mostly a loop written by hand in C++. The table has every row in which\n"
+        "Aerogel is slower than Taichi; [docs/benchmarks.md](docs/benchmarks.md) has all rows, and how to measure your machine. Times are\n"
+        "medians. Comparisons are medians over the rounds in which both ran, one after the other, so they need not be the quotient of\n"
+        "the times.\n\n"
     )
     readme = ROOT / "README.md"
     head, rest = readme.read_text().split("<!-- bench:begin -->")
