@@ -54,3 +54,10 @@ def test_a_broken_link_is_found(tmp_path, monkeypatch):
         "[a](other.md) [b](gone.md) [c](other.md#one-heading) [d](other.md#two) `[e](f.md)` [g](https://example.org)\n"
     )
     assert list(broken("page.md")) == ["gone.md", "other.md#two"]
+
+
+@pytest.mark.parametrize("folder, index", [("docs", "index.md"), ("docs/howto", "README.md")])
+def test_the_index_leads_to_every_page(folder, index):
+    text = (ROOT / folder / index).read_text()
+    linked = {path.partition("#")[0] for path, _ in LINK.findall(text)}
+    assert {page.name for page in (ROOT / folder).glob("*.md")} - {index} <= linked

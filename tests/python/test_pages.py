@@ -10,6 +10,8 @@ import gc
 import linecache
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,18 @@ def test_the_programs(page, as_started, tmp_path, monkeypatch):
             assert shown == (part["text"] or ""), block
     if blessed != text:
         (ROOT / page).write_text(blessed)
+
+
+def test_the_tutorial_on_a_gpu(tmp_path):
+    """Its last step: the setting of the environment moves the program to a GPU, or leaves it on the CPU with a warning."""
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    (tmp_path / "drop.py").write_text("".join(part["shown"] for part in PART.finditer(page)))
+    path = os.pathsep.join(p for p in sys.path if p)
+    env = dict(os.environ, PYTHONPATH=path, AEROGEL_ARCH="gpu", AEROGEL_GUI_SHOW="0")
+    done = subprocess.run([sys.executable, "drop.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    shown = "".join(part["text"] or "" for part in PART.finditer(page))
+    assert "".join(line + "\n" for line in done.stdout.splitlines() if not line.startswith("[Aerogel]")) == shown
 
 
 def test_every_page_is_tested():
