@@ -20,11 +20,11 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::histories::{Histories, kept};
 use super::points::note_indices;
+use super::uses::add_uses;
 use super::versions::{filled, loaded};
 use super::{Reverse, refused};
 use crate::ir::{
-    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, is_whole,
-    visit_host, visit_mut,
+    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, is_whole, visit_mut,
 };
 use crate::record::Recorded;
 
@@ -522,19 +522,4 @@ fn leaves(body: &[Stmt]) -> bool {
         Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
         _ => false,
     })
-}
-
-/// Counts how many statements of the host touch each buffer.
-pub(super) fn add_uses(program: &Program, body: &[Stmt], out: &mut LookupMap<Buffer, usize>) {
-    visit_host(body, &mut |stmt| {
-        let touched = match stmt {
-            Stmt::For(_) => Touched::by(program, std::slice::from_ref(stmt)),
-            _ => Touched::of_itself(program, stmt),
-        };
-        let all: IndexSet<Buffer> = touched.reads.union(&touched.writes).copied().collect();
-        for buffer in all {
-            let n = out.get(&buffer).copied().unwrap_or(0);
-            out.insert(buffer, n + 1);
-        }
-    });
 }

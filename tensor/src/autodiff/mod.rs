@@ -21,6 +21,7 @@ mod libraries;
 mod points;
 mod scans;
 mod traced;
+mod uses;
 mod versions;
 
 use aerogel_base::hash::LookupMap;
@@ -67,8 +68,8 @@ pub fn reverse(
         .any(|stmt| matches!(stmt, Stmt::If(..) | Stmt::Loop { .. }));
     let mut uses = LookupMap::default();
     if has_blocks {
-        blocks::add_uses(&recording.program, before, &mut uses);
-        blocks::add_uses(&recording.program, body, &mut uses);
+        uses::add_uses(&recording.program, before, &mut uses);
+        uses::add_uses(&recording.program, body, &mut uses);
     }
     let mut reverse = Reverse {
         recording,
