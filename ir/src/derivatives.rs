@@ -106,7 +106,7 @@ pub fn of_binary(op: BinaryOp, k: usize) -> Partial {
         },
         Pow => match k {
             0 => OF_BOTH_STRONG,
-            _ => factor([true, false, false], true, true),
+            _ => factor([true, true, false], true, true),
         },
         Atan2 => OF_BOTH_STRONG,
         Min | Max => OF_BOTH,
@@ -298,12 +298,14 @@ pub fn through_binary<A: Arithmetic>(
             b.binary(Mul, d, slope)
         }
         (BinaryOp::Pow, _) => {
-            // A power of a number below zero is one only for whole exponents.
+            // NaN below zero, where a power is a number only for whole exponents.
             let zero = b.number(d, 0.0);
             let log = b.unary(UnaryOp::Log, x());
             let slope = b.binary(Mul, r(), log);
-            let positive = b.compare(CompareOp::Gt, x(), zero);
-            let slope = b.select(positive, slope, zero);
+            let is_zero = b.compare(CompareOp::Eq, x(), zero);
+            let is_flat = b.compare(CompareOp::Ge, y(), zero);
+            let is_flat = b.binary(BinaryOp::And, is_zero, is_flat);
+            let slope = b.select(is_flat, zero, slope);
             b.binary(Mul, d, slope)
         }
         (BinaryOp::Atan2, _) => {
