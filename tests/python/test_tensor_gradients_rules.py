@@ -307,3 +307,17 @@ def test_a_program_that_is_given_arguments_by_name():
     np.testing.assert_allclose(of_y.numpy(), 4 * x.numpy() * y.numpy())
     of_x, of_y = ti.grad(lambda x, y: f(c=3.0, b=y, a=x), argnums=(0, 1))(x, y)
     np.testing.assert_allclose(of_x.numpy(), 3 * y.numpy() ** 2)
+
+
+def test_a_result_that_is_stored_to_in_a_program():
+    f, _ = sine_times()
+    for call in (f, ti.checkpoint(lambda x, y: ti.xp.sin(x) * y)):
+
+        def stored(x, call=call):
+            made = call(x, tensor(OTHER))
+            before = made * made
+            made[0] = before[1]
+            return (made * before).sum()
+
+        in_program = ti.grad(ti.program(stored))(tensor(POINT))
+        np.testing.assert_allclose(in_program.numpy(), ti.grad(stored)(tensor(POINT)).numpy(), rtol=1e-12)

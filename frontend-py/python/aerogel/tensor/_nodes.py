@@ -114,7 +114,8 @@ def attached(
         made.append(Tensor(native, y._outside))
         if program is not None:
             node.numbers.append(len(program.node_results))
-            program.node_results.append((node, made[-1]._native, y))
+            # The variable itself: the tensor has another value once something is stored to it.
+            program.node_results.append((node, native, y))
         elif number is not None:
             node.numbers.append(number)
             node.results.append((y.shape, y.dtype))
