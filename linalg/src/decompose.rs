@@ -41,7 +41,7 @@ impl std::error::Error for DenseError {}
 pub type Dense = Result<(), DenseError>;
 
 /// Says how many threads `faer` may use for matrices of this size.
-fn threads(n: usize, n_threads: usize) {
+pub(crate) fn threads(n: usize, n_threads: usize) {
     // Smaller matrices are done before a second thread has begun.
     let n_threads = if n < 256 { 1 } else { n_threads };
     faer::set_global_parallelism(parallel(n_threads));
@@ -88,7 +88,11 @@ impl<T: Number> Planes<'_, T> {
         }
     }
 
-    fn fill<E: ComplexField<Real = T>>(&mut self, m: usize, value: impl Fn(usize, usize) -> E) {
+    pub(crate) fn fill<E: ComplexField<Real = T>>(
+        &mut self,
+        m: usize,
+        value: impl Fn(usize, usize) -> E,
+    ) {
         for i in 0..self.re.len().checked_div(m).unwrap_or(0) {
             for j in 0..m {
                 self.set(i * m + j, value(i, j));
@@ -101,7 +105,7 @@ fn rows<T>(all: &[T], n: usize, m: usize) -> MatRef<'_, T> {
     MatRef::from_row_major_slice(all, n, m)
 }
 
-fn put<E: Element>(from: MatRef<'_, E>, mut out: Planes<'_, E::Real>) {
+pub(crate) fn put<E: Element>(from: MatRef<'_, E>, mut out: Planes<'_, E::Real>) {
     out.fill(from.ncols(), |i, j| from[(i, j)]);
 }
 
@@ -276,7 +280,7 @@ pub fn lu<E: Element>(
 }
 
 /// The decomposition of a regular matrix.
-fn regular<E: Element>(a: &[E], n: usize) -> Result<PartialPivLu<E>, DenseError> {
+pub(crate) fn regular<E: Element>(a: &[E], n: usize) -> Result<PartialPivLu<E>, DenseError> {
     let found = PartialPivLu::new(rows(a, n, n));
     let upper = found.U();
     let singular = (0..n).any(|i| upper[(i, i)] == E::zero());
@@ -332,7 +336,13 @@ fn diagonal<E: Element>(a: &[E], n: usize, n_threads: usize) -> (Vec<E>, bool) {
     threads(n, n_threads);
     let found = PartialPivLu::new(rows(a, n, n));
     let upper = found.U();
-    let all = (0..n).map(|i| upper[(i, i)]).collect();
+    let mut all: Vec<E> = (0..n).map(|i| upper[(i, i)]).collect();
+    // What comes behind a zero was divided by it.
+    if let Some(zero) = all.iter().position(|&x| x == E::zero())
+        && finite(a).is_ok()
+    {
+        all[zero..].fill(E::zero());
+    }
     (all, is_odd(found.P().arrays().0))
 }
 

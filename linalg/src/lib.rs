@@ -3,6 +3,7 @@
 //!
 //! Matrices are compressed by columns. All functions take the number of threads they may use.
 
+pub mod adjugate;
 mod cg;
 pub mod decompose;
 mod dense;

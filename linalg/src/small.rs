@@ -6,7 +6,7 @@ use crate::Number;
 use crate::decompose::{Dense, DenseError, Element};
 
 /// The most rows of a small matrix.
-const MOST_ROWS: usize = 8;
+pub(crate) const MOST_ROWS: usize = 8;
 
 /// The triangles of a matrix with its rows in another order: below the diagonal those of the lower one, whose diagonal is ones.
 pub(crate) struct Small<T> {

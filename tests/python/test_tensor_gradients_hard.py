@@ -73,6 +73,18 @@ TABLE = [
     ("0 squared", lambda x: (x**2).sum(), [[0]], [0]),
     ("root of 0 as a power", lambda x: (x**0.5).sum(), [[0]], [INF]),
     ("0 to a power", lambda x, y: (x**y).sum(), [[0, 0, 0], [2, 1, 0]], [0, 1, 0], [0, 0, 0]),
+    ("0 to a negative power", lambda x, y: (x**y).sum(), [[0], [-1]], [-INF], [-INF]),
+    ("by the exponent of a negative base", lambda x, y: (x**y).sum(), [[-2, -2], [2, -1]], [-4, -0.25], [NAN, NAN]),
+    ("by the exponent of NaN", lambda y: (NAN**y).sum(), [[2]], [NAN]),
+    # What is no number.
+    ("max with NaN", lambda x: t.max(x, axis=1).sum(), [[[1, NAN, 3], [1, 2, 3], [NAN, NAN, NAN]]],
+     [[0, NAN, NAN], [0, 0, 1], [NAN, NAN, NAN]]),
+    ("min with NaN", lambda x: t.min(x), [[1, NAN, 3]], [NAN, NAN, 0]),
+    ("max with NaN, masked", lambda x: t.where(t.isnan(t.max(x)), 0.0, t.max(x)), [[1, NAN, 3]], [0, 0, 0]),
+    ("maximum with NaN", lambda x, y: t.maximum(x, y).sum(), [[1, NAN, 3], [NAN, 1, 3]], [0, 1, 0.5], [1, 0, 0.5]),
+    ("scatter max with NaN", lambda x, y: t.scatter(x, AT[2:3], y, how="max").sum(), [[1, 2], [NAN]], [1, 1], [0]),
+    ("scatter max to NaN", lambda x, y: t.scatter(x, AT[2:3], y, how="max").sum(), [[NAN, 2], [3]], [0, 1], [1]),
+    ("scatter max of NaN", lambda x, y: t.scatter(x, AT[2:3], y, how="max").sum(), [[NAN, 2], [NAN]], [0.5, 1], [0.5]),
     ("negative base", lambda x: (x**2.0).sum(), [[-2]], [-4]),
     ("log 0", lambda x: t.log(x).sum(), [[0]], [INF]),
     ("asin 1", lambda x: t.asin(x).sum(), [[1]], [INF]),
@@ -117,10 +129,18 @@ def test_table(name, function, arguments, wanted):
     check(function, arguments, *wanted)
 
 
-@pytest.mark.xfail(strict=True, reason="the adjoint of a determinant is made by the inverse")
-@pytest.mark.parametrize("x, wanted", [([[1, 2], [2, 4]], [[4, -2], [-2, 1]]), (np.zeros((2, 2)), np.zeros((2, 2)))])
+@pytest.mark.parametrize("x, wanted", [([[1, 2], [2, 4]], [[4, -2], [-2, 1]]), (np.zeros((2, 2)), np.zeros((2, 2))),
+    (np.diag([0.0, 2, 3]), np.diag([6, 0, 0])), (np.diag([0.0, 2, 0]), np.zeros((3, 3))), ([[0]], [[1]]),
+    (np.diag(np.arange(10.0)), np.diag([362880, *[0] * 9])), (np.zeros((9, 9)), np.zeros((9, 9)))])  # fmt: skip
 def test_singular_determinants(x, wanted):
     check(t.linalg.det, [x], wanted)
+    assert t.linalg.det(f64(x)).item() == 0
+
+
+def test_second_derivatives_of_singular_determinants_are_refused():
+    """They are there, but not by the inverse."""
+    with pytest.raises(ValueError, match="singular"):
+        ti.hessian(t.linalg.det)(f64([[1, 2], [2, 4]])).numpy()
 
 
 def test_equal_values_leave_finite_vectors():

@@ -60,6 +60,12 @@ impl Reverse<'_> {
                 let product = a.binary(Mul, d, other);
                 a.strong(d, other, product)
             }
+            Function::Extreme => {
+                let nan = a.number(d, f64::NAN);
+                let is_zero = a.compare(CompareOp::Eq, d, zero);
+                let unknown = a.select(is_zero, zero, nan);
+                a.select(operands[0], unknown, d)
+            }
             Function::Rint | Function::FloorDivide | Function::Sign => return Ok(None),
             Function::CopySign if k == 1 => return Ok(None),
             Function::CopySign => {

@@ -382,7 +382,8 @@ impl Matrices<'_> {
                 let made = self.product(right, x)?;
                 Ok(vec![Some(self.minus(made)?), Some(right)])
             }
-            Algebra::Det => one(self.through_det(a, outputs[0], given[0])),
+            Algebra::Det => one(self.through_det(a, given[0])),
+            Algebra::Adjugate => one(self.through_adjugate(a, outputs[0], given[0])),
             Algebra::SlogDet => {
                 if is_complex && given[0].is_some() {
                     return refused("the sign of a complex determinant");
@@ -409,7 +410,7 @@ impl Matrices<'_> {
                 let d_vectors = given.get(1).copied().flatten();
                 one(self.through_eigh(values, vectors, given[0], d_vectors))
             }
-            Algebra::Svd if !is_complex => one(self.through_svd(outputs, given)),
+            Algebra::Svd => one(self.through_svd(outputs, given)),
             Algebra::SvdVals => {
                 let Some(d) = given[0] else {
                     return Ok(Vec::new());
@@ -434,26 +435,32 @@ impl Matrices<'_> {
         }
     }
 
-    fn through_det(&mut self, a: Matrix, det: Matrix, d: Option<Matrix>) -> Recorded<Matrix> {
+    fn through_det(&mut self, a: Matrix, d: Option<Matrix>) -> Recorded<Matrix> {
         let d = d.expect("the one result has an adjoint");
-        // The determinant's conjugate times its adjoint, as a matrix of one row and column.
-        let wide = |m: &mut Self, x: Buffer| {
-            let x = m.column(x)?;
-            m.column(x)
-        };
-        let factor = Matrix {
-            re: wide(self, d.re)?,
-            im: d.im.map(|im| wide(self, im)).transpose()?,
-        };
-        let own = Matrix {
-            re: wide(self, det.re)?,
-            im: det.im.map(|im| wide(self, im)).transpose()?,
-        };
-        let turned = self.adjoint(own)?;
-        let factor = self.times(factor, turned)?;
-        let inverse = self.inverse(a)?;
-        let turned = self.adjoint(inverse)?;
+        // As a matrix of one row and column.
+        let factor = self.of_planes(d, |r, x| r.unsqueeze(x, &[-1, -2]))?;
+        let minors = Matrix::of(&self.library(Algebra::Adjugate, &[a])?);
+        let turned = self.adjoint(minors)?;
         self.times(turned, factor)
+    }
+
+    /// `adj(a)` changes by `tr(a^-1 da) adj(a) - a^-1 da adj(a)`.
+    fn through_adjugate(
+        &mut self,
+        a: Matrix,
+        minors: Matrix,
+        d: Option<Matrix>,
+    ) -> Recorded<Matrix> {
+        let d = d.expect("the one result has an adjoint");
+        let inverse = self.inverse(a)?;
+        let inverse = self.adjoint(inverse)?;
+        let turned = self.adjoint(minors)?;
+        let behind = self.products(&[inverse, d, turned])?;
+        let im = minors.im.map(|im| self.0.unary("neg", im)).transpose()?;
+        let product = self.times(d, Matrix { im, ..minors })?;
+        let sum = self.of_planes(product, |r, x| r.reduce("sum", x, Some(&[-2, -1]), true))?;
+        let along = self.times(inverse, sum)?;
+        self.each("sub", along, behind)
     }
 
     /// The product of each two elements.
@@ -577,6 +584,13 @@ impl Matrices<'_> {
             let coupled = self.scaled(off, couplings)?;
             let scaled = self.scaled(coupled, row)?;
             inner = sum(self, inner, scaled)?;
+            if off.im.is_some() && given[2].is_some() {
+                // The phases of both vectors of a pair change together.
+                let diagonal = self.on_diagonal(inverse, off.re)?;
+                let phases = self.scaled(off, diagonal)?;
+                let phases = self.halved(phases)?;
+                inner = sum(self, inner, phases)?;
+            }
             // What of it is not in the space of the vectors.
             let along = self.product(u, own)?;
             let outer = self.each("sub", d, along)?;

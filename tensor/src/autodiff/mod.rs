@@ -27,7 +27,7 @@ mod versions;
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Expr, Program, Stmt, Touched, targets};
+use crate::ir::{Buffer, Expr, Place, Program, Stmt, Touched, targets};
 use crate::record::{RecordError, Recorded, Recording, varying};
 use versions::Versions;
 
@@ -139,7 +139,7 @@ struct Reverse<'r> {
 }
 
 fn refused<T>(what: &str) -> Recorded<T> {
-    Err(RecordError::Value(format!("there is no gradient: {what}")))
+    Err(RecordError::NoGradient(what.to_owned(), Place::NONE))
 }
 
 impl Reverse<'_> {
@@ -172,6 +172,20 @@ impl Reverse<'_> {
         if !touched.writes.iter().any(matters) {
             return Ok(());
         }
+        let span = self.recording.span;
+        let done = self.through_stmt(at, stmt);
+        self.recording.span = span;
+        done.map_err(|e| match e {
+            RecordError::NoGradient(what, Place::NONE) => {
+                let made = touched.writes.iter().map(|&b| self.recording.lines.get(b));
+                let mut known = made.filter(|&place| place != Place::NONE);
+                RecordError::NoGradient(what, known.next().unwrap_or(Place::NONE))
+            }
+            other => other,
+        })
+    }
+
+    fn through_stmt(&mut self, at: usize, stmt: &Stmt) -> Recorded<()> {
         match stmt {
             Stmt::For(all) => {
                 let mut running = None;

@@ -17,7 +17,7 @@ use crate::record::Recorded;
 pub(super) struct Point {
     pub(super) domain: Vec<Dim>,
     /// Which of the points do it, if not all.
-    cond: Option<Expr>,
+    pub(super) cond: Option<Expr>,
     /// Whether the points along the first axis come one after the other.
     is_ordered: bool,
     pub(super) store: Store,
@@ -222,7 +222,7 @@ impl Reverse<'_> {
 
     /// Whether no two points store to one element: each axis of the domain is in one index, which is a factor times it plus
     /// what is the same for all points.
-    fn is_injective(&mut self, domain: &[Dim], store: &Store) -> bool {
+    pub(super) fn is_injective(&mut self, domain: &[Dim], store: &Store) -> bool {
         if self.indices.is_none() {
             let mut indices = LookupMap::default();
             note_indices(self.program(), &self.program().body, &mut indices);

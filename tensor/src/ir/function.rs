@@ -41,6 +41,8 @@ aerogel_base::kinds! {
         FloorDivide = "floor_divide",
         /// The product `x * y`, zero where `x` is zero, whatever `y` is.
         Strong = "strong",
+        /// The smallest or largest number of many (`y`); NaN if one of them is (`x`).
+        Extreme = "extreme",
         /// The sign of a number.
         Sign = "sign",
     }

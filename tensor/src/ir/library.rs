@@ -113,6 +113,8 @@ aerogel_base::kinds! {
         Inv = "inv",
         /// The determinant.
         Det = "det",
+        /// The adjugate: the determinant times the inverse, of singular matrices as well.
+        Adjugate = "adjugate",
         /// Its sign, a number of size 1, and the logarithm of its size.
         SlogDet = "slogdet",
         /// Eigenvalues in rising order and eigenvectors of a symmetric or Hermitian matrix.
@@ -179,7 +181,7 @@ impl Algebra {
             Self::Qr | Self::QrComplete => &[(2, Given), (2, Given)],
             Self::Svd | Self::SvdFull => &[(2, Given), (1, Real), (2, Given)],
             Self::SvdVals | Self::EigValsh => &[(1, Real)],
-            Self::Cholesky | Self::Inv | Self::Solve => &[(2, Given)],
+            Self::Cholesky | Self::Inv | Self::Adjugate | Self::Solve => &[(2, Given)],
             Self::Lu => &[(2, Given), (2, Given), (1, Real)],
             Self::Det => &[(0, Given)],
             Self::SlogDet => &[(0, Given), (0, Real)],

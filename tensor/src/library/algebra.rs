@@ -3,9 +3,9 @@
 //! Leading axes are a batch: each matrix, or each row, is done by itself. Complex numbers are two buffers, each with its parts.
 
 use aerogel_base::ScalarType;
-use aerogel_linalg::Number;
 use aerogel_linalg::decompose::{self, Complex, Element, Planes};
 use aerogel_linalg::fourier::{self, Transformed};
+use aerogel_linalg::{Number, adjugate};
 use aerogel_runtime::buffer::MemoryError;
 use bytemuck::Pod;
 
@@ -135,6 +135,10 @@ fn matrices<E: Element<Real: Stored>>(
             }
             Algebra::Solve => decompose::solve(a, given(1), [n, columns], next(), n_threads),
             Algebra::Inv => decompose::inverse(a, n, next(), n_threads),
+            Algebra::Adjugate => {
+                adjugate::adjugate(a, n, next(), n_threads);
+                Ok(())
+            }
             Algebra::Det => {
                 next().set(0, decompose::determinant(a, n, n_threads).0);
                 Ok(())

@@ -101,7 +101,7 @@ impl Recording {
             Algebra::Svd => vec![vec![n, k], vec![k], vec![k, m]],
             Algebra::SvdFull => vec![vec![n, n], vec![k], vec![m, m]],
             Algebra::SvdVals => vec![vec![k]],
-            Algebra::Cholesky | Algebra::Inv => vec![vec![n, n]],
+            Algebra::Cholesky | Algebra::Inv | Algebra::Adjugate => vec![vec![n, n]],
             Algebra::Lu => vec![vec![n, k], vec![k, m], vec![n]],
             Algebra::Solve => vec![vec![n, columns]],
             Algebra::Det => vec![vec![]],

@@ -42,6 +42,8 @@ pub enum RecordError {
     },
     /// A value that was made in a block which has ended, and where that begins.
     Ended(Place),
+    /// An operation without a derivative on which a result depends, and where it is, if that is known yet.
+    NoGradient(String, Place),
     /// Something that cannot be done at some points only.
     AtPoints(String),
     /// An index outside.
@@ -114,6 +116,10 @@ impl fmt::Display for RecordError {
             Self::Ended(_) => f.write_str(
                 "this tensor was made in a block that has ended: what a block gives to the rest of the program is made \
                  before it, as by `x = const(0.0)`, and set in it, by `x.val = ...`",
+            ),
+            Self::NoGradient(what, _) => write!(
+                f,
+                "there is no gradient: {what}; if none is meant to go through it, take `stop_gradient` of its operand"
             ),
             Self::AtPoints(what) | Self::Index(what) | Self::Value(what) => f.write_str(what),
         }

@@ -4,7 +4,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 
 use crate::ir::Outside;
-use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Stmt, Store};
+use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Function, Stmt, Store};
 
 use super::functions::bits_of;
 use super::{Made, RecordError, Recorded, Recording};
@@ -135,7 +135,9 @@ impl Recording {
         let rank = at.shape.len();
         let (any, best) = (self.at_point(nans, rank), self.at_point(out, rank));
         let not_a_number = self.number(self.ty(x), f64::NAN);
-        let value = self.program.exprs.select(any, not_a_number, best);
+        let exprs = &mut self.program.exprs;
+        let value = exprs.select(any, not_a_number, best);
+        exprs.note_function(value, Function::Extreme, vec![any, best]);
         Ok(self.map(&at.shape, value))
     }
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from tensor_gradients import numpy_cases
+from tensor_gradients import more_cases, numpy_cases
 
 #: Between which numbers those of an argument are.
 DOMAINS = {
@@ -206,8 +206,6 @@ def _rows() -> list[tuple[Any, ...]]:
             lambda w, x, mode=mode: w.gather(x.outside(mode), w.asarray([-3, 1, 6, 9])) ** 2,
             False,
         )
-        row(f"scatter, {mode}", "r4 r4", lambda w, x, y, mode=mode: w.scatter(
-            (x * 1).outside(mode), w.asarray([-3, 1, 6, 9]), y, how="add") ** 2, False)  # fmt: skip
     for how in "set add mul min max".split():
         row(f"scatter, {how}", "r4 r3", lambda w, x, y, how=how: w.scatter(x, w.asarray([3, 0, 2]), y, how=how) ** 2)
         row(
@@ -215,9 +213,13 @@ def _rows() -> list[tuple[Any, ...]]:
             "r43 r23",
             lambda w, x, y, how=how: w.scatter(x, w.asarray([3, 1]), y, how=how) ** 2,
         )
-    for how in "add min max".split():
-        row(f"scatter, {how}, repeated", "r4 r4", lambda w, x, y, how=how: w.scatter(
-            x, w.asarray([3, 0, 3, 0]), y, how=how) ** 2)  # fmt: skip
+    for how in "add mul min max".split():
+        n, at = (5, [3, 0, 3, 0, 3]) if how == "mul" else (4, [3, 0, 3, 0])
+        row(f"scatter, {how}, repeated", f"r4 r{n}", lambda w, x, y, how=how, at=at: w.scatter(
+            x, w.asarray(at), y, how=how) ** 2, how != "mul")  # fmt: skip
+        for mode in "clamp wrap zero".split():
+            row(f"scatter, {how}, {mode}", "r4 r4", lambda w, x, y, how=how, mode=mode: w.scatter(
+                (x * 1).outside(mode), w.asarray([-3, 1, 6, 9]), y, how=how) ** 2, False)  # fmt: skip
     # Products.
     for text, shapes in {
         "matrices": "r34 r42", "vector, matrix": "r3 r32", "matrix, vector": "r34 r4", "vectors": "r4 r4",
@@ -251,6 +253,7 @@ def _rows() -> list[tuple[Any, ...]]:
     for name in "inv det".split():
         row(name, "r33", lambda w, x, name=name: getattr(w.linalg, name)(x + 3 * w.eye(3)))
         row(f"{name}, batch", "r222", lambda w, x, name=name: getattr(w.linalg, name)(x + 3 * w.eye(2)))
+        row(f"{name} of many rows", "r99", lambda w, x, name=name: getattr(w.linalg, name)(x / 3 + w.eye(9)))
     row("solve", "r33 r32", lambda w, x, y: w.linalg.solve(x + 3 * w.eye(3), y))
     row("solve, vector", "r33 r3", lambda w, x, y: w.linalg.solve(x + 3 * w.eye(3), y))
     row("solve, batch", "r233 r33", lambda w, x, y: w.linalg.solve(x + 3 * w.eye(3), y))
@@ -312,6 +315,9 @@ def _rows() -> list[tuple[Any, ...]]:
         lambda x: w.linalg.eigvalsh(x + w.conj(w.matrix_transpose(x))))(w.complex(a, b)))  # fmt: skip
     row("complex eigh", "r33 r33", lambda w, a, b: (
         lambda x: (lambda e: (e[0], abs(e[1])))(w.linalg.eigh(x + w.conj(w.matrix_transpose(x)))))(w.complex(a, b)))  # fmt: skip
+    for text, shapes in {"": "r33 r33", ", tall": "r32 r32", ", wide": "r23 r23"}.items():
+        row(f"complex svd{text}", shapes, lambda w, a, b: (lambda e: (abs(e[0]), e[1], abs(e[2]), e[0] @ e[2]))(
+            w.linalg.svd(w.complex(a, b), full_matrices=False)))  # fmt: skip
     row("complex svdvals", "r32 r32", lambda w, a, b: w.linalg.svdvals(w.complex(a, b)))
     # Transforms.
     for name in "fft ifft".split():
@@ -344,6 +350,7 @@ def _rows() -> list[tuple[Any, ...]]:
     row("fftshift", "r5", lambda w, x: w.fft.fftshift(x) ** 2)
     row("convolution", "r8 r8", lambda w, x, y: w.fft.irfft(w.fft.rfft(x) * w.fft.rfft(y), n=8))
     numpy_cases.rows(row)
+    more_cases.rows(row)
     return rows
 
 

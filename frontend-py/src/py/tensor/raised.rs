@@ -25,6 +25,11 @@ pub(super) fn raised(e: RecordError) -> PyErr {
         RecordError::Types { .. } => PyTypeError::new_err(message),
         RecordError::Axis { .. } | RecordError::Index(_) => PyIndexError::new_err(message),
         RecordError::Extents { .. } | RecordError::Value(_) => PyValueError::new_err(message),
+        RecordError::NoGradient(_, place) => Python::attach(|py| {
+            let mut message = message;
+            places::show(py, &mut message, place);
+            PyValueError::new_err(message)
+        }),
         RecordError::AtPoints(_) => Python::attach(|py| crate::py::error::runtime(py, message)),
         RecordError::Ended(block) => Python::attach(|py| {
             let place = places::named(py, block).map_or_else(String::new, |p| format!(" ({p})"));
