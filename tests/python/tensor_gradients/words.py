@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
+import aerogel
 from aerogel import nn, special, tensor, xp
+from aerogel.tensor import programs
+from aerogel.tensor._tensor import tracing
 
 
 class Ours:
@@ -39,6 +42,65 @@ class Ours:
         if x.is_numbers:
             x.realize()
         return x
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        return x.astype({"float32": "f32", "float64": "f64", "int32": "i32"}[dtype])
+
+    def softsign(self, x: Any) -> Any:
+        return nn.functional.soft_sign(x)
+
+    def logsumexp(self, x: Any, axis: int) -> Any:
+        return special.logsumexp(x, axis=axis)
+
+    def fmax(self, x: Any, y: Any) -> Any:
+        return xp.fmax(x, y)
+
+    def fmin(self, x: Any, y: Any) -> Any:
+        return xp.fmin(x, y)
+
+    def largest(self, x: Any, k: int) -> Any:
+        return tensor.topk(x, k)[0]
+
+    def vmapped(self, function: Callable[[Any], Any], x: Any) -> Any:
+        return aerogel.vmap(function)(x)
+
+    def checkpointed(self, function: Callable[[Any], Any], x: Any) -> Any:
+        return aerogel.checkpoint(function)(x)
+
+    # In programs these are loops and branches; elsewhere they are written out.
+
+    def looped(self, n: int, body: Callable[..., Any], *state: Any) -> Any:
+        state = tuple(x * 1 for x in state)
+        if tracing.program is None:
+            for k in range(n):
+                state = body(self, k, *state)
+            return state[0] * 1
+        with programs.loop(n) as k:
+            for x, new in zip(state, [y * 1 for y in body(self, k, *state)]):
+                x.val = new
+        return state[0] * 1
+
+    def looped_while(self, most: int, holds: Callable[[Any], Any], body: Callable[[Any], Any], x: Any) -> Any:
+        if tracing.program is not None:
+            x = x * 1
+            with programs.loop(most):
+                with programs.if_cond(tensor.logical_not(holds(x))):
+                    programs.break_loop()
+                x.val = body(x)
+            return x * 1
+        goes_on = tensor.asarray(True)
+        for _ in range(most):
+            goes_on = goes_on & holds(x)
+            x = tensor.where(goes_on, body(x), x)
+        return x
+
+    def branched(self, holds: Any, then: Callable[[], Any], otherwise: Any) -> Any:
+        if tracing.program is None:
+            return tensor.where(holds, then(), otherwise)
+        made = otherwise * 1
+        with programs.if_cond(holds):
+            made.val = then()
+        return made * 1
 
     def added(self, x: Any, key: Any, value: Any) -> Any:
         x[key] += value
