@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant("a sign of an inverse", "libraries.rs", "self.minus(made)", "Ok(made)"),
     Mutant(
         "a sign of couplings",
-        "libraries.rs",
+        "matrices.rs",
         'self.0.binary("sub", row, column)?',
         'self.0.binary("sub", column, row)?',
     ),

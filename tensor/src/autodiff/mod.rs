@@ -18,6 +18,7 @@ mod functions;
 mod histories;
 mod kernels;
 mod libraries;
+mod matrices;
 mod points;
 mod scans;
 mod traced;
