@@ -321,3 +321,18 @@ def test_a_result_that_is_stored_to_in_a_program():
 
         in_program = ti.grad(ti.program(stored))(tensor(POINT))
         np.testing.assert_allclose(in_program.numpy(), ti.grad(stored)(tensor(POINT)).numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("is_evaluated", [False, True])
+@pytest.mark.parametrize("make", [lambda x: x, ti.tensor.sin, lambda x: ti.tensor.cumulative_sum(x)])
+def test_backward_through_a_checkpoint_of_what_has_numbers(make, is_evaluated):
+    numbers = np.array([0.3, 0.5, 0.7])
+    function = lambda a: ti.tensor.sin(a) * a
+    x = ti.tensor.asarray(numbers).requires_grad_()
+    inner = make(x)
+    out = ti.checkpoint(function)(inner)
+    if is_evaluated:
+        inner.realize()
+    (out * out).sum().backward()
+    wanted = ti.grad(lambda x: (function(make(x)) ** 2).sum())(numbers)
+    np.testing.assert_allclose(x.grad.numpy(), wanted.numpy(), rtol=1e-6)

@@ -66,7 +66,7 @@ impl Reverse<'_> {
         let (Some(adjoint), x) = (adjoint, call.inputs[0]) else {
             return;
         };
-        let [values, order] = [call.outputs[0], call.outputs[1]];
+        let [values, order] = [call.outputs[0], self.after(call.outputs[1])];
         let domain = self.recording.shape(values);
         let shape = self.recording.shape(x);
         let program = &mut self.recording.program;
@@ -159,11 +159,15 @@ impl Reverse<'_> {
         let is_complex = op.is_complex(call.inputs.len()) == Some(true);
         let n_planes = 1 + usize::from(is_complex);
         let inputs: Vec<Matrix> = call.inputs.chunks(n_planes).map(Matrix::of).collect();
+        // Both may be changed in place behind the call.
+        let read: Vec<Buffer> = call.inputs.iter().map(|&b| self.before(b)).collect();
+        let read: Vec<Matrix> = read.chunks(n_planes).map(Matrix::of).collect();
+        let made: Vec<Buffer> = call.outputs.iter().map(|&b| self.after(b)).collect();
         let mut outputs = Vec::new();
         let mut given = Vec::new();
         let mut at = 0;
         for (_, n) in op.gives(is_complex) {
-            let planes = &call.outputs[at..at + n];
+            let planes = &made[at..at + n];
             outputs.push(Matrix::of(planes));
             let own = &adjoints[at..at + n];
             given.push(match own.iter().any(Option::is_some) {
@@ -178,7 +182,7 @@ impl Reverse<'_> {
             at += n;
         }
         let m = &mut Matrices(self.recording);
-        let made = m.through(op, is_complex, &inputs, &outputs, &given)?;
+        let made = m.through(op, is_complex, &read, &outputs, &given)?;
         for (input, part) in inputs.iter().zip(made) {
             let Some(part) = part else { continue };
             self.contribute(input.re, part.re);

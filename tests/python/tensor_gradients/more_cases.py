@@ -78,7 +78,7 @@ def networks(row: Any) -> None:
     nn("batch_statistics", "r43", lambda f, x: list(f.batch_statistics(x)))
     nn("layer_norm", "r34 r4 r4", lambda f, x, w, b: f.layer_norm(x, (4,), w, b))
     nn("group_norm", "r243 r4 r4", lambda f, x, w, b: f.group_norm(x, 2, w, b))
-    nn("instance_norm", "r234 r3 r3")
+    nn("instance_norm", "r234 r3 r3", lambda f, x, w, b: f.instance_norm(x, weight=w, bias=b))
     nn("rms_norm", "r34 r4", lambda f, x, w: f.rms_norm(x, (4,), w))
     nn("cosine_similarity", "r34 r34")
     nn("rotary", "r234")

@@ -321,9 +321,9 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             return out
 
         def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
-            # Copies, so that no statement is one of those that have made the result.
-            own, named = given.given([_copy(x) for x in given.tensors])
             with enable_grad(), _draws.kept_in(keys, again=True):
+                # Copies, so that no statement is one of those that have made the result.
+                own, named = given.given([_copy(x) for x in given.tensors])
                 made = _as_tensors(function(*own, **named))
             pairs = zip(_trees.leaves(made), _trees.leaves(gradients))
             return [(y, g) for y, g in pairs if g is not None]
