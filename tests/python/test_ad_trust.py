@@ -402,3 +402,45 @@ def test_validation_counts_roots_of_zero_that_matter(arch, capfd):
     with ti.ad.Tape(loss, validation=True):
         lengths()
     assert "square root" not in capfd.readouterr().err
+
+
+def test_values_that_pass_through_two_fields_without_gradient_are_told():
+    """Neither kernel between them has anything with a gradient: what the second writes depends on what the first has."""
+    ti.init(arch=ti.cpu, log_level="error")
+    x, loss = (ti.field(float, shape=(), needs_grad=True) for _ in range(2))
+    first, second, apart = (ti.field(float, shape=3) for _ in range(3))
+
+    @ti.kernel
+    def begin():
+        for i in first:
+            first[i] = x[None]
+
+    @ti.kernel
+    def between():
+        for i in first:
+            s = 0.0
+            for k in range(3):
+                s += first[k]
+            second[i] = ti.sin(s)
+            apart[i] = 2.0 * i + (1.0 if first[i] > 0 else 0.0)
+
+    @ti.kernel
+    def end(f: ti.template()):
+        for i in f:
+            loss[None] += f[i]
+
+    with pytest.raises(RuntimeError, match="kernel `end` reads `f`, which kernel `between` has written from what"):
+        with ti.ad.Tape(loss, validation=True):
+            begin()
+            between()
+            end(second)
+    # What only a comparison depends on has no derivative by it.
+    with ti.ad.Tape(loss, validation=True):
+        begin()
+        between()
+        end(apart)
+    # Nothing with a gradient is behind it.
+    with ti.ad.Tape(loss, validation=True):
+        between()
+        end(second)
+    assert x.grad[None] == 0

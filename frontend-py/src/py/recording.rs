@@ -294,7 +294,13 @@ impl NativeRecording {
                 py.import("aerogel._log")?.call_method1("warn", (text,))?;
             }
         }
-        for &storage in &untracked.written {
+        // What has no gradient passes on what another kernel has written there.
+        let mut written = untracked.written.clone();
+        for &[from, to] in &untracked.passed {
+            let memories = launch.memories_of(from)?.1;
+            written.extend(Some(to).filter(|_| memories.iter().any(|m| ended.contains_key(m))));
+        }
+        for storage in written {
             for memory in launch.memories_of(storage)?.1 {
                 let writer = || format!("kernel `{kernel}`");
                 ended.entry(memory).or_insert_with(writer);

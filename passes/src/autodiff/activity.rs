@@ -2,6 +2,7 @@
 //! differentiable depends on.
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::boxes::Storage;
 use aerogel_ir::{Derivative, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::calls::Calls;
@@ -11,11 +12,44 @@ use super::storage::{Memory, memory_of};
 /// What is known of each value and local.
 pub(crate) struct Activity<'a> {
     kind: Derivative,
+    source: Source,
     ends: bool,
     calls: &'a Calls,
     varied: SecondaryMap<Value, bool>,
     useful: SecondaryMap<Value, bool>,
     changed: bool,
+}
+
+/// What values are asked to depend on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// All that has derivatives.
+    Derivatives,
+    /// What a field or an array holds.
+    Storage(Storage),
+}
+
+/// The values that depend on what a field or an array holds, whether or not it has derivatives.
+pub(super) fn behind(
+    func: &Function,
+    env: &Env,
+    kind: Derivative,
+    calls: &Calls,
+    storage: Storage,
+) -> SecondaryMap<Value, bool> {
+    let mut all = Activity {
+        kind,
+        source: Source::Storage(storage),
+        ends: false,
+        calls,
+        varied: SecondaryMap::new(),
+        useful: SecondaryMap::new(),
+        changed: true,
+    };
+    while std::mem::take(&mut all.changed) {
+        all.forwards(func, env, func.body);
+    }
+    all.varied
 }
 
 impl<'a> Activity<'a> {
@@ -29,6 +63,7 @@ impl<'a> Activity<'a> {
     ) -> Self {
         let mut all = Self {
             kind,
+            source: Source::Derivatives,
             ends,
             calls,
             varied: SecondaryMap::new(),
@@ -96,7 +131,10 @@ impl<'a> Activity<'a> {
                 Op::Load { place } => {
                     let varied = match memory_of(func, env, self.kind, *place) {
                         Memory::Local(local) | Memory::Buffer(local) => self.varied[local],
-                        memory => memory.has_derivatives(),
+                        memory => match self.source {
+                            Source::Derivatives => memory.has_derivatives(),
+                            Source::Storage(storage) => memory.storage() == Some(storage),
+                        },
                     };
                     self.vary(func, results[0], varied);
                 }
@@ -137,7 +175,8 @@ impl<'a> Activity<'a> {
                     self.forwards(func, env, *body);
                 }
                 Op::Call { args, .. } => {
-                    let varied = self.calls.reads_active || args.iter().any(|&v| self.varied[v]);
+                    let reads = self.source == Source::Derivatives && self.calls.reads_active;
+                    let varied = reads || args.iter().any(|&v| self.varied[v]);
                     for &result in results {
                         self.vary(func, result, varied);
                     }

@@ -107,12 +107,15 @@ pub struct Untracked {
     pub written: Vec<Storage>,
     /// Those that it reads.
     pub read: Vec<Storage>,
+    /// Those that it reads, each with one that it writes from that: what has a derivative may have been written before.
+    pub passed: Vec<[Storage; 2]>,
 }
 
 impl Untracked {
     pub(super) fn add(&mut self, other: Self) {
         self.written.extend(other.written);
         self.read.extend(other.read);
+        self.passed.extend(other.passed);
     }
 
     /// Forgets the arrays.
@@ -120,6 +123,7 @@ impl Untracked {
         let is_field = |storage: &Storage| matches!(storage, Storage::Field(_));
         self.written.retain(is_field);
         self.read.retain(is_field);
+        self.passed.retain(|both| both.iter().all(is_field));
         self
     }
 }

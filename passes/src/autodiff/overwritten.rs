@@ -11,6 +11,7 @@ use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::analysis::boxes::Storage;
 use aerogel_ir::{AtomicOp, Inst, Op, Region, Value, walk};
 
+use super::activity::behind;
 use super::asked::Asked;
 use super::asks;
 use super::calls::{Ends, Touch};
@@ -44,25 +45,32 @@ pub(super) struct Reads {
 }
 
 pub(super) fn untracked(cx: &Cx<'_>) -> Untracked {
-    let storage = |place: Value| match cx.memory(place) {
-        _ if !is_untracked(cx, place) => None,
-        Memory::Field(field, _) => Some(Storage::Field(field)),
-        Memory::Array(array, _) => Some(Storage::Array(array)),
-        _ => None,
+    let storage = |place: Value| match is_untracked(cx, place) {
+        true => cx.memory(place).storage(),
+        false => None,
     };
     let mut all = Untracked::default();
+    let mut loaded: Vec<Storage> = Vec::new();
+    let mut stored: Vec<(Storage, Value)> = Vec::new();
     walk(cx.func, cx.func.body, &mut |func, inst| match func[inst] {
         Op::Load { place } => {
             let value = func.insts[inst].results[0];
             let wanted = storage(place).filter(|_| cx.activity.is_useful(value));
             all.read.extend(wanted);
+            loaded.extend(storage(place).filter(|from| !loaded.contains(from)));
         }
         Op::Store { place, value } | Op::Atomic { place, value, .. } => {
             let given = storage(place).filter(|_| cx.activity.is_varied(value));
             all.written.extend(given);
+            stored.extend(storage(place).map(|to| (to, value)));
         }
         _ => {}
     });
+    for from in loaded.into_iter().filter(|_| !stored.is_empty()) {
+        let behind = behind(cx.func, cx.env, cx.kind, cx.calls, from);
+        let to = stored.iter().filter(|(_, value)| behind[*value]);
+        all.passed.extend(to.map(|&(to, _)| [from, to]));
+    }
     all
 }
 

@@ -1,5 +1,6 @@
 //! The memory that a place belongs to, and what names an element of it.
 
+use aerogel_ir::analysis::boxes::Storage;
 use aerogel_ir::{Arg, Derivative, Env, FieldId, Function, Op, Value};
 
 /// The memory that a place belongs to.
@@ -19,6 +20,15 @@ impl Memory {
     /// Whether there is memory for derivatives beside it.
     pub(crate) fn has_derivatives(self) -> bool {
         matches!(self, Self::Field(_, Some(_)) | Self::Array(_, Some(_)))
+    }
+
+    /// The field or the array.
+    pub(super) fn storage(self) -> Option<Storage> {
+        match self {
+            Self::Field(field, _) => Some(Storage::Field(field)),
+            Self::Array(array, _) => Some(Storage::Array(array)),
+            Self::Local(_) | Self::Buffer(_) => None,
+        }
     }
 }
 
