@@ -61,7 +61,7 @@ test: build viz ## Every test, Rust and Python
 levels: build ## What computes with floats, once more at each level of x86-64 that this processor executes
 	@for level in $$($(PY) scripts/levels.py); do \
 		echo "at $$level"; \
-		AEROGEL_CPU=$$level $(PY) -m pytest -q $(NUMERICAL) || exit 1; \
+		AEROGEL_CPU=$$level $(PYTEST) $(NUMERICAL) || exit 1; \
 	done
 
 gpu-test: ## The Python tests on an NVIDIA GPU, from a wheel in dist/ or what is built here; AEROGEL_CUDA=machine stands in for one

@@ -120,6 +120,27 @@ def test_loops_that_each_of_many_leaves_by_itself(name: str):
         np.testing.assert_allclose(ti.hessian(f)(a, b).numpy(), differences, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_of_what_is_mapped_over_gradients_of_loops(name: str):
+    """The adjoints of lanes that keep their values by themselves."""
+    ti.init(arch=ti.cpu, default_fp=ti.f64, log_level="error")
+    function, each = CASES[name]
+    x, h = np.random.default_rng(3).uniform(0.2, 0.9, (4, 3)), 1e-6
+
+    def size(many, numbers):
+        gradients = ti.vmap(lambda row, n: ti.grad(lambda r: function(r, n))(row))(many, numbers)
+        return (gradients**2).sum()
+
+    f = ti.program(size)
+    differences = np.zeros_like(x)
+    for at in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[at] = h
+        differences[at] = (float(f(x + step, each)) - float(f(x - step, each))) / (2 * h)
+    made = ti.grad(f)(x, each).numpy()
+    np.testing.assert_allclose(made, differences, rtol=1e-5, atol=1e-6 * np.abs(differences).max())
+
+
 def test_derivatives_of_trees_by_several_arguments():
     ti.init(arch=ti.cpu, default_fp=ti.f64, log_level="error")
     made = ti.jacobian(lambda x, y: {"a": x * y, "b": (y * y).sum()}, argnums=(0, 1))(

@@ -223,54 +223,26 @@ impl Reverse<'_> {
         })?;
         let mut asked: IndexSet<Buffer> = own.values().copied().collect();
         asked.extend(Histories::of(&adjoint).filled());
-        let outer = Histories::of(body);
-        let mut again_of = IndexMap::new();
-        let mut turn = Vec::new();
-        for stmt in edited {
-            match kept(&stmt) {
-                // It has been kept.
-                Some((Library::Push, _, h)) if outer.is_shared(h) => {}
-                // It has been taken, and is kept for this once more.
-                Some((Library::Pop, new, h)) if outer.is_shared(h) => {
-                    let again = self.history(new);
-                    again_of.insert(h, again);
-                    turn.push(Stmt::Call(Call::pop(again, None, new, self.recording.span)));
-                }
-                _ => turn.push(stmt),
-            }
-        }
+        let (mut turn, taken) = self.taken_again(edited, &Histories::of(body));
         turn.extend(adjoint);
         let asked = self.keep_asked(&mut turn, asked);
 
-        let (mut pushes, mut pops) = (Vec::new(), Vec::new());
-        for &buffer in carried
-            .begins
-            .iter()
-            .filter(|b| asked.contains(&carried.renamed[*b]))
-        {
-            let history = self.history(buffer);
-            let span = self.recording.span;
-            pushes.push(Stmt::Call(Call::push(buffer, None, history, span)));
-            pops.push(Stmt::Call(Call::pop(
-                history,
-                None,
-                carried.renamed[&buffer],
-                span,
-            )));
+        let (mut keeps, mut takes) = (vec![counted], Vec::new());
+        for &buffer in &carried.begins {
+            let new = carried.renamed[&buffer];
+            if asked.contains(&new) {
+                let (history, span) = (self.history(buffer), self.recording.span);
+                let keep = Call::push(buffer, None, history, span);
+                keeps.insert(0, Stmt::Call(keep));
+                takes.push(Stmt::Call(Call::pop(history, None, new, span)));
+            }
         }
-        let mut forward_body = [pushes, vec![counted]].concat();
         for stmt in body {
-            forward_body.push(stmt.clone());
-            if let Some((Library::Pop, taken, h)) = kept(stmt)
-                && let Some(&again) = again_of.get(&h)
-                && asked.contains(&again)
-            {
-                forward_body.push(Stmt::Call(Call::push(
-                    taken,
-                    None,
-                    again,
-                    self.recording.span,
-                )));
+            keeps.push(stmt.clone());
+            let again = kept(stmt).and_then(|(_, value, h)| Some((value, *taken.get(&h)?)));
+            if let Some((value, again)) = again.filter(|(_, again)| asked.contains(again)) {
+                let keep = Call::push(value, None, again, self.recording.span);
+                keeps.push(Stmt::Call(keep));
             }
         }
         let end = self.recording.program.exprs.i32(-1);
@@ -280,7 +252,7 @@ impl Reverse<'_> {
             lo: last,
             hi: end,
             step: -1,
-            body: [pops, turn].concat(),
+            body: [takes, turn].concat(),
         });
         let mut forward = begin;
         forward.push(Stmt::Loop {
@@ -288,10 +260,35 @@ impl Reverse<'_> {
             lo: turns.lo,
             hi: turns.hi,
             step: turns.step,
-            body: forward_body,
+            body: keeps,
         });
         self.edits.insert(at, forward);
         Ok(())
+    }
+
+    /// The statements of a turn that runs again, and of each history that others have filled the one in which what was taken
+    /// from it is kept once more.
+    fn taken_again(
+        &mut self,
+        edited: Vec<Stmt>,
+        histories: &Histories,
+    ) -> (Vec<Stmt>, IndexMap<Buffer, Buffer>) {
+        let mut taken = IndexMap::new();
+        let mut turn = Vec::new();
+        for stmt in edited {
+            match kept(&stmt) {
+                // It has been kept.
+                Some((Library::Push, _, h)) if histories.is_shared(h) => {}
+                Some((Library::Pop, value, h)) if histories.is_shared(h) => {
+                    let again = self.history(value);
+                    taken.insert(h, again);
+                    let take = Call::pop(again, None, value, self.recording.span);
+                    turn.push(Stmt::Call(take));
+                }
+                _ => turn.push(stmt),
+            }
+        }
+        (turn, taken)
     }
 
     /// The statements of a turn, to be run again: what it writes goes to buffers of their own, nobody leaves it early, and the
