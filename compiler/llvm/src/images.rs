@@ -55,8 +55,8 @@ impl Images {
         bytes
             .zip(constant_bounds(kernel, task))
             .is_some_and(|(bytes, bounds)| {
-                let extents = bounds.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
-                let n_iterations = extents.fold(1, i64::saturating_mul);
+                let lengths = bounds.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
+                let n_iterations = lengths.fold(1, i64::saturating_mul);
                 self.code.threads_that_pay(n_iterations, bytes) >= MANY_THREADS
             })
     }

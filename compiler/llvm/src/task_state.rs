@@ -109,9 +109,9 @@ pub(crate) fn batch(kernel: &Function, task: Region) -> i64 {
 
 impl Ends {
     fn new(batch: i64, bounds: &[[i64; 2]]) -> Self {
-        let mut extents = bounds.iter().map(|[lo, hi]| (hi - lo).max(0) as u64);
-        let total = extents.clone().fold(1, u64::saturating_mul);
-        let row = extents.next_back().expect("a range task has an axis");
+        let mut lengths = bounds.iter().map(|[lo, hi]| (hi - lo).max(0) as u64);
+        let total = lengths.clone().fold(1, u64::saturating_mul);
+        let row = lengths.next_back().expect("a range task has an axis");
         let step = 1 << row.trailing_zeros().min(batch.trailing_zeros());
         let most = total
             .checked_add(1)

@@ -47,11 +47,7 @@ impl<T: Lanes> History<T> {
     /// Puts the parts of some lanes on top of theirs.
     pub(crate) fn push_lanes(&mut self, value: &T, mask: &[bool]) -> Result<(), MemoryError> {
         self.depths.resize(mask.len(), 0);
-        for (lane, _) in mask
-            .iter()
-            .enumerate()
-            .filter(|(_, takes_part)| **takes_part)
-        {
+        for lane in taking_part(mask) {
             let depth = &mut self.depths[lane];
             if *depth == self.values.len() {
                 self.values.push(value.zeros_like()?);
@@ -66,11 +62,7 @@ impl<T: Lanes> History<T> {
     pub(crate) fn pop_lanes(&mut self, like: &T, mask: &[bool]) -> Result<T, MemoryError> {
         let mut taken = like.zeros_like()?;
         self.depths.resize(mask.len(), 0);
-        for (lane, _) in mask
-            .iter()
-            .enumerate()
-            .filter(|(_, takes_part)| **takes_part)
-        {
+        for lane in taking_part(mask) {
             let depth = &mut self.depths[lane];
             *depth = depth.checked_sub(1).expect("as many are taken as were put");
             taken.copy_lane(&self.values[*depth], lane, mask.len())?;
@@ -79,6 +71,11 @@ impl<T: Lanes> History<T> {
         self.values.truncate(deepest);
         Ok(taken)
     }
+}
+
+/// The lanes at which a mask is true.
+fn taking_part(mask: &[bool]) -> impl Iterator<Item = usize> {
+    (0..mask.len()).filter(|&lane| mask[lane])
 }
 
 impl Lanes for Operand {

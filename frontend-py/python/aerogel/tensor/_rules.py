@@ -365,7 +365,7 @@ def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> Any:
     """Calls a program with tensors through which gradients are taken: ``gradient`` is the program of ``pulled``."""
-    bound = inspect.signature(program).bind(*args, **kwargs)
+    bound = program._signature.bind(*args, **kwargs)
     bound.apply_defaults()
     # The leaves in the order in which the program has them.
     given = _Arguments([bound.args, bound.kwargs], (), takes_modules=False)
