@@ -201,19 +201,176 @@ def test_random_numbers_of_a_kernel_that_is_called():
     np.testing.assert_array_equal(a.grad.numpy(), drawn.to_numpy())
 
 
-def test_second_derivatives_through_kernels_are_refused():
+@ti.kernel
+def pendulums(x: ti.types.ndarray(), v: ti.types.ndarray(), out: ti.types.ndarray(), n: ti.i32) -> ti.f64:
+    for i in x:
+        for _ in range(n):
+            v[i] -= 0.3 * ti.sin(x[i])
+            x[i] += 0.3 * v[i]
+    energy = ti.cast(0.0, ti.f64)
+    for i in x:
+        out[i] = x[i] * x[(i + 1) % x.shape[0]]
+        energy += 0.5 * v[i] ** 2 * x[i]
+    return energy
+
+
+def swing(x, v):
+    position, speed = x * 1, ti.xp.sin(v)
+    out = ti.xp.zeros(3, dtype=ti.f64)
+    energy = pendulums(position, speed, out, 4)
+    return (out**2 * ti.xp.arange(1, 4)).sum() + energy * position[0]
+
+
+def swing_in_numpy(x, v):
+    x, v = x.copy(), np.sin(v)
+    for _ in range(4):
+        v = v - 0.3 * np.sin(x)
+        x = x + 0.3 * v
+    out = x * np.roll(x, -1)
+    return (out**2 * np.arange(1, 4)).sum() + (0.5 * v**2 * x).sum() * x[0]
+
+
+def second_differences(f, at, h=1e-4):
+    """The Hessian of ``f`` by the elements of some arrays, flattened one behind the other."""
+    sizes = np.cumsum([x.size for x in at])[:-1]
+
+    def flat(z):
+        return f(*np.split(z, sizes))
+
+    z = np.concatenate(at)
+    steps = h * np.eye(z.size)
+    return np.array(
+        [
+            [(flat(z + a + b) - flat(z + a - b) - flat(z - a + b) + flat(z - a - b)) / (4 * h * h) for b in steps]
+            for a in steps
+        ]
+    )
+
+
+@pytest.mark.parametrize("in_program", [False, True])
+def test_second_derivatives_through_a_kernel(in_program):
+    at = [np.array([0.5, 1.0, -0.3]), np.array([0.2, 0.4, -1.0])]
+
+    def hessian(x, v):
+        return ti.hessian(swing, (0, 1))(x, v)
+
+    made = (ti.program(hessian) if in_program else hessian)(*map(tensor, at))
+    made = np.block([[part.numpy() for part in row] for row in made])
+    np.testing.assert_allclose(made, second_differences(swing_in_numpy, at), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("in_program", [False, True])
+def test_tangents_and_hessian_products_through_a_kernel(in_program):
+    at, along = [np.array([0.5, 1.0, -0.3]), np.array([0.2, 0.4, -1.0])], [A / 2, A - 2]
+    wrap = ti.program if in_program else lambda f: f
+    given = [tensor(x) for x in at], [tensor(x) for x in along]
+    _, tangent = wrap(lambda at, along: ti.jvp(swing, tuple(at), tuple(along)))(*given)
+    gradient = np.concatenate(differences(swing_in_numpy, *at))
+    np.testing.assert_allclose(tangent.numpy(), gradient @ np.concatenate(along), rtol=1e-6)
+    (by_x,) = wrap(lambda x, v, along: ti.hvp(lambda x: swing(x, v), (x,), (along,)))(*given[0], given[1][0])
+    expected = second_differences(swing_in_numpy, at)[:3, :3] @ along[0]
+    np.testing.assert_allclose(by_x.numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_arrays_of_a_gradient_lie_anywhere():
+    """What a launch saves of its arrays does not depend on their addresses, nor on those of the gradient's arrays."""
+    at = [tensor([0.5, 1.0, -0.3]), tensor([0.2, 0.4, -1.0])]
+    made = [np.concatenate([g.numpy() for g in ti.grad(swing, (0, 1))(*at)]) for _ in range(20)]
+    assert np.ptp(made, axis=0).max() == 0
+
+
+def test_a_kernel_for_each_of_a_batch():
     @ti.kernel
-    def cube(a: ti.types.ndarray(), b: ti.types.ndarray()):
+    def damped(x: ti.types.ndarray(), k: ti.types.ndarray(), out: ti.types.ndarray()) -> ti.f64:
+        total = ti.cast(0.0, ti.f64)
+        for i in x:
+            x[i] = x[i] ** 2 * k[0]
+            out[i, 0] = x[i] + i
+            total += x[i]
+        return total
+
+    def f(x, k):
+        own, out = x * 1, ti.xp.zeros((3, 1), dtype=ti.f64)
+        total = damped(own, k, out)
+        with p.if_cond(total > 1):
+            total.val = total + damped(own, k, out)
+        return out[:, 0] * total
+
+    rows = np.array([A / 4, A, A / 3, -A])
+    k = np.array([[1.5], [0.5], [1.0], [2.0]])
+    made = ti.program(ti.vmap(f))(rows, k).numpy()
+    by_columns = ti.program(ti.vmap(f, in_axes=(1, None)))(rows.T.copy(), k[0]).numpy()
+    one = ti.program(f)
+    for n in range(4):
+        np.testing.assert_array_equal(made[n], one(rows[n], k[n]).numpy())
+        np.testing.assert_array_equal(by_columns[n], one(rows[n], k[0]).numpy())
+
+
+def test_a_kernel_that_cannot_be_batched():
+    @ti.kernel
+    def noisy(a: ti.types.ndarray()):
         for i in a:
-            b[i] = a[i] ** 3
+            a[i] += ti.random(ti.f64)
+
+    def f(a):
+        own = a * 1
+        noisy(own)
+        return own
+
+    with pytest.raises(ValueError, match="`noisy` draws random numbers"):
+        ti.program(ti.vmap(f))(np.ones((2, 3)))
+
+
+def test_second_derivatives_of_random_numbers_of_a_kernel():
+    @ti.kernel
+    def noisy(a: ti.types.ndarray(), out: ti.types.ndarray(), drawn: ti.types.ndarray()):
+        for i in a:
+            drawn[i] = ti.random(ti.f64)
+            out[i] = a[i] ** 3 * drawn[i]
+
+    drawn = ti.xp.zeros(3, dtype=ti.f64)
 
     def loss(a):
-        b = ti.tensor.zeros(3, dtype=ti.f64)
-        cube(a, b)
-        return b.sum()
+        out = ti.xp.zeros(3, dtype=ti.f64)
+        noisy(a, out, drawn)
+        return out.sum()
 
-    with pytest.raises(ti.AerogelRuntimeError, match="first derivatives only"):
-        ti.grad(lambda a: ti.grad(loss)(a).sum())(tensor(A))
+    made = ti.grad(lambda a: ti.grad(loss)(a).sum())(tensor(A))
+    np.testing.assert_allclose(made.numpy(), 6 * A * drawn.numpy())
+
+
+def test_kernels_without_second_derivatives():
+    x = ti.field(ti.f64, shape=3)
+
+    @ti.kernel
+    def of_field(a: ti.types.ndarray(), b: ti.types.ndarray()):
+        for i in a:
+            b[i] = a[i] ** 3 * x[i]
+
+    def first(a, s, call):
+        def loss(a):
+            b = ti.xp.zeros(3, dtype=ti.f64)
+            call(a, b, s)
+            return b.sum()
+
+        return ti.grad(loss)(a).sum()
+
+    def third(a):
+        def cube(a):
+            out = a * 1
+            step(out, a * 2, a * 3)
+            return out.sum()
+
+        return ti.grad(lambda a: ti.grad(cube)(a).sum())(a).sum()
+
+    with pytest.raises(ti.AerogelRuntimeError, match="uses fields .* first derivatives only"):
+        ti.grad(first)(tensor(A), None, lambda a, b, s: of_field(a, b))
+    with pytest.raises(ti.AerogelRuntimeError, match="`s`, which is a number: let it take an array"):
+        ti.grad(first, 1)(tensor(A), tensor(2.0), scaled_squares)
+    with pytest.raises(ti.AerogelRuntimeError, match="first and second derivatives only"):
+        ti.grad(third)(tensor(A))
+    with pytest.raises(ValueError, match="first and second derivatives only"):
+        ti.program(ti.grad(third))(tensor(A))
 
 
 def test_a_parameter_that_a_kernel_would_overwrite():

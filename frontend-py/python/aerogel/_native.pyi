@@ -135,6 +135,7 @@ class NativeKernel:
         seeds: list[float],
         seed: int | None = None,
         is_restored: bool = False,
+        derivative: str = "grad",
     ) -> list[list[float] | None]: ...
     def _written(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> list[str]: ...
     def _is_pure(self, args: tuple[Any, ...]) -> bool: ...
@@ -151,9 +152,9 @@ class NativeSaved:
         cls,
         kernel: NativeKernel,
         args: tuple[Any, ...],
-        kwargs: dict[str, Any] | None,
         apart: list[str],
         is_whole: bool,
+        derivative: str,
     ) -> NativeSaved: ...
     @property
     def nbytes(self) -> int: ...

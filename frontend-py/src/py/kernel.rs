@@ -126,8 +126,10 @@ impl NativeKernel {
     }
 
     /// The gradient of what the kernel returns, each number times its seed, by the floats among its arguments: a list
-    /// for each parameter that has any. Gradients of fields and arrays grow as by a tape.
-    #[pyo3(signature = (args, kwargs, seeds, seed = None, is_restored = false))]
+    /// for each parameter that has any. Gradients of fields and arrays grow as by a tape. `derivative` is the gradient, or
+    /// that with its tangents.
+    #[pyo3(signature = (args, kwargs, seeds, seed = None, is_restored = false, derivative = "grad"))]
+    #[expect(clippy::too_many_arguments, reason = "Python's signature")]
     fn _pull_back(
         &self,
         py: Python<'_>,
@@ -136,9 +138,10 @@ impl NativeKernel {
         seeds: Vec<f64>,
         seed: Option<u64>,
         is_restored: bool,
+        derivative: &str,
     ) -> PyResult<Vec<Option<Vec<f64>>>> {
         let mode = Mode {
-            derivative: Some(Derived::Grad),
+            derivative: derivative_named(Some(derivative))?,
             seed,
             is_restored,
             ..Mode::default()
@@ -238,7 +241,7 @@ pub(crate) struct Mode<'p> {
     past: Option<&'p NativePast>,
 }
 
-fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
+pub(super) fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
     let Some(name) = name else {
         return Ok(None);
     };

@@ -4,21 +4,19 @@
 //! launched by that, now forwards and some time later backwards. So what the gradient reads of fields and arrays is copied
 //! at the launch: what it must find as it was before the kernel ran, before that, the rest after it.
 
-use std::collections::BTreeMap;
-
 use aerogel_ir::analysis::box_set::{BoxSet, holds};
 use aerogel_ir::analysis::boxes::AccessKind;
 use aerogel_runtime::Buffer;
+use indexmap::IndexMap;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::activity::{Activity, NativeAsked};
 use super::error;
-use super::kernel::NativeKernel;
+use super::kernel::{NativeKernel, derivative_named};
 use super::prepared::Prepared;
 use super::snapshot::{Boxed, Memory, NativeSnapshot};
 use super::summary::At;
-use crate::derived::Derived;
 
 /// The boxes that the gradient of a launch needs.
 #[pyclass(module = "aerogel._native", frozen)]
@@ -37,21 +35,23 @@ const DIGEST: usize = size_of::<u64>();
 #[pymethods]
 impl NativeSaved {
     /// For a launch with some arguments; but for the arrays of the parameters `apart`, which the caller keeps. Whole fields
-    /// and arrays if `is_whole`, whatever numbers are passed.
+    /// and arrays if `is_whole`, whatever numbers are passed. `derivative` is the gradient, or that with its tangents.
     #[new]
     fn new(
         py: Python<'_>,
         kernel: &Bound<'_, NativeKernel>,
         args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
         apart: Vec<String>,
         is_whole: bool,
+        derivative: &str,
     ) -> PyResult<Self> {
-        let launch = Prepared::new(py, kernel.get(), args, kwargs, Some(Derived::Grad))?;
+        let derived = derivative_named(Some(derivative))?;
+        let launch = Prepared::new(py, kernel.get(), args, None, derived)?;
         let activity = Activity::default();
         let asked = launch.asked(py, kernel, &activity)?;
         let apart = launch.memories_for(&apart)?;
-        let mut before: BTreeMap<Vec<Memory>, (At, BoxSet)> = BTreeMap::new();
+        // In the order of the kernel: the arrays of the gradient may lie elsewhere, in another order.
+        let mut before: IndexMap<Vec<Memory>, (At, BoxSet)> = IndexMap::new();
         let mut after = before.clone();
         let all = match is_whole {
             true => launch.placed_whole(AccessKind::Read)?,
@@ -74,7 +74,7 @@ impl NativeSaved {
                 read.retain(|ranges| !earlier.iter().any(|other| holds(other, ranges)));
             }
         }
-        let boxed = |all: BTreeMap<_, (At, BoxSet)>| {
+        let boxed = |all: IndexMap<_, (At, BoxSet)>| {
             let all = all.into_values();
             all.flat_map(|(at, read)| read.into_iter().map(move |ranges| (at, ranges)))
                 .filter_map(|(at, ranges)| launch.boxed_as_passed(py, at, ranges))

@@ -19,7 +19,7 @@ use super::placement::{Piece, Placement};
 use super::snode::TreeStore;
 
 /// Memory whose elements are told apart by their indices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Memory {
     /// One component of a field: the tree and the place in it.
     Place(u64, NodeId),

@@ -7,6 +7,7 @@
 //! Branches and loops of the host whose conditions are other for each become conditions at points: a branch is a mask, a
 //! loop ends when none is left in it.
 
+mod kernels;
 mod loops;
 
 use aerogel_base::ScalarType;
@@ -337,10 +338,7 @@ impl Mapping<'_> {
             }
             Stmt::Store(_) => unreachable!("a store is inside a `for`"),
             Stmt::Clear(_) => unreachable!("passes make it"),
-            Stmt::Run(_) => {
-                let what = "`vmap`: the function calls a kernel, which has no rule for many";
-                return Err(RecordError::Value(what.to_owned()));
-            }
+            Stmt::Run(run) => self.run(run, at, out)?,
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ from aerogel.kernel import BoundKernel, Kernel
 #: The bytes of a launch's seed, and of a number that stands for the cells that were active.
 _SEED = 8
 _DIGEST = 8
+#: For a launch that draws no random numbers.
+FIRST_SEED = bytes(_SEED)
 
 
 class KernelFunction:
@@ -111,32 +113,50 @@ class KernelFunction:
         with _recorder.unrecorded():
             return self._launched(args, args, (apart, False, _native.next_seed()))
 
-    def saved_for(self, args: Sequence[Any], apart: list[str]) -> bytes:
+    def saved_for(self, args: Sequence[Any], apart: list[str], seed: bytes = FIRST_SEED) -> bytes:
         """What ``pull_back`` needs of a launch of which only the arguments are known, as they were before it.
 
-        The kernel is launched once more if its gradient needs what it computes on the way.
+        The kernel is launched once more, with the seed that ``seed`` begins with, if its gradient needs values that it
+        computes.
         """
         with _recorder.unrecorded():
             saved = self._saved(args, apart, False)
             first = saved.before_launch()
             if saved.nbytes > len(first) + _DIGEST:
-                return self.run(args, apart)[0]
-            return (0).to_bytes(_SEED, "little") + first + saved.after_launch()
+                return self._launched(args, args, (apart, False, _seed_of(seed)))[0]
+            return seed[:_SEED] + first + saved.after_launch()
 
-    def pull_back(self, args: Sequence[Any], saved: tuple[bytes, list[str]], seeds: Sequence[float]) -> list[Any]:
+    def forward_with_tangents(self, args: Sequence[Any], apart: list[str], seed: bytes) -> bytes:
+        """Launches the kernel with the tangents of its arrays: what ``pull_back`` of ``grad_dual`` needs."""
+        with _recorder.unrecorded():
+            saved = self._saved(args, apart, False, "grad_dual")
+            first = saved.before_launch()
+            self.kernel._launch((*self.bound, *args), None, "dual", _seed_of(seed))
+            return seed[:_SEED] + first + saved.after_launch()
+
+    def is_pure(self, args: Sequence[Any]) -> bool:
+        """Whether a launch reads and writes its arguments only: no fields, and no arrays by other names."""
+        return self.kernel._is_pure((*self.bound, *args))
+
+    def pull_back(
+        self, args: Sequence[Any], saved: tuple[bytes, list[str]], seeds: Sequence[float], derivative: str = "grad"
+    ) -> list[Any]:
         """Launches the gradient: that of each array grows.
 
         Args:
             args: All arguments, arrays with gradients.
             saved: What ``run`` or ``saved_for`` has returned, and the array parameters that were apart.
             seeds: The gradient by each number that the kernel returns.
+            derivative: ``"grad_dual"`` computes the tangents of the gradient as well; ``saved`` is then what
+                ``forward_with_tangents`` has returned.
 
         Returns:
             For each parameter that consists of floats the gradients by them.
         """
         blob, apart = saved
-        with self._as_it_was(blob, self._saved(args, apart, False)) as seed:
-            return self.kernel._pull_back((*self.bound, *args), None, list(seeds), seed, True)[len(self.bound) :]
+        given = (*self.bound, *args)
+        with self._as_it_was(blob, self._saved(args, apart, False, derivative)) as seed:
+            return self.kernel._pull_back(given, None, list(seeds), seed, True, derivative)[len(self.bound) :]
 
     def backward(
         self, args: Sequence[Any], saved: tuple[bytes, Sequence[Any], list[str], bool], of_numbers: bool
@@ -173,7 +193,7 @@ class KernelFunction:
                             f"cells have become inactive since kernel `{self.name}` read them, which its gradient "
                             "needs: make cells inactive when the gradients are there"
                         )
-                yield int.from_bytes(blob[:_SEED], "little")
+                yield _seed_of(blob)
             finally:
                 present.restore()
 
@@ -181,8 +201,8 @@ class KernelFunction:
         """How many bytes ``forward`` returns if whole fields are saved."""
         return _SEED + self._saved(described, apart, True).nbytes
 
-    def _saved(self, described: Sequence[Any], apart: list[str], is_whole: bool) -> Any:
-        return _native.NativeSaved(self.kernel, (*self.bound, *described), None, apart, is_whole)
+    def _saved(self, described: Sequence[Any], apart: list[str], is_whole: bool, derivative: str = "grad") -> Any:
+        return _native.NativeSaved(self.kernel, (*self.bound, *described), apart, is_whole, derivative)
 
     def no_second(self) -> AerogelRuntimeError:
         """The exception for second derivatives."""
@@ -192,4 +212,8 @@ class KernelFunction:
         )
 
 
-__all__ = ["KernelFunction"]
+def _seed_of(blob: bytes) -> int:
+    return int.from_bytes(blob[:_SEED], "little")
+
+
+__all__ = ["FIRST_SEED", "KernelFunction"]

@@ -350,6 +350,8 @@ def jacobian(function: Any, argnums: Any = 0) -> Any:
     @functools.wraps(function)
     def derivatives(*args: Any, **kwargs: Any) -> Any:
         from aerogel.tensor._creation import eye
+        from aerogel.tensor._kernels import NotBatched
+        from aerogel.tensor._shapes import stack
         from aerogel.tensor._vmap import vmap
 
         variables, given, out = _called(function, args, kwargs, argnums, "jacobian")
@@ -357,7 +359,14 @@ def jacobian(function: Any, argnums: Any = 0) -> Any:
         def by_arguments(y: Any) -> Any:
             y = asarray(y)
             seeds = eye(y.size, dtype=y.dtype).reshape((y.size, *y.shape))
-            made = iter(vmap(lambda seed: variables.gradients([(y, seed)]))(seeds))
+
+            def by_element(seed: Any) -> list[Any]:
+                return variables.gradients([(y, seed)])
+
+            try:
+                made = iter(vmap(by_element)(seeds))
+            except NotBatched:
+                made = iter([stack(rows) for rows in zip(*map(by_element, seeds))])
             shaped = [_trees.mapped(tree, lambda x: next(made).reshape((*y.shape, *x.shape))) for tree in given]
             return tuple(shaped) if isinstance(argnums, (tuple, list)) else shaped[0]
 
@@ -375,9 +384,14 @@ def hessian(function: Any, argnums: Any = 0) -> Any:
 
 
 def hvp(function: Any, primals: Any, tangents: Any) -> Any:
-    """The product of the second derivatives of a number with tangents, without the matrix of them."""
-    of = tuple(range(len(primals)))
-    return jvp(grad(function, of), primals, tangents)[1]
+    """The product of the second derivatives of a number with tangents, without the matrix of them.
+
+    The matrix is symmetric, so the product is the gradient of the gradient along the tangents.
+    """
+    if len(primals) != len(tangents):
+        raise ValueError(f"`hvp`: {len(primals)} arguments, {len(tangents)} tangents")
+    _, pullback = vjp(grad(function, tuple(range(len(primals)))), *primals)
+    return pullback(tuple(tangents))
 
 
 def check_grad(function: Any, *args: Any, step: float = 1e-6, tolerance: float = 1e-5) -> float:

@@ -282,11 +282,48 @@ impl Runner for GradientRunner {
     }
 
     fn gradient(&self) -> Result<Arc<dyn Runner>, String> {
-        Err(
-            "its gradient has none: second derivatives of kernels are those of `ti.ad.hvp`"
-                .to_owned(),
-        )
+        Ok(Arc::new(SecondRunner(self.0.clone())))
     }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+}
+
+/// Runs the gradient of a kernel's gradient as a statement of a program.
+struct SecondRunner(Arc<KernelRunner>);
+
+impl Runner for SecondRunner {
+    fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
+        Python::attach(|py| {
+            let ended = self.0.pull_back_twice(py, arrays);
+            ended.map_err(|e| RunError::Region(Raised(Arc::new(e))))
+        })
+    }
+
+    fn gradient(&self) -> Result<Arc<dyn Runner>, String> {
+        Err("kernels have first and second derivatives only".to_owned())
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+}
+
+/// The positions of arrays of floats.
+fn floats_of(arrays: &[Operand]) -> Vec<usize> {
+    let all = arrays.iter().enumerate();
+    all.filter_map(|(k, array)| array.ty.is_float().then_some(k))
+        .collect()
+}
+
+/// What tensors hold, computed.
+fn computed(py: Python<'_>, tensors: &[Bound<'_, PyAny>]) -> PyResult<Vec<Operand>> {
+    let all = tensors.iter().map(|tensor| {
+        let native = native_of(tensor)?.expect("a rule returns tensors");
+        native.get().computed(py)
+    });
+    all.collect()
 }
 
 impl KernelRunner {
@@ -334,53 +371,75 @@ impl KernelRunner {
         Ok((all, PyTuple::new(py, args)?, kwargs))
     }
 
+    /// How many arrays the call takes.
+    fn n_arrays(&self) -> usize {
+        let after = self.places.iter().map(|place| place.2 + 1);
+        after.max().unwrap_or(0)
+    }
+
+    /// Calls a function of `aerogel.tensor._kernels` with the call, of which some arrays are the arguments, and more.
+    fn rule<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        arrays: Vec<Operand>,
+        more: (Bound<'py, PyAny>, Bound<'py, PyAny>),
+    ) -> PyResult<Vec<Operand>> {
+        let call = self.called(py)?;
+        let floats = floats_of(&arrays);
+        let (_, args, kwargs) = self.arguments(py, &call, arrays)?;
+        let at = self.places.iter().map(|(key, _, k)| {
+            Ok(match key {
+                Key::Position(at) => (at.into_pyobject(py)?.into_any(), *k),
+                Key::Name(name) => (name.into_pyobject(py)?.into_any(), *k),
+            })
+        });
+        let at: Vec<_> = at.collect::<PyResult<_>>()?;
+        let rules = py.import("aerogel.tensor._kernels")?;
+        let call = (&call.kernel, &args, &kwargs, at, floats);
+        let found: Vec<_> = rules
+            .call_method1(name, (call, more.0, more.1))?
+            .extract()?;
+        computed(py, &found)
+    }
+
     /// Runs the gradient: of the arrays and their adjoints, with the adjoints of what the kernel returns.
     fn pull_back(
         &self,
         py: Python<'_>,
-        arrays: Vec<Operand>,
+        mut arrays: Vec<Operand>,
     ) -> PyResult<(Vec<Operand>, Vec<Scalar>)> {
-        let call = self.called(py)?;
-        let n = self
-            .places
-            .iter()
-            .map(|place| place.2 + 1)
-            .max()
-            .unwrap_or(0);
-        let mut arrays = arrays;
-        let rest = arrays.split_off(n);
-        let kept = arrays.clone();
-        let (_, args, kwargs) = self.arguments(py, &call, arrays)?;
+        let rest = arrays.split_off(self.n_arrays());
+        let mut all = arrays.clone();
         let given = tensors(py, rest)?;
-        let at: Vec<(Bound<'_, PyAny>, usize)> = self
-            .places
-            .iter()
-            .map(|(key, _, k)| {
-                Ok(match key {
-                    Key::Position(at) => (at.into_pyobject(py)?.into_any(), *k),
-                    Key::Name(name) => (name.into_pyobject(py)?.into_any(), *k),
-                })
-            })
-            .collect::<PyResult<_>>()?;
-        let floats: Vec<usize> = (0..n).filter(|&k| kept[k].ty.is_float()).collect();
-        let (adjoints, seeds) = given.split_at(floats.len());
-        let rules = py.import("aerogel.tensor._kernels")?;
-        let call = (&call.kernel, &args, &kwargs, at, floats.clone());
-        let found = rules.call_method1("pulled_back", (call, adjoints.to_vec(), seeds.to_vec()))?;
-        let mut found = found
-            .try_iter()?
-            .map(|tensor| {
-                let native = native_of(&tensor?)?.expect("the rule gives tensors");
-                native.get().computed(py)
-            })
-            .collect::<PyResult<Vec<Operand>>>()?;
-        let mut all = kept;
-        all.append(&mut found);
-        for seed in seeds {
-            let native = native_of(seed)?.expect("made above");
-            all.push(native.get().computed(py)?);
-        }
+        let (adjoints, seeds) = given.split_at(floats_of(&arrays).len());
+        let more = (adjoints.into_pyobject(py)?, seeds.into_pyobject(py)?);
+        all.extend(self.rule(py, "pulled_back", arrays, more)?);
+        all.extend(computed(py, seeds)?);
         Ok((all, Vec::new()))
+    }
+
+    /// Runs the gradient of `pull_back`: of what it takes, and the adjoints of all of that after it.
+    fn pull_back_twice(
+        &self,
+        py: Python<'_>,
+        mut arrays: Vec<Operand>,
+    ) -> PyResult<(Vec<Operand>, Vec<Scalar>)> {
+        let all = arrays.len();
+        let rest = arrays.split_off(self.n_arrays());
+        let mut kept = arrays.clone();
+        let given = tensors(py, rest)?;
+        let n_floats = floats_of(&arrays).len();
+        let n_seeds = (all - arrays.len() - 3 * n_floats) / 2;
+        let (taken, along) = given.split_at(n_floats + n_seeds);
+        let (adjoints, seeds) = taken.split_at(n_floats);
+        let (of_arrays, rest) = along.split_at(n_floats);
+        let (of_results, of_seeds) = rest.split_at(n_floats);
+        let ends = (adjoints, seeds).into_pyobject(py)?.into_any();
+        let along = (of_arrays, of_results, of_seeds).into_pyobject(py)?;
+        kept.extend(computed(py, taken)?);
+        kept.extend(self.rule(py, "pulled_back_twice", arrays, (ends, along.into_any()))?);
+        Ok((kept, Vec::new()))
     }
 
     fn launch(

@@ -295,8 +295,6 @@ class Trace:
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
         """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
         called = f"kernel `{kernel.__name__}`"
-        if self.is_in_vmap:
-            raise ValueError(f"`vmap`: the function calls {called}")
         args, kwargs, parameters = list(args), dict(kwargs or {}), kernel._parameters()
         keys: list[tuple[Any, str, str]] = [(k, *p) for k, p in enumerate(parameters[: len(args)])]
         keys += [(name, name, kind) for name, kind in parameters if name in kwargs]
