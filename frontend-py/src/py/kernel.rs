@@ -3,6 +3,7 @@
 //! What a call does when the instance exists: read the arguments into 8-byte slots, look the instance up by the
 //! key that templates and array types make, and call it without the GIL.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
@@ -16,6 +17,8 @@ use smallvec::SmallVec;
 
 use super::activity::NativePast;
 use super::argument::{Key, KeyPart, Packed};
+use super::foreign::Giver;
+use super::foreign::copies::Copied;
 use super::instances::Instances;
 use super::later::Explain;
 use super::prepare::{self, Instance};
@@ -250,6 +253,14 @@ pub(super) fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> 
         .ok_or_else(|| PyValueError::new_err(format!("there is no derivative {name:?}")))
 }
 
+/// The arguments of a launch, and what is to be done with them after it.
+#[derive(Default)]
+struct Passed<'a> {
+    args: launch::Args<'a>,
+    copied_back: Vec<&'a Copied>,
+    told: Vec<&'a Giver>,
+}
+
 impl NativeKernel {
     /// The call itself, whether somebody records calls or not.
     pub(crate) fn call<'py>(
@@ -347,9 +358,9 @@ impl NativeKernel {
         key.push(KeyPart::Kinks);
         key.extend(mode.past.map(|_| KeyPart::Past));
         let instance = self.instance(py, &settings, key, &values)?;
-        let mut counts = vec![0u64; instance.kinks.len()];
+        let mut counts = vec![0u64; instance.of_derivative.kinks.len()];
         self.launch(py, &settings, &instance, &packed, mode, (&[], &mut counts))?;
-        let all = instance.kinks.iter().cloned().zip(counts);
+        let all = instance.of_derivative.kinks.iter().cloned().zip(counts);
         Ok(all.filter(|(_, n)| *n > 0).collect())
     }
 
@@ -477,6 +488,52 @@ impl NativeKernel {
         Ok(())
     }
 
+    /// The arguments of a launch. `sources` says which array stands for each, where several are one memory.
+    fn passed<'a>(
+        &self,
+        py: Python<'_>,
+        all: impl Iterator<Item = &'a Packed>,
+        sources: &[usize],
+        (instance, tensors): (&Instance, &'a BTreeMap<usize, written::WrittenTensor>),
+    ) -> PyResult<Passed<'a>> {
+        let mut out = Passed::default();
+        let mut arrays: SmallVec<[_; 4]> = SmallVec::new();
+        for packed in all {
+            let (array, shape, cell_bytes, giver, copied) = match packed {
+                Packed::Slots(slots) => {
+                    slots.iter().for_each(|&slot| out.args.scalar(slot));
+                    continue;
+                }
+                Packed::Array {
+                    array,
+                    shape,
+                    cell_bytes,
+                    giver,
+                    copied,
+                    ..
+                } => (array, shape, *cell_bytes, giver, copied),
+            };
+            let k = arrays.len();
+            let written = instance.is_written(k);
+            if written {
+                self.expect_writable(py, packed)?;
+                out.told.extend(giver);
+            }
+            arrays.push((array, copied.as_deref()));
+            let (array, copied) = arrays[sources.get(k).copied().unwrap_or(k)];
+            if written {
+                out.copied_back.extend(copied);
+            }
+            let buffer = match tensors.get(&k) {
+                Some(written) => &written.memory.buffer,
+                None => array.buffer()?,
+            };
+            let passed = out.args.array(buffer, shape, cell_bytes);
+            passed.map_err(error::memory)?;
+        }
+        Ok(out)
+    }
+
     /// Launches an instance; `extra` are the slots of arguments behind all others.
     fn launch(
         &self,
@@ -488,10 +545,7 @@ impl NativeKernel {
         (extra, results): (&[u64], &mut [u64]),
     ) -> PyResult<()> {
         later::tell(py)?;
-        let mut args = launch::Args::new();
-        let mut n_arrays = 0;
-        let mut copied_back = Vec::new();
-        let is_written = |k: usize| instance.writes.get(k).copied().unwrap_or(true);
+        let is_written = |k| instance.is_written(k);
         let captured = self.captured_arrays(py, instance)?;
         let own = || packed.iter().chain(&captured);
         // The arrays of derivatives come behind all others, in the order of those they belong to.
@@ -505,41 +559,12 @@ impl NativeKernel {
             instance.expect_told_apart(py, packed.iter())?;
         }
         let mut tensors = written::tensors(py, packed, is_written)?;
-        let mut arrays: SmallVec<[_; 4]> = SmallVec::new();
-        let mut told = Vec::new();
-        for packed in all() {
-            match packed {
-                Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
-                Packed::Array {
-                    array,
-                    shape,
-                    cell_bytes,
-                    giver,
-                    copied,
-                    ..
-                } => {
-                    let written = is_written(n_arrays);
-                    if written {
-                        self.expect_writable(py, packed)?;
-                        told.extend(giver);
-                    }
-                    arrays.push((array, copied.as_deref()));
-                    let source = sources.get(n_arrays).copied().unwrap_or(n_arrays);
-                    let (array, copied) = arrays[source];
-                    if written {
-                        copied_back.extend(copied);
-                    }
-                    let buffer = match tensors.get(&n_arrays) {
-                        Some(written) => &written.memory.buffer,
-                        None => array.buffer()?,
-                    };
-                    n_arrays += 1;
-                    args.array(buffer, shape, *cell_bytes)
-                        .map_err(error::memory)?;
-                }
-            }
-        }
-        let past = instance.past.iter().map(|&tree| {
+        let Passed {
+            mut args,
+            copied_back,
+            told,
+        } = self.passed(py, all(), &sources, (instance, &tensors))?;
+        let past = instance.of_derivative.past.iter().map(|&tree| {
             let store = instance.trees[tree].store();
             let of = store.and_then(|store| mode.past?.memory(store.key));
             Ok(of.expect("a tape has said which cells were active"))

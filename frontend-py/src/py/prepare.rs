@@ -66,20 +66,11 @@ impl TreeRef {
 /// A compiled kernel.
 pub(crate) struct Instance {
     pub(crate) trees: Vec<TreeRef>,
-    /// Those of them of which others, behind them, say which cells were active.
-    pub(crate) past: Vec<usize>,
     /// Which derivative of the kernel it computes, if any.
     pub(crate) derivative: Option<Derived>,
-    /// Why memory must be as it was before the kernel itself ran, if it must.
-    of_start: Option<Diagnostic>,
-    /// The arguments that must differ, each with what is added to it, and what to say if they do not.
-    told_apart: Vec<([(Arg, i64); 2], Diagnostic)>,
-    /// What to say of a value whose derivative ends inside of it, if there is one.
-    pub(crate) ends: Option<String>,
+    pub(crate) of_derivative: OfDerivative,
     /// Whether it is a derivative that writes nothing, which users have not heard of.
     is_idle: AtomicBool,
-    /// What to say of the kinks whose counts it returns.
-    pub(crate) kinks: Vec<String>,
     /// What it accesses.
     pub(crate) summary: Summary,
     /// The arrays that the kernel takes besides its arguments.
@@ -93,6 +84,21 @@ pub(crate) struct Instance {
     compiled: CompiledKernel,
 }
 
+/// What a launch has to know of the derivative that an instance computes.
+#[derive(Default)]
+pub(crate) struct OfDerivative {
+    /// The trees of which others, behind all of them, say which cells were active.
+    pub(crate) past: Vec<usize>,
+    /// Why memory must be as it was before the kernel itself ran, if it must.
+    of_start: Option<Diagnostic>,
+    /// The arguments that must differ, each with what is added to it, and the error if they do not.
+    told_apart: Vec<([(Arg, i64); 2], Diagnostic)>,
+    /// The warning about a value whose derivative ends inside the kernel, if there is one.
+    pub(crate) ends: Option<String>,
+    /// The warnings about the kinks whose counts it returns.
+    pub(crate) kinks: Vec<String>,
+}
+
 /// What must be as it was when the instance was compiled.
 enum Guard {
     /// Kept alive, so that its address stays its own.
@@ -104,6 +110,11 @@ enum Guard {
 }
 
 impl Instance {
+    /// Whether the kernel may write to an array argument, by its number among them.
+    pub(crate) fn is_written(&self, array: usize) -> bool {
+        self.writes.get(array).copied().unwrap_or(true)
+    }
+
     /// Tells Python's collector of what is held.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.captured.iter().try_for_each(|c| visit.call(c))?;
@@ -129,7 +140,7 @@ impl Instance {
 
     /// That memory need not be put back first, for those who cannot.
     pub(crate) fn expect_nothing_overwritten(&self, py: Python<'_>) -> PyResult<()> {
-        match &self.of_start {
+        match &self.of_derivative.of_start {
             Some(mistake) => Err(self.raised(py, mistake)),
             None => Ok(()),
         }
@@ -154,12 +165,12 @@ impl Instance {
         py: Python<'_>,
         packed: impl Iterator<Item = &'p Packed>,
     ) -> PyResult<()> {
-        if self.told_apart.is_empty() {
+        if self.of_derivative.told_apart.is_empty() {
             return Ok(());
         }
         let given = Given::new(&self.summary.params, packed);
         let number = |(arg, by): (Arg, i64)| given.arg(arg).map(|number| number + by);
-        let mut all = self.told_apart.iter();
+        let mut all = self.of_derivative.told_apart.iter();
         let same = all.find(|([read, written], _)| number(*read) == number(*written));
         match same {
             Some((_, mistake)) => Err(self.raised(py, mistake)),
@@ -313,13 +324,13 @@ fn binding<'py>(
 }
 
 /// Lowers and compiles a kernel for the given arguments.
-pub(crate) fn compile(
-    py: Python<'_>,
-    function: &Bound<'_, PyAny>,
+pub(crate) fn compile<'py>(
+    py: Python<'py>,
+    function: &Bound<'py, PyAny>,
     kernel: &Signature,
     settings: &Settings,
     key: &[KeyPart],
-    values: &[Bound<'_, PyAny>],
+    values: &[Bound<'py, PyAny>],
 ) -> PyResult<Instance> {
     let begin = Instant::now();
     // Lowering takes memory, too.
@@ -327,36 +338,7 @@ pub(crate) fn compile(
     let mut guards = guards(py, key, values)?;
     let derivative = key.iter().find_map(KeyPart::derivative);
     let mut host = PyHost::new(py, derivative)?;
-    let source = host.func_source(function)?;
-    let params = bindings(kernel, settings, key, values, &mut host)?;
-    let result = match &kernel.results {
-        Some(specs) => {
-            let mut results = specs
-                .iter()
-                .map(|spec| return_type(settings, spec, &mut host))
-                .collect::<PyResult<Vec<_>>>()?;
-            Some(if kernel.many {
-                ReturnType::Tuple(results)
-            } else {
-                results.remove(0)
-            })
-        }
-        None => None,
-    };
-    let config = FrontendConfig {
-        default_ip: settings.default_ip,
-        default_fp: settings.default_fp,
-        short_circuit: settings.short_circuit,
-        debug: settings.debug,
-        fast_math: settings.fast_math,
-        gpu: matches!(settings.arch, Arch::Cuda(_)),
-        derivative,
-    };
-    let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config);
-    if let Some(raised) = host.take_raised() {
-        return Err(raised);
-    }
-    let lowered = lowered.map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
+    let lowered = lower(&mut host, function, (kernel, settings), (key, values))?;
     if derivative.is_none() {
         warn(py, &lowered)?;
     }
@@ -373,7 +355,6 @@ pub(crate) fn compile(
         .iter()
         .map(|tree| tree_ref(py, tree.0, arguments.contains(&tree.0)))
         .collect::<PyResult<Vec<_>>>()?;
-    let mut summary = Summary::new(&module);
     let primal_writes = written_arrays(&module);
     let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
@@ -381,48 +362,12 @@ pub(crate) fn compile(
     signals::heed(py)?;
     let _active = interrupt::Active::begin();
     py.check_signals()?;
-    let (mut ends, mut past, mut told_apart) = (None, Vec::new(), Vec::new());
-    let mut kinks = Vec::new();
-    let (module, of_start) = match derivative {
-        Some(derived) => {
-            let (&kind, again) = derived.steps().split_first().expect("there is one");
-            let wanted = Wanted {
-                kind,
-                ends: key.contains(&KeyPart::Ends),
-                again: !again.is_empty(),
-                past: key.contains(&KeyPart::Past),
-                counts_kinks: key.contains(&KeyPart::Kinks),
-            };
-            let mut done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
-            if let Some(found) = &done.ends {
-                let text = error::warning(found, &done.module.env.spans, &done.module.env.sources);
-                py.import("aerogel._log")?.call_method1("warn", (&text,))?;
-                ends = Some(text);
-            }
-            summary = Summary::of_gradient(&done);
-            past = done
-                .past
-                .iter()
-                .map(|tree| tree.as_u32() as usize)
-                .collect();
-            let env = &done.module.env;
-            let all = done.warnings_of_kinks();
-            kinks = all
-                .map(|found| error::warning(&found, &env.spans, &env.sources))
-                .collect();
-            let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
-            let all = done.told_apart.iter();
-            told_apart = all
-                .map(|it| (it.indices, it.what.mistake_of_launch(&done.module.env)))
-                .collect();
-            for &kind in again {
-                summary.add_derivatives(&done.module, kind);
-                let wanted = Wanted::from(kind);
-                done = differentiated(py, &kernel.name, &compiler, done.module, wanted)?;
-            }
-            (done.module, mistake)
+    let (module, summary, of_derivative) = match derivative {
+        Some(derived) => OfDerivative::find((py, &kernel.name, &compiler), module, derived, key)?,
+        None => {
+            let summary = Summary::new(&module);
+            (module, summary, OfDerivative::default())
         }
-        None => (module, None),
     };
     // A derivative reads most arrays to which the kernel writes.
     let writes = match (derivative, module.kernel()) {
@@ -442,13 +387,9 @@ pub(crate) fn compile(
     guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
-        past,
         derivative,
-        of_start,
-        told_apart,
-        ends,
+        of_derivative,
         is_idle: AtomicBool::new(derivative == Some(Derived::Grad) && does_nothing),
-        kinks,
         summary,
         captured,
         writes,
@@ -457,6 +398,87 @@ pub(crate) fn compile(
         compiler,
         compiled,
     })
+}
+
+/// Lowers a kernel for the given arguments.
+fn lower<'py>(
+    host: &mut PyHost<'py>,
+    function: &Bound<'py, PyAny>,
+    (kernel, settings): (&Signature, &Settings),
+    (key, values): (&[KeyPart], &[Bound<'py, PyAny>]),
+) -> PyResult<Lowered> {
+    let source = host.func_source(function)?;
+    let params = bindings(kernel, settings, key, values, host)?;
+    let result = match &kernel.results {
+        Some(specs) => {
+            let mut results = specs
+                .iter()
+                .map(|spec| return_type(settings, spec, host))
+                .collect::<PyResult<Vec<_>>>()?;
+            Some(match kernel.many {
+                true => ReturnType::Tuple(results),
+                false => results.remove(0),
+            })
+        }
+        None => None,
+    };
+    let config = FrontendConfig {
+        default_ip: settings.default_ip,
+        default_fp: settings.default_fp,
+        short_circuit: settings.short_circuit,
+        debug: settings.debug,
+        fast_math: settings.fast_math,
+        gpu: matches!(settings.arch, Arch::Cuda(_)),
+        derivative: key.iter().find_map(KeyPart::derivative),
+    };
+    let lowered = lower_kernel(&source, &params, result.as_ref(), host, &config);
+    if let Some(raised) = host.take_raised() {
+        return Err(raised);
+    }
+    let py = function.py();
+    lowered.map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))
+}
+
+impl OfDerivative {
+    /// Differentiates a kernel: the module that computes the derivative, what it accesses, and what a launch has to know.
+    fn find(
+        at: (Python<'_>, &str, &Compiler),
+        module: Module,
+        derived: Derived,
+        key: &[KeyPart],
+    ) -> PyResult<(Module, Summary, Self)> {
+        let py = at.0;
+        let (&kind, again) = derived.steps().split_first().expect("there is one");
+        let wanted = Wanted {
+            kind,
+            ends: key.contains(&KeyPart::Ends),
+            again: !again.is_empty(),
+            past: key.contains(&KeyPart::Past),
+            counts_kinks: key.contains(&KeyPart::Kinks),
+        };
+        let mut done = differentiated(at, module, wanted)?;
+        let env = &done.module.env;
+        let text = |found: &Diagnostic| error::warning(found, &env.spans, &env.sources);
+        let ends = done.ends.as_deref().map(text);
+        if let Some(text) = &ends {
+            py.import("aerogel._log")?.call_method1("warn", (text,))?;
+        }
+        let told_apart = done.told_apart.iter();
+        let told_apart = told_apart.map(|it| (it.indices, it.what.mistake_of_launch(env)));
+        let mut summary = Summary::of_gradient(&done);
+        let out = Self {
+            past: done.past.iter().map(|it| it.as_u32() as usize).collect(),
+            of_start: done.of_start.map(|it| it.mistake(env)),
+            told_apart: told_apart.collect(),
+            ends,
+            kinks: done.warnings_of_kinks().map(|it| text(&it)).collect(),
+        };
+        for &kind in again {
+            summary.add_derivatives(&done.module, kind);
+            done = differentiated(at, done.module, Wanted::from(kind))?;
+        }
+        Ok((done.module, summary, out))
+    }
 }
 
 /// Says what is probably not meant.
@@ -472,9 +494,7 @@ fn warn(py: Python<'_>, lowered: &Lowered) -> PyResult<()> {
 
 /// The module that computes derivatives of what this one does.
 fn differentiated(
-    py: Python<'_>,
-    kernel: &str,
-    compiler: &Compiler,
+    (py, kernel, compiler): (Python<'_>, &str, &Compiler),
     mut module: Module,
     wanted: Wanted,
 ) -> PyResult<Differentiated> {

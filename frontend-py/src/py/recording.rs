@@ -258,7 +258,13 @@ impl NativeRecording {
     /// has one.
     fn note_ends(&self, py: Python<'_>, kernel: &str, launch: &Prepared) -> PyResult<()> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = launch.instance.ends.as_ref().filter(|_| self.is_strict) {
+        if let Some(text) = launch
+            .instance
+            .of_derivative
+            .ends
+            .as_ref()
+            .filter(|_| self.is_strict)
+        {
             return Err(error::runtime(py, text.trim_start_matches("warning: ")));
         }
         let untracked = &launch.instance.summary.untracked;
@@ -269,7 +275,9 @@ impl NativeRecording {
                 continue;
             };
             // What it reads back in the same launch its own warning tells of.
-            if *writer == format!("kernel `{kernel}`") && launch.instance.ends.is_some() {
+            if *writer == format!("kernel `{kernel}`")
+                && launch.instance.of_derivative.ends.is_some()
+            {
                 continue;
             }
             let (remedy, told) = match storage {

@@ -15,8 +15,8 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    Builder, CellOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, copy_region,
-    replace_values, walk,
+    Builder, CellOp, Function, Inst, LoopAttrs, NodeOp, NodeRef, Op, Region, Type, Value,
+    copy_region, replace_values, walk,
 };
 use aerogel_snode::{NodeId, Tree};
 
@@ -102,40 +102,21 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let tree = &cx.env.trees[node.tree];
     let params = std::mem::take(&mut func.regions[body].params);
     let plan = Plan::new(func, cx, node, body, &params);
-    let driven = plan.is_driven();
+    let (top, span) = (func.body, func.insts[inst].span);
+    let stop = attrs.serial.then(|| stop_flag(func, body, span)).flatten();
+    let mut variants = Variants::find(func, (cx, node, plan.driver), body, (&attrs, &params));
+    let mut on_gpu = OnGpu::find(
+        func,
+        (cx, node, &plan),
+        (body, &params),
+        (&attrs, &variants),
+    );
     let Plan {
         driver,
         mut nest,
         n_axes,
     } = plan;
-    let (top, span) = (func.body, func.insts[inst].span);
-    let stop = attrs.serial.then(|| stop_flag(func, body, span)).flatten();
-    let written = match attrs.writes_around {
-        true => Written::find(func, cx, node, driver, body, &params),
-        false => None,
-    };
-    let look_around = |func: &Function, body| {
-        let found = |_| Around::find(func, cx, node, driver, body, &params);
-        attrs.around.and_then(found)
-    };
-    let mut around = look_around(func, body);
-    let mut written = written.map(|written| {
-        let otherwise = copy_region(func, body);
-        (written, otherwise, look_around(func, otherwise))
-    });
-
-    // One cell for each thread, so that a block of threads is a block of cells.
-    let is_whole = driven && n_axes == nest.loops.len() && !attrs.serial;
-    let shared = Some(())
-        .filter(|()| is_whole && around.is_none() && written.is_none())
-        .and_then(|()| Shared::find(func, cx, node, driver, body, &params))
-        .filter(|shared| attrs.block.is_none_or(|n| n == shared.threads()));
-    let mut is_shared = false;
-    let sums = match nest.loops[..] {
-        [Loop::Pieces { .. }] if is_whole => SharedSums::find(func, cx, node, driver, body),
-        _ => None,
-    };
-    if sums.is_some() {
+    if on_gpu.sums.is_some() {
         let threads = attrs.block.unwrap_or(SharedSums::THREADS);
         attrs.block = Some(threads);
         nest.together = Some(u64::from(threads));
@@ -149,7 +130,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         tree: node.tree,
         node: driver,
     };
-    if driven {
+    if driver.node != Tree::ROOT {
         lo.push(zero);
         hi.push(b.value(NodeOp::ListLen { node: driver }, Type::I64));
     }
@@ -160,79 +141,35 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     }
     let types = vec![Type::I64; lo.len()];
     let over = b.region(&types, |b, axes| {
-        let whole = b.region;
         let (cell, indices, given) = enter(b, tree, driver, axes, &nest);
-        let mut write = |b: &mut Builder<'_>,
-                         body: Region,
-                         around: &mut Option<Around>,
-                         written: Option<&Written>| {
-            if let Some(around) = around {
-                around.prologue(b, tree, driver, cell, &indices);
-            }
-            let origin = begin(b, tree, driver.node, node.node, &indices);
-            let boxes = sums.as_ref().map(|sums| sums.prologue(b, &indices));
-            nest.write(b, cell, origin, &given, &mut |b, spot| {
-                let (cell, index) = match spot {
-                    Spot::Word(word, mask) => {
-                        if let Some(around) = around {
-                            around.word(b, word, mask);
-                        }
-                        return;
-                    }
-                    Spot::Cell(cell, index) => (cell, index),
-                };
-                if let Some(stop) = stop {
-                    leave_if(b, stop);
-                }
-                if let Some(around) = around {
-                    around.redirect(b, cell);
-                }
-                b.effect(CellOp::CellAt {
-                    node,
-                    indices: index.to_vec(),
-                    cell,
-                });
-                // The cell is known now; and all threads have to come to the barrier.
-                if let Some(shared) = shared.as_ref().filter(|_| b.region == whole) {
-                    shared.redirect(b, cx, cell, index);
-                    is_shared = true;
-                }
-                if let Some(written) = written {
-                    written.redirect(b, body, cell, index);
-                }
-                if let (Some(sums), Some(boxes)) = (&sums, &boxes) {
-                    sums.redirect(b.func, body, boxes);
-                }
-                let pairs = params.iter().copied().zip(index.iter().copied());
-                replace_values(b.func, body, &pairs.collect::<Vec<_>>());
-                let mut insts = std::mem::take(&mut b.func.regions[body].insts);
-                b.func.regions[b.region].insts.append(&mut insts);
-            });
-            if let Some(written) = written {
-                written.epilogue(b, cell);
-            }
-            if let (Some(sums), Some(boxes)) = (&sums, &boxes) {
-                sums.epilogue(b, boxes);
-            }
+        let mut block = Block {
+            cx,
+            node,
+            driver,
+            nest: &nest,
+            params: &params,
+            stop,
+            whole: b.region,
+            at: (cell, &indices, &given),
+            on_gpu: &mut on_gpu,
         };
-        let Some((written, otherwise, around_otherwise)) = &mut written else {
-            return write(b, body, &mut around, None);
+        let Variants { first, second } = &mut variants;
+        let Some((written, otherwise)) = second else {
+            return block.write(b, first, None);
         };
         let cond = written.condition(b, &indices);
         let then = b.region(&[], |b, _| {
             written.prologue(b, &indices);
-            write(b, body, &mut around, Some(written));
+            block.write(b, first, Some(written));
         });
-        let otherwise = b.region(&[], |b, _| {
-            write(b, *otherwise, around_otherwise, None);
-        });
+        let otherwise = b.region(&[], |b, _| block.write(b, otherwise, None));
         b.effect(Op::If {
             cond,
             then,
             otherwise,
         });
     });
-    if let Some(shared) = shared.filter(|_| is_shared) {
+    if let Some(shared) = on_gpu.shared.filter(|_| on_gpu.is_shared) {
         attrs.block = Some(shared.threads());
     }
     b.effect(Op::Parallel {
@@ -241,6 +178,161 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         attrs,
         body: over,
     });
+}
+
+/// The body of a loop, with the neighbours that it reads from a copy.
+struct Variant {
+    body: Region,
+    around: Option<Around>,
+}
+
+/// The body, once or twice: where a block writes to its neighbours, the first is for blocks whose neighbours are there, the
+/// second for all others.
+struct Variants {
+    first: Variant,
+    second: Option<(Written, Variant)>,
+}
+
+impl Variants {
+    fn find(
+        func: &mut Function,
+        (cx, node, driver): (&PassCx<'_>, NodeRef, NodeId),
+        body: Region,
+        (attrs, params): (&LoopAttrs, &[Value]),
+    ) -> Self {
+        let written = match attrs.writes_around {
+            true => Written::find(func, cx, node, driver, body, params),
+            false => None,
+        };
+        let variant = |func: &Function, body| {
+            let found = |_| Around::find(func, cx, node, driver, body, params);
+            let around = attrs.around.and_then(found);
+            Variant { body, around }
+        };
+        let first = variant(func, body);
+        let second = written.map(|written| {
+            let copy = copy_region(func, body);
+            (written, variant(func, copy))
+        });
+        Self { first, second }
+    }
+}
+
+/// What the threads of a block do together on a GPU.
+struct OnGpu {
+    shared: Option<Shared>,
+    is_shared: bool,
+    sums: Option<SharedSums>,
+}
+
+impl OnGpu {
+    fn find(
+        func: &Function,
+        (cx, node, plan): (&PassCx<'_>, NodeRef, &Plan<'_>),
+        (body, params): (Region, &[Value]),
+        (attrs, variants): (&LoopAttrs, &Variants),
+    ) -> Self {
+        let loops = &plan.nest.loops[..];
+        // One cell for each thread, so that a block of threads is a block of cells.
+        let is_whole = plan.is_driven() && plan.n_axes == loops.len() && !attrs.serial;
+        let is_plain = variants.first.around.is_none() && variants.second.is_none();
+        let shared = (is_whole && is_plain)
+            .then(|| Shared::find(func, cx, node, plan.driver, body, params))
+            .flatten();
+        let sums = match loops {
+            [Loop::Pieces { .. }] if is_whole => {
+                SharedSums::find(func, cx, node, plan.driver, body)
+            }
+            _ => None,
+        };
+        Self {
+            shared: shared.filter(|shared| attrs.block.is_none_or(|n| n == shared.threads())),
+            is_shared: false,
+            sums,
+        }
+    }
+
+    /// The cell is known now; and all threads have to come to the barrier.
+    fn share(&mut self, b: &mut Builder<'_>, cx: &PassCx<'_>, cell: Value, index: &[Value]) {
+        if let Some(shared) = &self.shared {
+            shared.redirect(b, cx, cell, index);
+            self.is_shared = true;
+        }
+    }
+}
+
+/// A cell of the list, with all below it.
+struct Block<'a> {
+    cx: &'a PassCx<'a>,
+    node: NodeRef,
+    driver: NodeRef,
+    nest: &'a Nest<'a>,
+    params: &'a [Value],
+    stop: Option<Value>,
+    /// The body of the task.
+    whole: Region,
+    /// The cell, its indices, and the counters of loops that are axes of the task.
+    at: (Value, &'a [Value], &'a [Value]),
+    on_gpu: &'a mut OnGpu,
+}
+
+impl Block<'_> {
+    /// Writes the loops over the cells, with a body in them.
+    fn write(&mut self, b: &mut Builder<'_>, variant: &mut Variant, written: Option<&Written>) {
+        let (cell, indices, given) = self.at;
+        let tree = &self.cx.env.trees[self.node.tree];
+        if let Some(around) = &mut variant.around {
+            around.prologue(b, tree, self.driver, cell, indices);
+        }
+        let origin = begin(b, tree, self.driver.node, self.node.node, indices);
+        let sums = self.on_gpu.sums.as_ref();
+        let boxes = sums.map(|sums| sums.prologue(b, indices));
+        self.nest
+            .write(b, cell, origin, given, &mut |b, spot| match spot {
+                Spot::Word(word, mask) => {
+                    if let Some(around) = &mut variant.around {
+                        around.word(b, word, mask);
+                    }
+                }
+                Spot::Cell(cell, index) => {
+                    if let Some(stop) = self.stop {
+                        leave_if(b, stop);
+                    }
+                    if let Some(around) = &variant.around {
+                        around.redirect(b, cell);
+                    }
+                    b.effect(CellOp::CellAt {
+                        node: self.node,
+                        indices: index.to_vec(),
+                        cell,
+                    });
+                    if b.region == self.whole {
+                        self.on_gpu.share(b, self.cx, cell, index);
+                    }
+                    if let Some(written) = written {
+                        written.redirect(b, variant.body, cell, index);
+                    }
+                    if let (Some(sums), Some(boxes)) = (&self.on_gpu.sums, &boxes) {
+                        sums.redirect(b.func, variant.body, boxes);
+                    }
+                    self.append(b, variant.body, index);
+                }
+            });
+        if let Some(written) = written {
+            written.epilogue(b, cell);
+        }
+        if let (Some(sums), Some(boxes)) = (&self.on_gpu.sums, &boxes) {
+            sums.epilogue(b, boxes);
+        }
+    }
+
+    /// The instructions of a body, for the cell at some indices.
+    fn append(&self, b: &mut Builder<'_>, body: Region, index: &[Value]) {
+        let pairs = self.params.iter().copied().zip(index.iter().copied());
+        replace_values(b.func, body, &pairs.collect::<Vec<_>>());
+        let mut insts = std::mem::take(&mut b.func.regions[body].insts);
+        b.func.regions[b.region].insts.append(&mut insts);
+    }
 }
 
 /// How many loops of a nest become axes of the task, so that an iteration walks `most` cells or less.
