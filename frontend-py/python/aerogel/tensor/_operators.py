@@ -9,6 +9,9 @@ from aerogel.tensor._backward import Backward
 from aerogel.tensor._methods import Methods
 from aerogel.tensor._tensor import Tensor, asarray, binary, of_torch, operands, tracing, unary
 
+#: Integers up to this one are exact as floats of 64 bits.
+_MOST_EXACT = 2**53
+
 
 def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
     function = binary(name, to_float)
@@ -18,10 +21,25 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
             return False
         return isinstance(other, (Tensor, bool, int, float, complex, list, tuple)) or hasattr(other, "__array__")
 
+    def beside_float(self: Tensor, other: Any, is_first: bool) -> Any:
+        is_float = type(other) is float or type(other) is int and -_MOST_EXACT <= other <= _MOST_EXACT
+        return self._native.binary_with_float(name, other, is_first) if is_float else None
+
+    # Most operands need no conversion outside of programs. To find that out the long way takes longer than the rest.
     def forward(self: Tensor, other: Any) -> Any:
+        if tracing.program is None:
+            if type(other) is Tensor:
+                made = self._native.binary_of_same(name, other._native, to_float)
+            else:
+                made = beside_float(self, other, False)
+            if made is not None:
+                return Tensor(made)
         return function(self, other) if is_operand(other) else NotImplemented
 
     def backward(self: Tensor, other: Any) -> Any:
+        made = beside_float(self, other, True) if tracing.program is None else None
+        if made is not None:
+            return Tensor(made)
         return function(other, self) if is_operand(other) else NotImplemented
 
     return forward, backward

@@ -20,9 +20,6 @@ else:
     #: `_operators` gives the class its methods when the functions are there that they call.
     Methods = object
 
-#: Numbers that are part of a program; others come to it from outside, so that another number is not another program.
-_MOST_CONSTANT = 64
-
 
 class _Tracing(threading.local):
     """The program that is being traced in a thread, if one is."""
@@ -428,14 +425,7 @@ def is_number(value: Any) -> bool:
 
 def constant(value: Any, dtype: DataType) -> Tensor:
     """One number, as an operand."""
-    value = _types.checked(value, dtype)
-    name = dtype._aerogel_dtype
-    simple = (
-        tracing.trace is not None or value != value or (abs(value) <= _MOST_CONSTANT and value * 2 == int(value * 2))
-    )
-    if simple:
-        return Tensor(_native.NativeTensor.full([], name, value, tracing.trace))
-    return Tensor(_native.NativeTensor.of_number(name, value))
+    return Tensor(_native.NativeTensor.constant(dtype._aerogel_dtype, _types.checked(value, dtype), tracing.trace))
 
 
 def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:

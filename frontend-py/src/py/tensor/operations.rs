@@ -1,6 +1,6 @@
 //! The operations, each by the name that `aerogel_tensor::record` has for it.
 
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::Operand;
 use aerogel_tensor::ir::{Algebra, Transform};
 use aerogel_tensor::record::Margin;
@@ -20,6 +20,25 @@ use crate::py::{error, foreign, program};
 use super::arguments::{NumberOr, STORED, accum, called, handles};
 use super::notation::CallArgs;
 use super::recorded::{of_nothing, sizes};
+
+/// One number, as an operand: a constant of the code if it is one of few, or else an input of it, so that the same code
+/// serves for others.
+fn one_number(number: Scalar, trace: Option<&NativeTrace>) -> PyResult<NativeTensor> {
+    let x = number.to_f64();
+    let is_one_of_few = x.is_nan() || x.abs() <= 64.0 && (2.0 * x).fract() == 0.0;
+    if trace.is_some() || is_one_of_few {
+        return of_nothing(trace, move |r| Ok(r.full(&[], number)));
+    }
+    input_of(number)
+}
+
+/// One number as an input.
+fn input_of(number: Scalar) -> PyResult<NativeTensor> {
+    let operand = Operand::zeros(number.ty(), &[]).map_err(error::memory)?;
+    let written = operand.buffer.write_scalar(0, number);
+    written.map_err(error::memory)?;
+    Ok(leaf(operand))
+}
 
 #[pymethods]
 impl NativeTensor {
@@ -58,16 +77,21 @@ impl NativeTensor {
         Ok(leaf(Operand::zeros(ty, &shape).map_err(error::memory)?))
     }
 
-    /// One number.
+    /// One number as an input of what is computed with it.
     #[staticmethod]
     fn of_number(dtype: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let ty = scalar_type(dtype)?;
-        let operand = Operand::zeros(ty, &[]).map_err(error::memory)?;
-        operand
-            .buffer
-            .write_scalar(0, number(value, ty)?)
-            .map_err(error::memory)?;
-        Ok(leaf(operand))
+        input_of(number(value, scalar_type(dtype)?)?)
+    }
+
+    /// One number, as an operand: a constant or an input.
+    #[staticmethod]
+    #[pyo3(signature = (dtype, value, trace = None))]
+    fn constant(
+        dtype: &str,
+        value: &Bound<'_, PyAny>,
+        trace: Option<&NativeTrace>,
+    ) -> PyResult<Self> {
+        one_number(number(value, scalar_type(dtype)?)?, trace)
     }
 
     /// Computes it, if that has not been done.
@@ -213,6 +237,37 @@ impl NativeTensor {
     pub(super) fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
         let op = name.to_owned();
         self.element_op(name, &[other], move |r, x, o| r.binary(&op, x, o[0]))
+    }
+
+    /// The same outside of programs, if both are of one type that is no boolean, and with `to_float` one of floats.
+    fn binary_of_same(&self, name: &str, other: &Self, to_float: bool) -> PyResult<Option<Self>> {
+        let (&Home::Lazy(a), &Home::Lazy(b)) = (&self.home, &other.home) else {
+            return Ok(None);
+        };
+        let session = lock(&SESSION);
+        let [ty, other_ty] = [a, b].map(|slot| session.description(slot).0);
+        drop(session);
+        match ty == other_ty && ty != ScalarType::U1 && (ty.is_float() || !to_float) {
+            true => self.binary(name, other).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The same with a float beside a tensor of floats, if it is a constant: it is the first operand if `is_first`.
+    fn binary_with_float(&self, name: &str, x: f64, is_first: bool) -> PyResult<Option<Self>> {
+        let Home::Lazy(slot) = self.home else {
+            return Ok(None);
+        };
+        let ty = lock(&SESSION).description(slot).0;
+        if !ty.is_float() {
+            return Ok(None);
+        }
+        let number = one_number(Scalar::float(ty, x), None)?;
+        let made = match is_first {
+            true => number.binary(name, self),
+            false => self.binary(name, &number),
+        };
+        made.map(Some)
     }
 
     /// `a` where this is true, else `b`.
