@@ -58,7 +58,7 @@ test: build viz ## Every test, Rust and Python
 	@scripts/fetch_programs.sh $(PY)
 	$(PYTEST) --doctest-modules $(PACKAGE) tests/python
 
-levels: build ## What computes with floats, once more at each level of x86-64 that this processor executes
+levels: build ## What computes with floats, once more at each lower level of x86-64 that this processor executes
 	@for level in $$($(PY) scripts/levels.py); do \
 		echo "at $$level"; \
 		AEROGEL_CPU=$$level $(PYTEST) $(NUMERICAL) || exit 1; \
