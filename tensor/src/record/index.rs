@@ -173,7 +173,7 @@ impl Recording {
     }
 
     /// An element at an index that has to be inside where that is asked; elsewhere zero, if it is not.
-    fn load_where(
+    pub(super) fn load_where(
         &mut self,
         domain: &[Dim],
         x: Buffer,
@@ -435,38 +435,14 @@ impl Recording {
         values: Buffer,
         accum: Option<Accum>,
     ) -> Recorded {
-        let shape = self.shape(x);
-        if parts.len() > shape.len() {
-            return Err(RecordError::Index(format!(
-                "{} indices for a tensor with {} axes",
-                parts.len(),
-                shape.len()
-            )));
-        }
+        let is_checked = parts.iter().any(|part| part.is_checked);
+        let (domain, index) = self.index_of_parts(x, parts)?;
         if self.ty(values) != self.ty(x) {
             return self.types_error(
                 "x[key] = value",
                 &[x, values],
                 "values of the tensor's type",
             );
-        }
-        let mut domain = Vec::new();
-        let mut index = Vec::new();
-        for (axis, &dim) in shape.iter().enumerate() {
-            let at = self.program.exprs.axis(domain.len() as u32);
-            let Some(part) = parts.get(axis) else {
-                index.push(at);
-                domain.push(dim);
-                continue;
-            };
-            if part.drops {
-                index.push(part.start);
-                continue;
-            }
-            domain.push(part.len);
-            let step = self.program.exprs.i32(part.step as i32);
-            let steps = self.mul(at, step);
-            index.push(self.add(steps, part.start));
         }
         let given = self.shape(values);
         let to = self.broadcast("x[key] = value", &[domain.clone(), given.clone()])?;
@@ -479,18 +455,25 @@ impl Recording {
         let mut value = self.at_point(values, domain.len());
         if let Some(accum) = accum {
             // A part names each element once, so that this is arithmetic with the element as it was.
-            let old = self.element(x, index.clone());
+            let old = match is_checked {
+                true => self.load_where(&domain, x, index.clone(), Mode::Error, None),
+                false => self.element(x, index.clone()),
+            };
             let op = accum.of(self.ty(x)).binary();
             value = self.program.exprs.binary(op, old, value);
         }
         let target = self.copy(x);
+        let outside = match is_checked {
+            true => self.outside_of_store(target, &index, Mode::Error),
+            false => Outside::Never,
+        };
         let store = Store {
             target,
             index,
             value,
             accum: None,
             init: false,
-            outside: Outside::Never,
+            outside,
         };
         self.program.assign(&domain, store, self.span);
         Ok(target)

@@ -45,6 +45,8 @@ pub struct Part<I = Expr, N = Dim> {
     pub len: N,
     /// Whether the axis goes: one index was asked for.
     pub drops: bool,
+    /// Whether it may lie outside of the axis, so that each element is checked when it is read.
+    pub is_checked: bool,
 }
 
 /// A part whose numbers are known.
@@ -58,6 +60,7 @@ impl KnownPart {
             step: 1,
             len,
             drops: false,
+            is_checked: false,
         }
     }
 
@@ -122,6 +125,7 @@ fn range(start: Option<i64>, stop: Option<i64>, step: i64, n: i64) -> KnownPart 
         step,
         len: u64::try_from(span).map_or(0, |span| span.div_ceil(step.unsigned_abs())),
         drops: false,
+        is_checked: false,
     }
 }
 

@@ -116,6 +116,10 @@ pub struct Recording {
     checked: LookupMap<CheckedLoad, Site>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
+    /// What single values were computed of, until memory changes that they may have been read from.
+    singles: LookupMap<Buffer, Expr>,
+    /// The same of those that are computed of inputs alone, which do not change.
+    of_inputs: LookupMap<Buffer, Expr>,
     /// Of these those that extents are in.
     of_extents: SecondaryMap<Buffer, bool>,
     cells: cells::Cells,
@@ -143,6 +147,7 @@ impl Recording {
     pub fn forget(&mut self) {
         self.made.clear();
         self.checked.clear();
+        self.singles.clear();
     }
 
     /// Takes over which values there are from a recording of which this one has a part: those that are made of what is in
@@ -455,11 +460,17 @@ impl Recording {
         if let Some(field) = made.cells.filter(|_| made.accum.is_none()) {
             self.note_at_cells(target, field);
         }
-        if made.shape.is_empty() && made.domain.is_empty() && self.is_of_numbers(made.value) {
-            if self.is_of_extents(made.value) {
-                self.of_extents[target] = true;
+        if made.shape.is_empty() && made.domain.is_empty() {
+            self.singles.insert(target, made.value);
+            if self.is_of_inputs(made.value) {
+                self.of_inputs.insert(target, made.value);
             }
-            self.numbers.insert(target, made.value);
+            if self.is_of_numbers(made.value) {
+                if self.is_of_extents(made.value) {
+                    self.of_extents[target] = true;
+                }
+                self.numbers.insert(target, made.value);
+            }
         }
         self.made.insert(made, target);
         target

@@ -7,6 +7,7 @@
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::BinaryOp;
+use indexmap::IndexMap;
 
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Program};
 
@@ -31,6 +32,13 @@ impl Recording {
         }
         let n = self.program.extent(dim);
         let [start, stop] = [self.bound(start)?, self.bound(stop)?];
+        if ![start, stop]
+            .into_iter()
+            .flatten()
+            .all(|e| self.is_fixed(e))
+        {
+            return self.moving_part(start, stop, step);
+        }
         let zero = self.program.exprs.i32(0);
         let one = self.program.exprs.i32(1);
         let (first, span) = if step > 0 {
@@ -65,7 +73,118 @@ impl Recording {
             step: step.into(),
             len: self.program.dim(DimDef::Value(len)),
             drops: false,
+            is_checked: false,
         })
+    }
+
+    /// A part whose bounds are computed while the program runs, and whose length follows from the sizes of inputs all the
+    /// same, as in `x[k * n : k * n + n]`.
+    fn moving_part(
+        &mut self,
+        start: Option<Expr>,
+        stop: Option<Expr>,
+        step: i32,
+    ) -> Recorded<Part> {
+        let unknown = || {
+            RecordError::Value(
+                "the bounds of a slice are computed while the program runs, and its length has to be known before: write \
+                 `x[k : k + 4]`, or use `gather`"
+                    .to_owned(),
+            )
+        };
+        let (Some(start), Some(stop), 1) = (start, stop, step) else {
+            return Err(unknown());
+        };
+        let mut terms = IndexMap::new();
+        self.add_terms(stop, 1, &mut terms);
+        self.add_terms(start, -1, &mut terms);
+        let mut len = self.program.exprs.i32(0);
+        for (term, factor) in terms {
+            if factor == 0 {
+                continue;
+            }
+            if !self.is_fixed(term) {
+                return Err(unknown());
+            }
+            let factor = i32::try_from(factor).map_err(|_| unknown())?;
+            let factor = self.program.exprs.i32(factor);
+            let product = self.mul(term, factor);
+            len = self.add(len, product);
+        }
+        let len = self.steps(len, 1);
+        Ok(Part {
+            start,
+            step: 1,
+            len: self.program.dim(DimDef::Value(len)),
+            drops: false,
+            is_checked: true,
+        })
+    }
+
+    /// The terms of a sum, each with its factor; the constant is a term of its own.
+    fn add_terms(&mut self, e: Expr, factor: i64, terms: &mut IndexMap<Expr, i64>) {
+        let e = self.computed_of(e);
+        let exprs = &mut self.program.exprs;
+        match exprs[e] {
+            ExprDef::Binary(BinaryOp::Add, a, b) => {
+                self.add_terms(a, factor, terms);
+                self.add_terms(b, factor, terms);
+            }
+            ExprDef::Binary(BinaryOp::Sub, a, b) => {
+                self.add_terms(a, factor, terms);
+                self.add_terms(b, factor.saturating_neg(), terms);
+            }
+            ExprDef::Binary(BinaryOp::Mul, a, b) => self.add_product(a, b, factor, terms),
+            // Modulo 2^32, as indices are.
+            ExprDef::Cast(x, ty) if [ty, exprs.ty(x)].iter().all(|ty| is_wide(*ty)) => {
+                self.add_terms(x, factor, terms);
+            }
+            ExprDef::Const(_) => {
+                let (n, one) = (self.whole(e), self.program.exprs.i32(1));
+                add_term(terms, one, factor.saturating_mul(n.unwrap_or(i64::MAX)));
+            }
+            _ => add_term(terms, e, factor),
+        }
+    }
+
+    fn add_product(&mut self, a: Expr, b: Expr, factor: i64, terms: &mut IndexMap<Expr, i64>) {
+        let [a, b] = [self.computed_of(a), self.computed_of(b)];
+        for (sum, other) in [(a, b), (b, a)] {
+            if let Some(n) = self.whole(other) {
+                return self.add_terms(sum, factor.saturating_mul(n), terms);
+            }
+            if let ExprDef::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), x, y) =
+                self.program.exprs[sum]
+            {
+                self.add_product(x, other, factor, terms);
+                let sign = if op == BinaryOp::Add { 1 } else { -1 };
+                return self.add_product(y, other, factor.saturating_mul(sign), terms);
+            }
+        }
+        let product = self.mul(a.min(b), a.max(b));
+        add_term(terms, product, factor);
+    }
+
+    /// A constant integer.
+    fn whole(&mut self, e: Expr) -> Option<i64> {
+        let e = self.computed_of(e);
+        let constant = self.program.exprs.as_const(e)?;
+        i64::try_from(constant.as_i128()).ok()
+    }
+
+    /// What a single value was computed of, if it is one.
+    fn computed_of(&mut self, e: Expr) -> Expr {
+        let e = self.followed(e);
+        match self.program.exprs[e] {
+            ExprDef::Load { buffer, .. } => {
+                let known = self.singles.get(&buffer).or(self.of_inputs.get(&buffer));
+                match known.copied() {
+                    Some(value) => self.followed(value),
+                    None => e,
+                }
+            }
+            _ => e,
+        }
     }
 
     /// One index along an axis, which has to have it; below zero it counts from the end.
@@ -96,6 +215,7 @@ impl Recording {
             step: 1,
             len: self.program.size(1),
             drops: true,
+            is_checked: false,
         })
     }
 
@@ -169,8 +289,6 @@ impl Recording {
                 }
                 let value = self.element(x, Vec::new());
                 let value = self.followed(value);
-                let what = "a bound of a part has to follow from the extents of inputs: use `gather` for what is computed";
-                self.expect_fixed(value, what)?;
                 Some(self.program.exprs.cast(value, ScalarType::I32))
             }
         })
@@ -219,4 +337,13 @@ impl Recording {
         let zero = self.program.exprs.i32(0);
         self.program.exprs.binary(BinaryOp::Max, n, zero)
     }
+}
+
+fn add_term(terms: &mut IndexMap<Expr, i64>, term: Expr, factor: i64) {
+    let sum = terms.entry(term).or_default();
+    *sum = sum.saturating_add(factor);
+}
+
+fn is_wide(ty: ScalarType) -> bool {
+    ty.is_int() && ty.bytes() >= 4
 }

@@ -6,7 +6,7 @@ use aerogel_ir::BinaryOp;
 use indexmap::IndexSet;
 
 use super::{RecordError, Recorded, Recording};
-use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Exprs, deep};
+use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Exprs, Role, deep};
 
 /// Values with what single numbers are in place of them.
 struct Followed<'r> {
@@ -70,15 +70,20 @@ impl Recording {
 
     /// Refuses a number that is not the same as long as a program runs.
     pub(super) fn expect_fixed(&self, value: Expr, what: &str) -> Recorded<()> {
+        match self.is_fixed(value) {
+            true => Ok(()),
+            false => Err(RecordError::Value(what.to_owned())),
+        }
+    }
+
+    /// Whether a value follows from the sizes of inputs.
+    pub(super) fn is_fixed(&self, value: Expr) -> bool {
         let mut fixed = true;
         let exprs = &self.program.exprs;
         exprs.visit([value], &mut |e| {
             fixed &= !matches!(exprs[e], ExprDef::Load { .. } | ExprDef::Var(..));
         });
-        match fixed {
-            true => Ok(()),
-            false => Err(RecordError::Value(what.to_owned())),
-        }
+        fixed
     }
 
     /// A value with what single numbers are in place of them, as far as it is known.
@@ -119,6 +124,24 @@ impl Recording {
         exprs.visit([value], &mut |e| {
             all &= match exprs[e] {
                 ExprDef::Load { buffer, .. } => self.numbers.contains_key(&buffer),
+                ExprDef::Var(..) => false,
+                _ => true,
+            };
+        });
+        all
+    }
+
+    /// Whether a value is computed of inputs alone.
+    pub(super) fn is_of_inputs(&self, value: Expr) -> bool {
+        let mut all = true;
+        let exprs = &self.program.exprs;
+        exprs.visit([value], &mut |e| {
+            all &= match exprs[e] {
+                ExprDef::Load { buffer, .. } => {
+                    let role = self.program.buffers[buffer].role;
+                    let is_input = matches!(role, Role::Input(_)) && !self.memory[buffer];
+                    is_input || self.of_inputs.contains_key(&buffer)
+                }
                 ExprDef::Var(..) => false,
                 _ => true,
             };

@@ -5,7 +5,7 @@ use aerogel_ir::BinaryOp;
 
 use crate::ir::{Buffer, Dim, DimDef, Expr};
 
-use super::{KnownPart, Part, RecordError, Recorded, Recording};
+use super::{KnownPart, Mode, Part, RecordError, Recorded, Recording};
 
 impl Recording {
     /// The elements with the axes in another order: axis `k` of the result is axis `order[k]`.
@@ -222,6 +222,25 @@ impl Recording {
     /// # Errors
     /// If there are more parts than axes.
     pub fn slice(&mut self, x: Buffer, parts: &[Part]) -> Recorded {
+        let (domain, index) = self.index_of_parts(x, parts)?;
+        if parts.iter().any(|part| part.is_checked) {
+            self.expect_everywhere(&[x])?;
+            let value = self.load_where(&domain, x, index, Mode::Error, None);
+            return Ok(self.map(&domain, value));
+        }
+        let shape = self.shape(x);
+        if domain == shape && index == self.program.axes(shape.len()) {
+            return Ok(x);
+        }
+        self.view(x, &domain, index)
+    }
+
+    /// The shape of some parts of a tensor, and the index of its elements there.
+    pub(super) fn index_of_parts(
+        &mut self,
+        x: Buffer,
+        parts: &[Part],
+    ) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
         let shape = self.shape(x);
         if parts.len() > shape.len() {
             return Err(RecordError::Index(format!(
@@ -233,8 +252,9 @@ impl Recording {
         let mut domain = Vec::new();
         let mut index = Vec::new();
         for (axis, &dim) in shape.iter().enumerate() {
+            let at = self.program.exprs.axis(domain.len() as u32);
             let Some(part) = parts.get(axis) else {
-                index.push(self.program.exprs.axis(domain.len() as u32));
+                index.push(at);
                 domain.push(dim);
                 continue;
             };
@@ -242,16 +262,12 @@ impl Recording {
                 index.push(part.start);
                 continue;
             }
-            let at = self.program.exprs.axis(domain.len() as u32);
             domain.push(part.len);
             let step = self.program.exprs.i32(part.step as i32);
             let steps = self.mul(at, step);
             index.push(self.add(steps, part.start));
         }
-        if domain == shape && index == self.program.axes(shape.len()) {
-            return Ok(x);
-        }
-        self.view(x, &domain, index)
+        Ok((domain, index))
     }
 
     /// A part whose numbers are known.
@@ -261,6 +277,7 @@ impl Recording {
             step: known.step,
             len: self.program.size(known.len),
             drops: known.drops,
+            is_checked: known.is_checked,
         }
     }
 
@@ -271,6 +288,7 @@ impl Recording {
             step: 1,
             len: dim,
             drops: false,
+            is_checked: false,
         }
     }
 

@@ -34,6 +34,7 @@ impl Places {
                 step,
                 len,
                 drops,
+                ..
             } = parts.get(axis).unwrap_or(&whole);
             let len = usize::try_from(len).ok()?;
             if len > 0 {
