@@ -165,7 +165,7 @@ impl Cache {
         match written {
             Ok(n) => self.grown_by(n),
             Err(e) => tracing::warn!(
-                "a compiled kernel cannot be kept in {}: {e}",
+                "a compiled kernel cannot be cached in {}: {e}",
                 self.settings.folder.display()
             ),
         }

@@ -51,7 +51,7 @@ pub fn parse_function<'a>(arena: &'a Bump, source: &str) -> Result<FuncDef<'a>, 
     match def {
         Some(def) => Ok(cx.func(def)),
         None => Err(ParseError {
-            message: "the source of the function holds no `def`".into(),
+            message: "the source of the function contains no `def`".into(),
             range: TextRange {
                 lo: 0,
                 hi: source.lines().next().map_or(0, str::len) as u32,

@@ -252,7 +252,7 @@ impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = |[major, minor]: &[u32; 2]| format!("{major}.{minor}");
         match self {
-            Self::Missing(what) => write!(f, "there is no NVIDIA driver: {what}"),
+            Self::Missing(what) => write!(f, "no NVIDIA driver was found: {what}"),
             Self::TooOld(found, needed) => write!(
                 f,
                 "the NVIDIA driver is for CUDA {}, and at least {} is needed: install a newer one",
@@ -260,12 +260,15 @@ impl fmt::Display for DriverError {
                 version(needed)
             ),
             Self::NoCard(number, 0) => {
-                write!(f, "there is no device cuda:{number}: the driver sees none")
+                write!(
+                    f,
+                    "there is no device cuda:{number}: the driver lists no devices"
+                )
             }
             Self::NoCard(number, n) => {
                 write!(
                     f,
-                    "there is no device cuda:{number}: the driver sees {n}, from cuda:0 on"
+                    "there is no device cuda:{number}: the driver lists {n}, from cuda:0 on"
                 )
             }
             Self::OldCard(name, sm) => write!(
@@ -282,10 +285,12 @@ impl fmt::Display for DriverError {
                 )
             }
             Self::NoFunction(name) => write!(f, "the code has no kernel `{name}`"),
-            Self::BadCode(what) => write!(f, "the driver does not take the code: {what}"),
+            Self::BadCode(what) => write!(f, "the driver rejects the code: {what}"),
             Self::Refused(what) => write!(f, "the device cannot launch it: {what}"),
             Self::Fault(what) => write!(f, "a fault on the device: {what}"),
-            Self::Lost(what) => write!(f, "the device is gone: {what}; ti.init starts over"),
+            Self::Lost(what) => {
+                write!(f, "the device was lost: {what}; call ti.init to start over")
+            }
             Self::Earlier => f.write_str("a kernel that was launched before has failed"),
             Self::Forked => f.write_str(
                 "a CUDA device that was opened before a fork cannot be used in the child process: \

@@ -50,7 +50,7 @@ enum Work {
 impl State {
     fn free(&mut self, address: u64) {
         if let Err(fault) = self.machine.free(address) {
-            tracing::error!("memory of the PTX machine is given back twice: {fault}");
+            tracing::error!("memory of the PTX simulator is freed twice: {fault}");
         }
     }
 }

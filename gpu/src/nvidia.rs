@@ -372,7 +372,7 @@ impl Driver for NvidiaDriver {
             None => unsafe { result::free_sync(address) },
         };
         if let Err(e) = given_back {
-            tracing::debug!("memory of the card is not given back: {}", of(e));
+            tracing::debug!("memory of the device cannot be freed: {}", of(e));
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn print(records: &[u64], lost: u64, sites: &[Site], sink: &dyn Print
     if lost > 0 {
         let kept = LOG_BYTES >> 10;
         sink.print(&format!(
-            "[{lost} prints more are lost: a launch on the device keeps {kept} KiB of them]\n"
+            "[{lost} more prints are lost: a launch on the device buffers {kept} KiB of them]\n"
         ));
     }
     if at > 0 || lost > 0 {

@@ -54,7 +54,7 @@ fn machine_driver(mebibytes: u64) -> Result<Box<dyn Driver>, DriverError> {
 /// What a build without the machine says in its place.
 #[cfg(not(feature = "machine"))]
 fn machine_driver(_: u64) -> Result<Box<dyn Driver>, DriverError> {
-    let what = "AEROGEL_CUDA=machine needs a build with the machine that runs PTX: `make build`, or `make wheel MACHINE=1`";
+    let what = "AEROGEL_CUDA=machine needs a build with the PTX simulator: `make build`, or `make wheel MACHINE=1`";
     Err(DriverError::Other(what.to_owned()))
 }
 

@@ -59,19 +59,19 @@ impl fmt::Display for MemoryError {
                     "out of memory on the device: cannot allocate {bytes} bytes"
                 )
             }
-            MemoryError::DeviceLost => f.write_str("the device is gone, and what was on it"),
+            MemoryError::DeviceLost => f.write_str("the device was lost, with all data on it"),
             MemoryError::DeviceForked => f.write_str(
-                "what was on a CUDA device when this process was forked cannot be read in the child: read it \
+                "data on a CUDA device cannot be read in a forked child process: read it \
                  before the fork, or start processes by `spawn`",
             ),
-            MemoryError::DeviceFailed => f.write_str("the device does not give back what is there"),
+            MemoryError::DeviceFailed => f.write_str("the device cannot read back its data"),
             MemoryError::LaunchFailed => f.write_str("a kernel that was launched before has failed"),
             MemoryError::DeviceOnly => f.write_str(
-                "the array lies on a CUDA device, where another package uses it too: call ti.init(arch=ti.cuda) for the same \
+                "the array is on a CUDA device and shared with another package: call ti.init(arch=ti.cuda) for the same \
                  device, or copy it by `to_numpy()`",
             ),
             MemoryError::HostOnly => f.write_str(
-                "NumPy sees the memory of the array, which a CUDA device cannot: copy it by `from_numpy` to another one",
+                "the array shares its memory with NumPy, and a CUDA device cannot access it: copy it by `from_numpy` to another one",
             ),
             MemoryError::OutOfRange { offset, bytes, len } => write!(
                 f,

@@ -136,11 +136,11 @@ fn elsewhere_they_are_read_from_memory() {
     ",
     );
     insta::assert_snapshot!(explain::explain(&program, Options::default()), @r"
-    2 statements became 2 kernels; 2 of 2 temporaries are kept in memory
+    2 statements became 2 kernels; 2 of 2 temporaries are materialised
     kernel 0 over the cells of x, [32]: t
-        t: f32[32], kept: it is made at the active cells of a field, and read at other points too
+        t: f32[32], materialised: it is computed at the active cells of a field, and read at other points too
     kernel 1 over [32]: u
-        u: f32[32], kept: it is asked for
+        u: f32[32], materialised: it is a result
     ");
 }
 
@@ -244,12 +244,12 @@ fn kernels_stand_between_what_they_touch() {
         verify(&program).unwrap();
     }
     insta::assert_snapshot!(explain::explain(&parse(&before).unwrap(), Options::default()), @r"
-    2 statements became 2 kernels; 3 of 3 temporaries are kept in memory
+    2 statements became 2 kernels; 3 of 3 temporaries are materialised
     kernel 0 over the cells of x, [32]: t
-        t: f32[32], kept: a kernel of yours makes it or takes it
+        t: f32[32], materialised: a kernel of yours reads or writes it
     kernel `mine`
-        u: f32[32], kept: it is asked for
-        s: f32[], kept: a kernel of yours makes it or takes it
+        u: f32[32], materialised: it is a result
+        s: f32[], materialised: a kernel of yours reads or writes it
     kernel 1 over the cells of x, [32]: y
     ");
     insta::assert_snapshot!(verify(&with("run r0() = (b3)")).unwrap_err(), @r"
@@ -492,9 +492,9 @@ fn what_lies_in_trees_is_said() {
     ))
     .unwrap();
     insta::assert_snapshot!(explain::explain(&program, Options::default()), @r"
-    2 statements became 2 kernels; 1 of 1 temporaries is kept in memory
+    2 statements became 2 kernels; 1 of 1 temporaries is materialised
     kernel 0 over the cells of x, [16384, 16384]: t
-        t: f32[16384, 16384] at active cells, kept: what it is made of changes before it is read
+        t: f32[16384, 16384] at active cells, materialised: its operands change before it is read
     kernel 1 over the cells of x, [16384, 16384]: x
     ");
 }

@@ -284,7 +284,7 @@ fn dear_values_are_not_computed_at_each_turn() {
         .collect();
     assert_eq!(
         why,
-        ["computing it again costs more (26 operations, 8 times)"]
+        ["recomputing it costs more (26 operations, 8 times)"]
     );
 }
 

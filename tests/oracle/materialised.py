@@ -115,7 +115,7 @@ def ours(name):
 
     text = tf.compile(_named(tf, name)).explain()
     kernels = int(re.search(r"became (\d+) kernel", text)[1])
-    return kernels, len(re.findall(r", kept: ", text)) - len(re.findall(r"kept: it is asked for", text))
+    return kernels, len(re.findall(r", materialised: ", text)) - len(re.findall(r"materialised: it is a result", text))
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def test_mistakes(arch):
         with pytest.raises(RuntimeError, match=message), ti.ad.FwdMode(**arguments):
             raise AssertionError("it began")
     assert x.dual[0] == 7
-    with pytest.raises(RuntimeError, match="cannot begin inside of forward mode"):
+    with pytest.raises(RuntimeError, match="cannot begin inside forward mode"):
         with ti.ad.FwdMode(loss=loss, param=x, seed=[1, 0, 0]), ti.ad.FwdMode(loss=loss, param=x, seed=[1, 0, 0]):
             pass
     with pytest.raises(KeyError):

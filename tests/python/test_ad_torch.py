@@ -299,7 +299,7 @@ def test_transformations_of_torch_func():
     with pytest.raises(RuntimeError, match="writes to its inputs, which torch.vmap cannot map"):
         torch.vmap(ti.ad.torch_function(advance))(rows.clone())
     with pytest.raises(
-        TypeError, match=r"inside of a transformation of torch.func, .* `ti.ad.torch_function\(square\)`"
+        TypeError, match=r"inside a transformation of torch.func, .* `ti.ad.torch_function\(square\)`"
     ):
         torch.func.grad(lambda x: square(x, torch.zeros(3)) or x.sum())(x)
 
@@ -353,7 +353,7 @@ def test_sparse_fields():
         y.backward()
     x, y = called(over)
     c[5] = 1
-    with pytest.raises(RuntimeError, match="kernel `over` has asked which cells are active, and that has changed"):
+    with pytest.raises(RuntimeError, match="kernel `over` has queried which cells are active, and that has changed"):
         y.backward()
     assert x.grad is None
 

@@ -87,7 +87,7 @@ def test_sums_and_products_in_complex_types(dtype):
     z = xp.asarray(np.array([1 + 1j, 2j, -1]), dtype=xp.complex64)
     assert complex(xp.sum(z, dtype=kind)) == 3j and xp.sum(z, dtype=kind).dtype is kind
     assert complex(z.sum(dtype=kind)) == 3j and complex(z.prod()) == 2 - 2j
-    with pytest.raises(TypeError, match="complex numbers are no `f32`"):
+    with pytest.raises(TypeError, match="complex numbers do not convert to `f32`"):
         xp.sum(z, dtype=xp.float32)
 
 

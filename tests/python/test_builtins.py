@@ -164,7 +164,7 @@ def test_wrong_formats(arch):
     def converted(x: ti.f32):
         print("{!q}".format(x))
 
-    with pytest.raises(ti.TaichiSyntaxError, match="`!q` is no conversion"):
+    with pytest.raises(ti.TaichiSyntaxError, match="`!q` is not a conversion"):
         converted(1)
     with pytest.raises(ti.TaichiIndexError, match="has places for 1 values, but 2 are given"):
         mixed(1)

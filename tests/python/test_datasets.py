@@ -39,9 +39,9 @@ def test_idx_of_other_files(tmp_path):
         (data[:-1], r"x is no IDX file: at byte 12, 6 bytes follow for the shape \(2, 3\), there are 5"),
         (data + b"1", "there are 7"),
         (data[:9], "at byte 9, it ends before the sizes of 2 axes"),
-        (b"\0\0\x07\1", "at byte 0, 00 00 07 01 is no magic number"),
+        (b"\0\0\x07\1", "at byte 0, 00 00 07 01 is not its magic number"),
         (b"", "at byte 0"),
-        (gzip.compress(data)[:-9], "begins as a file of gzip and is none"),
+        (gzip.compress(data)[:-9], "begins like a gzip file, but is not one"),
     ):
         (tmp_path / "x").write_bytes(wrong)
         with pytest.raises(ValueError, match=words):
@@ -166,11 +166,11 @@ def test_split():
 
 
 WRONG = [
-    (lambda: d.Batches(t.ones(3), 0), ValueError, "one example at least, not 0"),
+    (lambda: d.Batches(t.ones(3), 0), ValueError, "at least one example, not 0"),
     (lambda: d.Batches((t.ones(3), t.ones(4))), ValueError, r"the data\[0\]: 3, the data\[1\]: 4"),
     (lambda: d.Batches(5), TypeError, "the data is int"),
-    (lambda: d.Batches([]), ValueError, "equally many examples, not none"),
-    (lambda: d.split(t.ones(3), 0.8, 0.3), ValueError, "1 at most together"),
+    (lambda: d.Batches([]), ValueError, "the same number of examples, not none"),
+    (lambda: d.split(t.ones(3), 0.8, 0.3), ValueError, "their sum at most 1"),
     (lambda: d.Characters("a", "bb"), ValueError, "twice in the vocabulary"),
 ]
 

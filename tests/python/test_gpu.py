@@ -42,17 +42,17 @@ def test_what_is_missing_is_said():
     for wanted in ("arch=ti.cuda, enable_fallback=False", "device='cuda'"):
         code, _, err = run(f"import aerogel as ti\nti.init({wanted})")
         assert code != 0
-        assert "arch cuda is not available: there is no NVIDIA driver: libcuda.so.1 cannot be loaded" in err
+        assert "arch cuda is not available: no NVIDIA driver was found: libcuda.so.1 cannot be loaded" in err
     for arch in ("ti.gpu", "ti.cuda"):
         code, out, err = run(f"import aerogel as ti\nti.init(arch={arch})\nprint(ti.cfg.arch)")
         assert code == 0 and out.endswith("Arch.x64\n")
-        assert (out + err).count("falling back to the CPU: there is no NVIDIA driver") == 1
+        assert (out + err).count("falling back to the CPU: no NVIDIA driver was found") == 1
 
 
 def test_there_is_one_machine():
     program = "import aerogel as ti\nti.init(arch=ti.cuda, device='cuda:1')"
     code, _, err = run(program, AEROGEL_CUDA="machine")
-    assert code != 0 and "there is no device cuda:1: the driver sees 1, from cuda:0 on" in err
+    assert code != 0 and "there is no device cuda:1: the driver lists 1, from cuda:0 on" in err
     code, _, err = run("import aerogel as ti\nti.init(arch=ti.cuda)", AEROGEL_CUDA="card")
     assert code != 0 and "AEROGEL_CUDA is `driver`, `machine`, or" in err
     with pytest.raises(ValueError, match='device is "cuda", or "cuda:1"'):

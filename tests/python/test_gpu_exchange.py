@@ -168,7 +168,7 @@ def test_where_it_lies(machine):
         a.__cuda_array_interface__  # noqa: B018
     b = ti.ndarray(ti.f32, 3)
     b.__cuda_array_interface__  # noqa: B018
-    with pytest.raises(RuntimeError, match="lies on a CUDA device, where another package uses it"):
+    with pytest.raises(RuntimeError, match="is on a CUDA device and shared with another package"):
         np.asarray(b)
 
 

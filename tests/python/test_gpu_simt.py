@@ -321,7 +321,7 @@ def test_sizes_that_cannot_be_are_refused_with_their_line():
         assert "block_dim=size" in str(e.value) and "^" in str(e.value)
     with pytest.raises(
         ti.TaichiCompilationError,
-        match="a block of kernel `k` would share 80000 bytes in this loop, and a card has 49152",
+        match="a block of kernel `k` would share 80000 bytes in this loop, and a GPU has 49152",
     ) as e:
         kernel(64, 20_000)()
     assert "SharedArray(n, ti.f32)" in str(e.value)

@@ -158,9 +158,9 @@ def test_batch_norm_takes_the_arguments_of_pytorch():
     kept = (x - means.numpy()[:, None]) / np.sqrt(variances.numpy() + 1e-5)[:, None]
     np.testing.assert_allclose(again.numpy(), kept, rtol=1e-6)
     np.testing.assert_allclose(ti.nn.functional.batch_norm(x, training=True).numpy(), shown, rtol=1e-6)
-    with pytest.raises(ValueError, match="takes `running_mean` and `running_var` outside of training"):
+    with pytest.raises(ValueError, match="needs `running_mean` and `running_var` outside of training"):
         ti.nn.functional.batch_norm(x)
-    with pytest.raises(TypeError, match="they are tensors"):
+    with pytest.raises(TypeError, match="they must be tensors"):
         ti.nn.functional.batch_norm(x, np.zeros(3), np.ones(3), training=True)
     with pytest.raises(ValueError, match="more than one element for each channel"):
         ti.nn.functional.batch_norm(np.zeros((1, 3)), training=True)

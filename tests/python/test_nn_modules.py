@@ -130,7 +130,7 @@ def test_state_is_a_copy_and_loads():
         b.load_state_dict({"weight": state["weight"], "beta": state["bias"]})
     assert b.load_state_dict({"weight": state["weight"], "x": 1}, strict=False) == (["bias"], ["x"])
     before = b.bias.tolist()
-    with pytest.raises(ValueError, match=r"`weight` has the shape \(2, 3\), what is loaded has \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"`weight` has the shape \(2, 3\), the loaded tensor has \(3, 2\)"):
         b.load_state_dict({"weight": np.ones((3, 2)), "bias": np.ones(2)})
     assert b.bias.tolist() == before, "nothing is changed if there is an error"
     c = nn.Linear(-1, 2)
@@ -350,7 +350,7 @@ def test_accum():
     wanted = F.conv1d(image.permute(0, 2, 1), conv.weight, stride=2)
     np.testing.assert_allclose(out.permute(0, 2, 1).numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
     assert conv.bias.shape == (4, 4)
-    with pytest.raises(ValueError, match=r"`Accum`: how many elements `o` of .* write `Accum\(..., o=...\)`"):
+    with pytest.raises(ValueError, match=r"`Accum`: no input determines the size of `o` in .* write `Accum\(..., o=...\)`"):
         nn.Accum("b|i->o => b|o")(x)
     with pytest.raises(ValueError, match="`Accum`, `weight` of shape .*accum"):
         layer(t.ones((8, 11)))
@@ -444,13 +444,13 @@ WRONG = [
     (lambda: nn.Embedding(3, 2)([0.5]), TypeError, "`Embedding` takes integers, not `f32`"),
     (lambda: nn.Embedding(3, 2)([3]).numpy(), IndexError, "3"),
     (lambda: nn.Conv2d(3, 2, 3)(t.ones((1, 4, 5, 5))), ValueError, "`Conv2d`: axis 1 of the input has 4 .* `weight`"),
-    (lambda: nn.Conv2d(3, 2, 3)(t.ones((1, 3, 2, 5))), ValueError, "the kernel reaches over 3 elements, axis 2 has 2"),
+    (lambda: nn.Conv2d(3, 2, 3)(t.ones((1, 3, 2, 5))), ValueError, "the kernel spans 3 elements, axis 2 has 2"),
     (lambda: nn.Conv2d(3, 2, 3)(t.ones((3, 5))), ValueError, r"`Conv2d` takes 3 or 4 axes \(batch, channels and space\)"),
     (lambda: nn.Conv2d(3, 2, 3, groups=2), ValueError, "3 `in_channels` are not 2 groups"),
     (lambda: nn.Conv2d(3, 2, 3, stride=0), ValueError, "`stride` is at least 1, not 0"),
     (lambda: nn.Conv2d(3, 2, (1, 2, 3)), ValueError, "`kernel_size` has 3 numbers for 2 axes"),
     (lambda: nn.Conv2d(3, 2, 3, 2, padding="same")(t.ones((1, 3, 5, 5))), ValueError, "padding='same' the stride is 1"),
-    (lambda: nn.MaxPool2d(2, padding=2)(t.ones((1, 1, 4, 4))), ValueError, "half of the kernel at most"),
+    (lambda: nn.MaxPool2d(2, padding=2)(t.ones((1, 1, 4, 4))), ValueError, "at most half of the kernel"),
     (lambda: nn.BatchNorm1d(3)(t.ones((2, 4))), ValueError, "`BatchNorm1d`: axis 1 .* 4 elements, and `num_features`"),
     (lambda: nn.BatchNorm1d(3)(t.ones((1, 3))), ValueError, "more than one element for each channel"),
     (lambda: nn.LayerNorm(3)(t.ones((2, 4))), ValueError, r"`LayerNorm`: axis 1 .* `normalized_shape` of shape \(3,\)"),
@@ -465,7 +465,7 @@ WRONG = [
     (lambda: F.cross_entropy(t.ones((2, 3)), [1, 3]).numpy(), IndexError, "3"),
     (lambda: F.cross_entropy(t.ones((2, 3)), [1]), ValueError, r"indices of classes then have \(2,\)"),
     (lambda: F.cross_entropy(t.ones((2, 3)), [1, 1], weight=[1.0]), ValueError, "`weight` has one number for each class"),
-    (lambda: F.mse_loss([1.0, 2.0], [[1.0, 2.0]]), ValueError, "they have to be the same"),
+    (lambda: F.mse_loss([1.0, 2.0], [[1.0, 2.0]]), ValueError, "they must be the same"),
     (lambda: F.mse_loss([1.0], [1.0], "median"), ValueError, "'mean', 'sum' or 'none', not 'median'"),
     (lambda: nn.MSELoss(size=3), TypeError, "`MSELoss` takes reduction"),
     (lambda: nn.Parameter([1, 2]), TypeError, "`Parameter` takes floats, not `i32`"),

@@ -180,7 +180,7 @@ def test_older_ways_to_make_fields(untold, capfd):
         "node.bit_struct(num_bits=...) is",
     ):
         assert err.count(told) == 1, told
-    with pytest.raises(TypeError, match="ti.Vector.field needs the type of its components"):
+    with pytest.raises(TypeError, match="ti.Vector.field needs the dtype of its components"):
         ti.Vector.field(3, shape=4)
 
 

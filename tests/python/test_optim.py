@@ -236,11 +236,11 @@ def test_regularisers():
 
 
 WRONG = [
-    (lambda: optim.SGD([]), ValueError, "one parameter at least"),
+    (lambda: optim.SGD([]), ValueError, "at least one parameter"),
     (lambda: optim.SGD(3), TypeError, "`SGD` takes a module or a list of parameters, not int"),
-    (lambda: optim.Adam([t.ones(2)]), TypeError, r"parameter 0, of shape \(2,\), takes no gradient: give an `nn.Parameter`"),
+    (lambda: optim.Adam([t.ones(2)]), TypeError, r"parameter 0, of shape \(2,\), has no gradient: pass an `nn.Parameter`"),
     (lambda: optim.Adam([1.0]), TypeError, "parameter 0 is float, not a tensor"),
-    (lambda: optim.SGD([p := nn.Parameter([1.0]), p]), ValueError, "parameter 1, .* is there twice"),
+    (lambda: optim.SGD([p := nn.Parameter([1.0]), p]), ValueError, "parameter 1, .* occurs twice"),
     (lambda: optim.SGD([nn.Parameter([1.0])], lr=-1), ValueError, "`lr` is not below zero, -1 is"),
     (lambda: optim.SGD([nn.Parameter([1.0])], nesterov=True), ValueError, "`nesterov` needs momentum"),
     (lambda: optim.Adam([nn.Parameter([1.0])], betas=(0.9, 1.0)), ValueError, "`betas` are two numbers"),
@@ -264,7 +264,7 @@ def test_gradients_of_other_shapes():
         sgd.apply([t.ones(3)])
     p.grad = t.ones(2)
     sgd.step()
-    with pytest.raises(ValueError, match=r"the groups have \[1\] parameters, those that are loaded \[2\]"):
+    with pytest.raises(ValueError, match=r"the groups have \[1\] parameters, the loaded ones \[2\]"):
         sgd.load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]})
 
 

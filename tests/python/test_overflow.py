@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 CASES = [
-    ("i32", "a + b", 2**31 - 1, 1, "Addition", "2147483647 + 1 is no `i32`, it becomes -2147483648"),
+    ("i32", "a + b", 2**31 - 1, 1, "Addition", "2147483647 + 1 does not fit `i32`, it becomes -2147483648"),
     ("i32", "a + b", -(2**31), -1, "Addition", "-2147483648 + -1"),
     ("i32", "a - b", -(2**31), 1, "Subtraction", "-2147483648 - 1"),
     ("i32", "a * b", 2**20, 2**20, "Multiplication", "1048576 * 1048576"),
@@ -106,7 +106,7 @@ def test_vectors_fields_and_stores(arch, capfd):
     vectors(1)
     # A thousand times, and said once.
     said = capfd.readouterr().out
-    assert said.count("Addition overflow detected: 2147483647 + 1 is no `i32`") == 1
+    assert said.count("Addition overflow detected: 2147483647 + 1 does not fit `i32`") == 1
     changes()
     assert capfd.readouterr().out.count("Addition overflow detected") == 1
     stores(255)

@@ -57,11 +57,11 @@ def test_in_a_frame():
 
 def test_wrong():
     for call, words in (
-        (lambda: ti.plot({}), "one curve at least"),
+        (lambda: ti.plot({}), "at least one curve"),
         (lambda: ti.plot({"a": [[1.0]]}), r"the curve `a` has values along one axis, its shape is \(1, 1\)"),
         (lambda: ti.plot([]), r"its shape is \(0,\)"),
         (lambda: ti.plot([1.0], x=[1.0, 2.0]), r"has 1 values, `x` has the shape \(2,\)"),
-        (lambda: ti.plot([1.0], size=(10, 10)), "100 pixels at least"),
+        (lambda: ti.plot([1.0], size=(10, 10)), "at least 100 pixels"),
     ):
         with pytest.raises(ValueError, match=words):
             call()

@@ -35,7 +35,7 @@ def test_python_functions_are_lowered_with_a_warning(arch, capsys):
     ti.set_logging_level("error")
     said = capsys.readouterr().err
     for name in ("_halved", "apply"):
-        assert said.count(f"`{name}` is a Python function: the kernel has it as if it were decorated") == 1
+        assert said.count(f"`{name}` is a Python function: it is compiled into the kernel as if it were decorated") == 1
     assert run(2.0) == 10.0
 
 

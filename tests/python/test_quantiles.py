@@ -146,9 +146,9 @@ def test_counts():
         ti.program(lambda i: xp.bincount(i))(xp.asarray(i))
     with pytest.raises(TypeError, match="`bincount` takes integers, not `f64`"):
         xp.bincount([1.5])
-    with pytest.raises(ValueError, match="a number is below zero"):
+    with pytest.raises(ValueError, match="a value is negative"):
         xp.bincount([1, -1])
-    with pytest.raises(ValueError, match="a number is below zero"):
+    with pytest.raises(ValueError, match="a value is negative"):
         ti.program(lambda i: xp.bincount(i, length=2))(xp.asarray([1, -1]))
     with pytest.raises(ValueError, match="one axis"):
         xp.bincount([[1]])
@@ -159,13 +159,13 @@ def test_counts():
 
 
 def test_wrong_bins():
-    with pytest.raises(ValueError, match="have to rise or to fall"):
+    with pytest.raises(ValueError, match="must increase or decrease"):
         xp.digitize([1.0], [1.0, 3.0, 2.0])
     with pytest.raises(ValueError, match="one axis of edges"):
         xp.digitize([1.0], [[1.0]])
-    with pytest.raises(ValueError, match="edges of bins have to rise"):
+    with pytest.raises(ValueError, match="edges of bins must increase"):
         xp.histogram([1.0], [3.0, 1.0])
-    with pytest.raises(ValueError, match="one bin at least"):
+    with pytest.raises(ValueError, match="`bins` must be at least 1"):
         xp.histogram([1.0], 0)
     with pytest.raises(ValueError, match="ends at 1, below its start 2"):
         xp.histogram([1.0], range=(2, 1))
@@ -185,7 +185,7 @@ def test_averages_and_covariances_at_the_edges():
         xp.average([1.0, 2.0, 3.0], weights=[1.0, 2.0])
     with pytest.raises(ValueError, match="weights of shape"):
         xp.average([[1.0, 2.0, 3.0]], axis=1, weights=[1.0, 2.0])
-    with pytest.raises(ValueError, match="those in a matrix"):
+    with pytest.raises(ValueError, match="several in a matrix"):
         xp.cov(np.zeros((1, 1, 1)))
     with pytest.raises(TypeError, match="`fweights` are integers"):
         xp.cov([1.0, 2.0], fweights=[1.0, 1.0])

@@ -37,8 +37,8 @@ WRONG = {
     ),
     "zeros": ("a = np.zeros(3)\na[0] = n", "n: int", "for a few numbers write `a = ti.Vector"),
     "so many zeros": ("a = np.zeros(n)", "n: int", r"`ti.Vector\(\[0.0, 0.0, 0.0\]\)` for a few numbers"),
-    "a dictionary that grows": ("d = {}\nd['a'] = n", "n: int", "a dictionary of a kernel is written whole"),
-    "a key of run time": ("d = {}\nfor i in range(n):\n    d[i] = n", "n: int", "is a vector or a field"),
+    "a dictionary that grows": ("d = {}\nd['a'] = n", "n: int", "a dictionary in a kernel is constant"),
+    "a key of run time": ("d = {}\nfor i in range(n):\n    d[i] = n", "n: int", "use a vector or a field"),
     "a shape": ("for i, j in ti.ndrange(x.shape):\n    x[i, j] = n", "n: int", r"`ti.ndrange\(\*x.shape\)`"),
     "an index past the end": (
         "x[4, n] = n\nx[0, 4] = n",
@@ -46,9 +46,9 @@ WRONG = {
         r"index \(0, 4\) is out of bounds for the field `x` of",
     ),
     "an index from the end": ("x[-1, 0] = n", "n: int", r"write `x\[x.shape\[0\] - 1\]`"),
-    "a list of Python's": ("L[0] = n", "n: int", "keep what a kernel changes in a field"),
+    "a list of Python's": ("L[0] = n", "n: int", "store values that a kernel modifies in a field"),
     "a global statement": ("global c\nc = n", "n: int", "keep what it changes in a field"),
-    "numbers without end": ("v = ti.Vector([n] + [0] * 70000)", "n: int", "keep so many numbers in a field"),
+    "numbers without end": ("v = ti.Vector([n] + [0] * 70000)", "n: int", "store the numbers in a field"),
     "a transpose": ("a = ti.Matrix([[n, 2], [3, 4]]).T", "n: int", r"write `A.transpose\(\)`"),
     "two brackets": ("for i in range(4):\n    x[i][0] = n", "n: int", r"all indices stand in one bracket: `x\[i, j\]`"),
 }
@@ -85,14 +85,14 @@ def test_a_field_is_no_array(cpu):
     with pytest.raises(TypeError, match=r"not a ScalarField; annotate the parameter `ti.template\(\)` to pass a field"):
         run("a[0] = 1", x, params="a: ti.types.ndarray()")
     assert x[0] == 0
-    with pytest.raises(TypeError, match="the elements of a field cannot be seen in place"):
+    with pytest.raises(TypeError, match="a field cannot be accessed without a copy"):
         ti.from_dlpack(x)
 
 
 @pytest.mark.parametrize(
     "annotation, message",
     [
-        ("str", r"what is no number is known while compiling, `a: ti.template\(\)`"),
+        ("str", r"an argument that is not a number is a template, `a: ti.template\(\)`"),
         ("ti.field", r"a field is passed as `a: ti.template\(\)`"),
         ("np.ndarray", r"an array is passed as `a: ti.types.ndarray\(dtype=ti.f32, ndim=1\)`"),
         ("list", "a vector is passed as `a: ti.math.vec3`"),
@@ -112,7 +112,7 @@ def test_members_of_an_object_of_pythons(cpu, body):
         f"    @ti.kernel\n    def set(self):\n        {body}\n"
     )
     with pytest.raises(
-        ti.TaichiSyntaxError, match=r"belongs to Python: a kernel cannot assign to it(.|\n)*ti.field\(int"
+        ti.TaichiSyntaxError, match=r"is a Python object: a kernel cannot assign to it(.|\n)*ti.field\(int"
     ):
         run("pass", setup=setup + "A().set()")
 
@@ -223,7 +223,7 @@ def test_an_init_that_is_never_called_is_warned_of(cpu, capfd):
 
 @pytest.mark.parametrize("data", [[1, "a"], [[1, 2], [3, None]], [b"x"]])
 def test_a_matrix_is_made_of_numbers(cpu, data):
-    with pytest.raises(ti.TaichiTypeError, match="a matrix is made of numbers, and one of these is a"):
+    with pytest.raises(ti.TaichiTypeError, match="the components of a matrix are numbers, not "):
         ti.Matrix(data)
 
 

@@ -361,7 +361,7 @@ def at_the_end(x: F32):
         (before_a_while, "the next statement is not a `for` loop"),
         (before_a_statement, "the next statement is not a `for` loop"),
         (at_the_end_of_a_branch, "no loop follows it in its block"),
-        (in_a_branch, "the loop that follows stands in a branch"),
+        (in_a_branch, "the loop that follows is inside a branch"),
         (at_the_end, "no loop follows it in its block"),
     ],
 )

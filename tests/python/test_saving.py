@@ -93,16 +93,16 @@ def test_nested_values(tmp_path):
 def test_a_file_that_was_there_stays_where_writing_fails(tmp_path):
     ti.save(tmp_path / "a", {"x": t.ones(2)})
     for values, kind, words in (
-        ({"x": object()}, TypeError, "`x` is object, neither a tensor nor a number nor a text"),
+        ({"x": object()}, TypeError, "`x` is object, not a tensor, a number or a string"),
         ({"x": {"y": t.ones(1)}, "x.y": t.ones(1)}, ValueError, "two tensors have the name `x.y`"),
         ({"x": t.asarray([1j])}, TypeError, "`x` is complex"),
-        ({("x",): 1}, TypeError, "keys are texts or whole numbers"),
+        ({("x",): 1}, TypeError, "keys are strings or integers"),
         (t.ones(2), TypeError, "takes a dictionary of tensors or a module, not Tensor"),
         (nn.Linear(-1, 2), ValueError, "has no values yet"),
     ):
         with pytest.raises(kind, match=words):
             ti.save(tmp_path / "a", values)
-    with pytest.raises(TypeError, match="metadata are texts"):
+    with pytest.raises(TypeError, match="metadata map names to strings"):
         ti.save(tmp_path / "a", {"x": t.ones(1)}, metadata={"a": 1})
     assert ti.load(tmp_path / "a")["x"].tolist() == [1, 1] and len(list(tmp_path.iterdir())) == 1
     with pytest.raises(FileNotFoundError, match="none.safetensors"):
@@ -129,8 +129,8 @@ WRONG = {
     ),
     "a header beyond the end": (made({}, size=100), "a header of 100 bytes is announced, and the file has 2 more"),
     "no dictionary": (made(b"[1]"), r"at byte 8, the header does not begin with '\{'"),
-    "no JSON": (made(b'{"a": }'), "at byte 14, the header is no JSON"),
-    "no UTF-8": (made(b'{"\xff": 1}'), "at byte 10, the header is no UTF-8"),
+    "no JSON": (made(b'{"a": }'), "at byte 14, the header is not JSON"),
+    "no UTF-8": (made(b'{"\xff": 1}'), "at byte 10, the header is not UTF-8"),
     "very deep": (made(b'{"a":' * 100000), "JSON|nested too deeply"),
     "no entry": (made({"a": 1}), "the entry of `a` has no `dtype`"),
     "no offsets": (made({"a": {"dtype": "U8", "shape": []}}), "the entry of `a`"),
@@ -143,16 +143,16 @@ WRONG = {
     "negative offsets": (made({"a": entry(ends=(-2, 0))}, b"12"), "the `data_offsets` of `a`"),
     "another size": (made({"a": entry("F32")}, b"12"), r"`a` of F32 and shape \[2\] takes 8 bytes"),
     "huge sizes": (made({"a": entry(shape=(1 << 62, 1 << 62))}, b"12"), "takes 2126764793255.* bytes"),
-    "beyond the end": (made({"a": entry(shape=(3,), ends=(0, 3))}, b"12"), "the file ends, and `a` goes on to byte"),
-    "overlapping": (made({"a": entry(), "b": entry(ends=(1, 3))}, b"123"), "`b` lies over the tensor before it"),
-    "a gap": (made({"a": entry(), "b": entry(ends=(3, 5))}, b"12345"), "`b` begins 1 bytes behind the one before"),
+    "beyond the end": (made({"a": entry(shape=(3,), ends=(0, 3))}, b"12"), "the file ends, but `a` extends to byte"),
+    "overlapping": (made({"a": entry(), "b": entry(ends=(1, 3))}, b"123"), "`b` overlaps the tensor before it"),
+    "a gap": (made({"a": entry(), "b": entry(ends=(3, 5))}, b"12345"), "`b` begins 1 bytes after the one before"),
     "more bytes": (made({"a": entry()}, b"1234"), "the last tensor ends, and 2 bytes follow"),
-    "twice": (made(b'{"a": 1, "a": 2}'), "`a` is there twice"),
-    "too many axes": (made({"a": entry(shape=(1,) * 99 + (2,))}, b"12"), "`a` is no tensor"),
-    "a number of many digits": (made(b'{"a": ' + b"9" * 9999 + b"}"), "the header is no JSON"),
-    "metadata": (made({"__metadata__": {"a": 1}}), "the metadata are no texts"),
+    "twice": (made(b'{"a": 1, "a": 2}'), "`a` occurs twice"),
+    "too many axes": (made({"a": entry(shape=(1,) * 99 + (2,))}, b"12"), "`a` is not a tensor"),
+    "a number of many digits": (made(b'{"a": ' + b"9" * 9999 + b"}"), "the header is not JSON"),
+    "metadata": (made({"__metadata__": {"a": 1}}), "the metadata do not map names to strings"),
     "a structure": (made({"__metadata__": {"aerogel": '{"tensor": "x"}'}}), "the structure in the metadata"),
-    "other keys": (made({"__metadata__": {"aerogel": '{"dict": {}, "whole": ["x"]}'}}), "as whole numbers"),
+    "other keys": (made({"__metadata__": {"aerogel": '{"dict": {}, "whole": ["x"]}'}}), "as integers"),
     "another structure": (made({"__metadata__": {"aerogel": "[]"}}), "the structure in the metadata"),
 }
 
@@ -162,7 +162,7 @@ def test_wrong_files(tmp_path, name):
     data, words = WRONG[name]
     path = tmp_path / "x.safetensors"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=f"x.safetensors is no safetensors file: .*(?:{words})"):
+    with pytest.raises(ValueError, match=f"x.safetensors is not a safetensors file: .*(?:{words})"):
         ti.load(path)
 
 
@@ -178,4 +178,4 @@ def test_changed_bytes_are_refused_or_read(tmp_path):
         try:
             ti.load(tmp_path / "y")
         except ValueError as e:
-            assert "y is no safetensors file" in str(e), e
+            assert "y is not a safetensors file" in str(e), e

@@ -414,7 +414,7 @@ def test_truncated_files_are_refused(damaged):
     data, refused = damaged
     for n in range(len(data)):
         refused(data[:n])
-    refused(data + b"\0", "goes on for 1 bytes")
+    refused(data + b"\0", "1 more bytes after its end")
 
 
 def test_flipped_bits_are_refused(damaged):

@@ -88,7 +88,7 @@ def test_a_block_begins_once():
             y.val = y + 1
         return y
 
-    with pytest.raises(RuntimeError, match=r"begins once: write `with` and its name for each block"):
+    with pytest.raises(RuntimeError, match=r"can begin only once: write `with` and its name for each block"):
         made()
 
 

@@ -322,12 +322,12 @@ def test_lists_of_large_whole_numbers_keep_them():
     x[1:] = [2**64 - 2]
     assert x.tolist() == [1, 2**64 - 2]
     assert T.asarray([1e20, 1.0]).dtype is ti.f32
-    with pytest.raises(OverflowError, match=f"{2**70} is no integer of 64 bits"):
+    with pytest.raises(OverflowError, match=f"{2**70} does not fit an integer of 64 bits"):
         T.asarray([2**70, 1])
 
 
 def test_lists_that_no_type_of_integers_holds_are_no_floats_by_themselves():
-    with pytest.raises(OverflowError, match=f"no type of integers has both -1 and {2**63 + 4096}"):
+    with pytest.raises(OverflowError, match=f"no integer dtype holds both -1 and {2**63 + 4096}"):
         T.asarray([2**63 + 4096, -1])
     assert T.asarray([2**63, -1], ti.f64).tolist() == [2.0**63, -1]
 
@@ -392,7 +392,7 @@ def test_extents_that_indices_do_not_count():
         lambda: T.broadcast_to(one, (2**31,)),
         lambda: T.ones((2**16, 2**16)).reshape(-1),
     ):
-        with pytest.raises(ValueError, match="indices go up to 2147483647|2147483647 elements at most"):
+        with pytest.raises(ValueError, match="indices go up to 2147483647|at most 2147483647 elements"):
             make()
 
 
@@ -469,18 +469,18 @@ def test_norms_of_matrices_as_numpy_has_them():
     for order in (None, 1, 2, 3, np.inf):
         assert np.allclose(norm(T.asarray(a), order, 1).numpy(), np.linalg.norm(a, order, 1))
         assert np.allclose(norm(T.asarray(a[0]), order).numpy(), np.linalg.norm(a[0], order))
-    with pytest.raises(ValueError, match="name one axis or two"):
+    with pytest.raises(ValueError, match="name one or two axes"):
         norm(T.zeros((2, 2, 2)), 1)
 
 
 def test_what_is_drawn_is_of_its_type():
-    with pytest.raises(ValueError, match="not all numbers from 0 to before 1000 are of `u8`"):
+    with pytest.raises(ValueError, match="not all integers from 0 to below 1000 fit `u8`"):
         T.random.integers(0, 1000, (5,), dtype=ti.u8)
-    with pytest.raises(TypeError, match="`low` is a whole number, not 3.5"):
+    with pytest.raises(TypeError, match="`low` is an integer, not 3.5"):
         T.random.integers(3.5, 7, (5,))
     with pytest.raises(ValueError, match="there are 1099511627776"):
         T.random.integers(0, 2**40, (2,))
-    with pytest.raises(TypeError, match="a seed is a whole number, not 1.5"):
+    with pytest.raises(TypeError, match="a seed is an integer, not 1.5"):
         T.random.seed(1.5)
     assert T.random.integers(0, 256, (50,), dtype=ti.u8).max().item() > 100
 

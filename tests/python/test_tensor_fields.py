@@ -143,12 +143,12 @@ def test_what_counts_elements_in_a_row_says_what_to_write_at_active_cells():
             program()
 
     refused(
-        lambda v: T.argmax(v), r"`argmax` of a value `v` at the active cells.*`min\(where\(v == max\(v\), k, most\)\)`"
+        lambda v: T.argmax(v), r"`argmax` of a value `v` on the active cells.*`min\(where\(v == max\(v\), k, most\)\)`"
     )
     refused(lambda v: v.argmin(0), r"`argmin` of a value.*v == min\(v\)")
     for name in ("sort", "argsort", "median"):
-        refused(getattr(T, name), f"`{name}` of a value `v` at the active cells.*inactive cells are zeros")
-    refused(lambda v: T.topk(v, 2).values, "`topk` of a value `v` at the active cells")
+        refused(getattr(T, name), f"`{name}` of a value `v` on the active cells.*inactive cells are zeros")
+    refused(lambda v: T.topk(v, 2).values, "`topk` of a value `v` on the active cells")
 
     @p.program
     def as_said():
@@ -401,7 +401,7 @@ def test_vectors_that_do_not_fit():
 
     with pytest.raises(ValueError, match=r"elements of shape \(2,\) are stored, not \[1.0, 2.0, 3.0\]"):
         stores(lambda i: [1.0, 2.0, 3.0])()
-    with pytest.raises(ValueError, match=r"elements of shape \(2,\) are stored, not the last axes of \(4,\)"):
+    with pytest.raises(ValueError, match=r"elements have the shape \(2,\), not that of the last axes of \(4,\)"):
         stores(lambda i: i * 1.0)()
 
 
@@ -440,7 +440,7 @@ def test_what_is_refused(layout):
         x[i + 1, j] = 1.0
         return x[i, j]
 
-    with pytest.raises(ValueError, match="a store has made cells of `x` active since its indices were taken"):
+    with pytest.raises(ValueError, match="a store has activated cells of `x` since its indices were read"):
         traced(stale)
 
     def in_a_loop():
@@ -456,7 +456,7 @@ def test_what_is_refused(layout):
         k, l = p.indices(y)
         return x[i, j] + y[k, l]
 
-    with pytest.raises(ValueError, match="the cells of `x` and at those of `y` do not meet"):
+    with pytest.raises(ValueError, match="the cells of `x` and on those of `y` do not match"):
         traced(two)
 
     def turned():
@@ -474,9 +474,9 @@ def test_what_is_refused(layout):
     def other():
         x[0, 0] = 1
 
-    with pytest.raises(RuntimeError, match="changed while a program is traced"):
+    with pytest.raises(RuntimeError, match="modified while a program is traced"):
         traced(lambda: x.fill(1))
-    with pytest.raises(RuntimeError, match="cells are made inactive while a program is traced"):
+    with pytest.raises(RuntimeError, match="cells are deactivated while a program is traced"):
         traced(lambda: ti.root.deactivate_all())
 
 

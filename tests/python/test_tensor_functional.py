@@ -126,21 +126,21 @@ def test_loops_that_carry_on_something_else():
     def structure(x):
         return p.fori_loop(0, 3, lambda _, c: (c[0], c[1], x), (x, x))
 
-    with pytest.raises(TypeError, match=r"the body of `fori_loop` gives \(\*, \*, \*\), and was given \(\*, \*\)"):
+    with pytest.raises(TypeError, match=r"the body of `fori_loop` returns \(\*, \*, \*\) for \(\*, \*\)"):
         structure(X)
 
     @ti.program
     def axes(x):
         return p.while_loop(lambda c: c.sum() < 10, lambda c: c[None] + 1, x)
 
-    with pytest.raises(ValueError, match="gives a tensor with 2 axes, and was given one with 1"):
+    with pytest.raises(ValueError, match="returns a tensor with 2 axes for one with 1"):
         axes(X)
 
     @ti.program
     def no_pair(x):
         return p.scan(lambda c, row: c + row, x[0], x)
 
-    with pytest.raises(TypeError, match=r"the body of `scan` gives what is carried and the results, not \*"):
+    with pytest.raises(TypeError, match=r"the body of `scan` returns the carried values and the results, not \*"):
         no_pair(np.ones((2, 2), np.float32))
 
 
@@ -246,5 +246,5 @@ def test_parts_of_other_lengths():
 
     with pytest.raises(ValueError):
         two(X, np.ones(5, np.float32))
-    with pytest.raises(ValueError, match="goes along 3 parts, and a tensor of `xs` has 5"):
+    with pytest.raises(ValueError, match="has 3 iterations, and the first axis of a tensor of `xs` has size 5"):
         p.scan(lambda c, xy: (c, None), 0.0, (X, np.ones(5, np.float32)))

@@ -172,7 +172,7 @@ def test_types_meet(a):
     for b in [*INTS, "bool", *FLOATS]:
         x, y = t.zeros((1,), dtype=np.dtype(a)), t.zeros((1,), dtype=np.dtype(b))
         if {a, b} & {"uint64"} and {a, b} & set(SIGNED):
-            with pytest.raises(TypeError, match="have no type in common"):
+            with pytest.raises(TypeError, match="no dtype holds all values of"):
                 x + y
             continue
         if (a in FLOATS) == (b in FLOATS):
@@ -208,7 +208,7 @@ def test_softmax_of_what_is_no_row_of_floats():
     for name in ("softmax", "log_softmax"):
         function = getattr(T, name)
         for wrong, kind, text in (
-            (lambda: function(T.zeros((2, 0))), ValueError, rf"`{name}` of 0 numbers: the shape is \(2, 0\)"),  # noqa: B023
+            (lambda: function(T.zeros((2, 0))), ValueError, rf"`{name}` of 0 elements: the shape is \(2, 0\)"),  # noqa: B023
             (lambda: function(1.0), IndexError, f"`{name}`: there is no axis -1"),  # noqa: B023
             (lambda: function([1j]), TypeError, f"`{name}` takes real numbers"),  # noqa: B023
         ):

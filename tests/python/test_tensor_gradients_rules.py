@@ -136,7 +136,7 @@ def test_captured_tensors_that_a_rule_would_lose_are_refused():
     w = tensor(2.0).requires_grad_()
     f = ti.custom_vjp(lambda x: x * w)
     f.defvjp(lambda x: (x * w, None), lambda _, g: (g * w,))
-    with pytest.raises(ValueError, match="is no argument of it"):
+    with pytest.raises(ValueError, match="is not an argument"):
         f(tensor(POINT).requires_grad_())
 
     def of_program(x, w):
@@ -156,7 +156,7 @@ def test_captured_tensors_that_a_rule_would_lose_are_refused():
 
         return ti.grad(loss)(w)
 
-    with pytest.raises(ValueError, match="is no argument of it"):
+    with pytest.raises(ValueError, match="is not an argument"):
         ti.program(of_program_that_loses)(tensor(POINT), tensor(2.0))
 
 

@@ -82,7 +82,7 @@ def test_blocks_by_other_names_are_left_at_their_end():
         return p.const(1.0)
 
     for function in (by_else, by_name, by_alias, broken):
-        with pytest.raises(ValueError, match="in a block .* would leave out what comes after it"):
+        with pytest.raises(ValueError, match="in a block .* would skip the statements after it"):
             p.program(function)()
 
 
@@ -156,7 +156,7 @@ def test_more_turns_than_are_counted():
 
 @pytest.mark.parametrize("step", [0, 1.5, "2", None])
 def test_what_is_no_step(step):
-    with pytest.raises(ValueError, match="a loop's step is a whole number other than zero"):
+    with pytest.raises(ValueError, match="a loop's step is an integer other than zero"):
         counted([0], [3], step, ti.i32)
 
 

@@ -239,7 +239,7 @@ def test_numbers_by_chance_without_a_key():
     assert sorted(order.tolist()) == list(range(50)) and set(drawn.numpy().ravel().tolist()) == {-2, -1, 0, 1, 2}
     T.random.seed(3)
     assert (T.random.permutation(50) == order).all() and (T.random.integers(-2, 3, (4, 100)) == drawn).all()
-    with pytest.raises(TypeError, match="`permutation` takes how many"):
+    with pytest.raises(TypeError, match="`permutation` takes an optional key"):
         T.random.permutation()
 
 

@@ -64,7 +64,7 @@ def test_extents_that_are_too_large():
     with pytest.raises(ValueError) as caught:
         p.program(large)(ints(5))
     assert str(caught.value).startswith(
-        "an extent, ((input 0.shape[0] * 70000) * 70000), is 24500000000, and indices go up to 2147483647\n"
+        "the size of an axis, ((input 0.shape[0] * 70000) * 70000), is 24500000000, and indices are at most 2147483647\n"
         f"  --> {__file__}:{at[0]}:16\n"
     )
 
@@ -74,7 +74,7 @@ def test_constants_do_not_wrap_in_extents():
         return p.buffer([p.const(70000) * 70000])
 
     with pytest.raises(
-        ValueError, match=r"an extent.* is 4900000000, and indices go up to 2147483647\n  --> .*:\d+:16\n"
+        ValueError, match=r"the size of an axis.* is 4900000000, and indices are at most 2147483647\n  --> .*:\d+:16\n"
     ):
         p.program(folded)()
 
@@ -144,7 +144,7 @@ def test_extents_as_values():
 
     with pytest.raises(
         ValueError,
-        match=rf"the number \(\(input 0.shape\[0\] \* 70000\) \* 70000\) is 24500000000, which is no `i32`\n  --> {HERE}:\d+:\d+\n",
+        match=rf"the number \(\(input 0.shape\[0\] \* 70000\) \* 70000\) is 24500000000, which does not fit `i32`\n  --> {HERE}:\d+:\d+\n",
     ):
         p.program(too_large)(ints(5))
 
@@ -381,7 +381,7 @@ def test_an_extent_of_one_that_only_the_run_knows_is_not_stretched():
 
     assert program(np.ones(1, np.float32)).tolist() == [0]
     with pytest.raises(
-        ValueError, match=r"extents 4 and 1 along one axis: one that only the run knows .*`x\[0, None\]`"
+        ValueError, match=r"sizes 4 and 1 along one axis: an axis whose size is known only at run time .*`x\[0, None\]`"
     ):
         program(np.ones(4, np.float32))
 
@@ -438,9 +438,9 @@ def test_what_cannot_be_made_for_so_many_elements():
     with pytest.raises(ValueError, match=r"an extent, \(input 0.shape\[0\] - 3\), is -1, below zero"):
         p.program(few)(ints(2))
     for wrong, kind, text in (
-        (lambda x: T.linspace(0, 1, x.sum()), ValueError, "an extent has to follow from the extents of inputs"),
+        (lambda x: T.linspace(0, 1, x.sum()), ValueError, "a size must be computed from the shapes of inputs"),
         (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace`: `num` is -1, below zero"),
-        (lambda x: T.arange(0.5, x.shape[0]), TypeError, "`arange`: in a program the ends are whole numbers"),
+        (lambda x: T.arange(0.5, x.shape[0]), TypeError, "`arange`: in a program the bounds are integers"),
         (lambda x: T.tril(x, x.shape[0]), ValueError, "`tril` takes a tensor of two axes at least"),
     ):
         with pytest.raises(kind, match=text):

@@ -315,7 +315,7 @@ def test_what_became_of_statements():
     x = T.asarray(floats(1000))
     text = T.explain((x * x + x).sum())
     assert text.startswith("3 statements became")
-    assert "computed where they are read: t1, t2" in text and "it is asked for" in text
+    assert "computed where they are read: t1, t2" in text and "it is a result" in text
     assert T.explain(x).startswith("0 statements became 0 kernels")
 
     @programs.program
@@ -329,7 +329,7 @@ def test_what_became_of_statements():
 
     text = many.explain()
     assert "loop of the host" in text and "library: sort" in text
-    assert "several statements store to it" in text and "a library makes it or takes it" in text
+    assert "several statements store to it" in text and "a library call reads or writes it" in text
     # What nobody asks for is not computed.
     assert "inv" not in text
     with pytest.raises(ValueError, match="program.explain"):

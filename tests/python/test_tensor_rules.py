@@ -80,7 +80,7 @@ def test_what_a_block_makes_stays_in_it(block):
             y = x + 1
         return x * y
 
-    text = r"made in a block that has ended \(.*test_tensor_rules.py:\d+\).* made before it, as by `x = const\(0.0\)`"
+    text = r"made in a block that has ended \(.*test_tensor_rules.py:\d+\).* create it before the block, as by `x = const\(0.0\)`"
     with pytest.raises(ValueError, match=text):
         leaks(X)
 
@@ -284,7 +284,7 @@ def test_blocks_are_left_at_their_end(word):
                 continue
         return x
 
-    with pytest.raises(ValueError, match=r"`return` in a block \(.*\) would leave out what comes after it"):
+    with pytest.raises(ValueError, match=r"`return` in a block \(.*\) would skip the statements after it"):
         p.program(leaves)(X)
 
 
@@ -387,7 +387,7 @@ def test_kernels_are_not_called_at_some_points():
         return y
 
     for program in (masked_later, left_later):
-        with pytest.raises(RuntimeError, match=r"kernel `bump` is called where something is done at some points only"):
+        with pytest.raises(RuntimeError, match=r"kernel `bump` is called in a block that runs for some points only"):
             program(X)
 
     @p.program
@@ -398,7 +398,7 @@ def test_kernels_are_not_called_at_some_points():
             c.val = c + x
         return y
 
-    with pytest.raises(ValueError, match="takes one number where a block makes a tensor larger"):
+    with pytest.raises(ValueError, match="takes one number, and gets a tensor to which a block adds axes"):
         number(X)
 
 

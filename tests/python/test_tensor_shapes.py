@@ -115,7 +115,7 @@ def test_margins_of_extents_that_the_run_knows(mode):
     for n in (1, 2, 4):
         x = numbers((n,), "float32")
         exact(program(x), np.pad(x, [(2, 3)], mode))
-    with pytest.raises(ValueError, match="a margin of elements for axis 0 with 0"):
+    with pytest.raises(ValueError, match="this mode copies elements of axis 0, which has 0"):
         program(np.zeros(0, "f")).numpy()
 
 
@@ -153,7 +153,7 @@ def test_reductions_of_nothing():
     exact(t.prod(t.asarray(x), axis=0), x.prod(axis=0))
     exact(t.all(t.asarray(x)), True)
     exact(t.any(t.asarray(x)), False)
-    with pytest.raises(ValueError, match=r"`max` of no numbers: the shape is \(0, 3\)"):
+    with pytest.raises(ValueError, match=r"`max` of no elements: the shape is \(0, 3\)"):
         t.max(t.asarray(x), axis=0)
 
 
@@ -410,7 +410,7 @@ WRONG = {
                "operand 1 has 2"),
     "squeeze": (lambda x: x.squeeze(0), ValueError, "`squeeze`: axis 0 has 2 elements, not 1"),
     "types": (lambda x: x & x, TypeError, "`and` takes integers, not `f32` and `f32`"),
-    "truth": (lambda x: bool(x), ValueError, "is not true or false"),
+    "truth": (lambda x: bool(x), ValueError, "is ambiguous"),
     "float index": (lambda x: x[x], IndexError, "an index is an integer, not `f32`"),
     "too many": (lambda x: x[0, 0, 0], IndexError, "3 indices for a tensor with 2 axes"),
     "lost": (lambda x: t.asarray([1]).__setitem__(0, t.asarray(1.5)), TypeError, "elements of `i32` take no `f32`"),
@@ -499,10 +499,10 @@ def test_what_is_turned_round_by_any_number(shape):
 COUNTED = {
     "topk": (lambda x: t.topk(x, -1), "`topk`: `k` is -1, below zero"),
     "pad": (lambda x: t.pad(x, ((0, 1), (-1, 0))), "`pad`: `widths` has -1, below zero"),
-    "split": (lambda x: t.split(x, -1), "`split`: `sections` is -1, and there is one part at least"),
+    "split": (lambda x: t.split(x, -1), "`split`: `sections` must be at least 1, not -1"),
     "tile": (lambda x: t.tile(x, (2, -1)), "`tile`: `repetitions` has -1, below zero"),
     "repeat": (lambda x: t.repeat(x, -1, axis=0), "`repeat`: `repeats` is -1, below zero"),
-    "repeat each": (lambda x: t.repeat(x, [2, -1, 1], axis=0), "`repeat`: `repeats` has -1, below zero"),
+    "repeat each": (lambda x: t.repeat(x, [2, -1, 1], axis=0), "`repeat`: `repeats` contains -1, below zero"),
     "broadcast_to": (lambda x: t.broadcast_to(x, (-1, 3, 4)), "`broadcast_to`: `shape` has -1, below zero"),
     "eye": (lambda x: t.eye(-2), "`eye`: `n_rows` is -2, below zero"),
     "eye wide": (lambda x: t.eye(2, -1), "`eye`: `n_cols` is -1, below zero"),

@@ -41,7 +41,7 @@ def test_between_places(period, ends):
         found = T.interp(T.asarray(x), places, v, **ends, period=period).numpy()
         assert np.allclose(found, np.interp(x, places, v, **ends, period=period), equal_nan=True)
     assert T.interp(0.25, [0, 1], [0, 8]).item() == 2
-    with pytest.raises(ValueError, match=r"as many values as places on one axis: \(3,\) for \(4,\)"):
+    with pytest.raises(ValueError, match=r"as many values as sample points, on one axis: \(3,\) for \(4,\)"):
         T.interp(x, places, values[:3])
 
 

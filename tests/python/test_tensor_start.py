@@ -72,7 +72,7 @@ PRINTED = {
     "random numbers": "(2,)",
     "a matrix": "1.0",
     "vmap": "[3.0, 3.0]",
-    "explain": "3 statements became 1 kernel; 1 of 3 temporaries is kept in memory",
+    "explain": "3 statements became 1 kernel; 1 of 3 temporaries is materialised",
     "a program": "[2.0, 2.0, 2.0]",
     "a program without inputs": "4",
     "a kernel": "6.0 9.0",

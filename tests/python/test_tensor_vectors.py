@@ -327,13 +327,13 @@ def test_what_is_refused():
     fails(ValueError, elements + "the last axes of ", lambda i, j: set_(v, (i, j), v[i, j][..., :1]))
     fails(ValueError, elements + "the last axes of ", lambda i, j: set_(v, (i, j), x[i, j]))
     fails(IndexError, "1 index for `v_0`, which has 2 axes", lambda i, j: set_(v, i, v[i, j]))
-    everywhere = re.escape("and a value at the cells of `v_0` has those of active cells alone: take `dense` of it")
+    everywhere = re.escape("and a value on the cells of `v_0` has those of active cells only: take `dense` of it")
     fails(ValueError, everywhere, lambda i, j: v[i, j].T)
     fails(ValueError, everywhere, lambda i, j: v[i, j].reshape(-1))
     fails(ValueError, everywhere, lambda i, j: v[i, j][0])
     fails(ValueError, everywhere, lambda i, j: v[i, j] @ np.ones((2, 2), np.float32))
     fails(
-        ValueError, r"does not stretch to \(16, 12, 1100\)", lambda i, j: v[i, j][..., :1] + np.ones(1100, np.float32)
+        ValueError, r"does not broadcast to \(16, 12, 1100\)", lambda i, j: v[i, j][..., :1] + np.ones(1100, np.float32)
     )
 
     square, y = ti.Vector.field(2, ti.f32, name="square"), ti.field(ti.f32, name="y")
@@ -343,7 +343,7 @@ def test_what_is_refused():
         i, j = p.indices(square)
         return square[i, j] * y[i, j]
 
-    with pytest.raises(ValueError, match=r"a value at the cells of `square_0` does not stretch to \(2, 2, 2\)"):
+    with pytest.raises(ValueError, match=r"a value on the cells of `square_0` does not broadcast to \(2, 2, 2\)"):
         p.program(misplaced).compile()
 
     def stale():
@@ -352,7 +352,7 @@ def test_what_is_refused():
         v[i + 1, j] = u
         return u
 
-    with pytest.raises(ValueError, match="a store has made cells of `v_0` active since its indices were taken"):
+    with pytest.raises(ValueError, match="a store has activated cells of `v_0` since its indices were read"):
         p.program(stale).compile()
 
 
@@ -407,6 +407,6 @@ def test_what_is_stacked_along_the_first_axis_is_refused(layout):
 
     with pytest.raises(ValueError, match=r"whose first 2 axes are those of the cells: .* `stack\(\[...\], axis=-1\)`"):
         p.program(of_cells)()
-    text = f"elements of shape (2,) are stored, not the last axes of (2, {N}, {M}): the components are the last axis"
+    text = f"elements have the shape (2,), not that of the last axes of (2, {N}, {M}): the components are the last axis"
     with pytest.raises(ValueError, match=re.escape(text + ", as of `stack([...], axis=-1)`")):
         p.program(of_points)()

@@ -305,19 +305,19 @@ def test_extents_that_differ():
 
 
 def test_axes_that_are_not_there():
-    with pytest.raises(ValueError, match="argument 1 is one number, there is no axis 0: give `in_axes` None"):
+    with pytest.raises(ValueError, match="argument 1 is one number, there is no axis 0: `in_axes` is None"):
         ti.vmap(lambda x, y: x)(numbers(4), 3.0)
     with pytest.raises(ValueError, match=r"argument 0\[1\] has axes 0 to 0, there is no axis 1"):
         ti.vmap(lambda x: x, in_axes=1)((numbers(4, 2), numbers(4)))
-    with pytest.raises(ValueError, match="`in_axes` has 1 axes, the function is given 2 arguments"):
+    with pytest.raises(ValueError, match="`in_axes` has 1 axes for 2 arguments"):
         ti.vmap(lambda x, y: x, in_axes=(0,))(X, X)
     with pytest.raises(ValueError, match="no argument is mapped"):
         ti.vmap(lambda x: x, in_axes=None)(X)
-    with pytest.raises(TypeError, match="the axis of argument 0 is a whole number or None, not 'a'"):
+    with pytest.raises(TypeError, match="the axis of argument 0 is an integer or None, not 'a'"):
         ti.vmap(lambda x: x, in_axes="a")(X)
-    with pytest.raises(ValueError, match=r"the result has 3 axes with the one of the many, there is no axis 3"):
+    with pytest.raises(ValueError, match=r"the result has 3 axes including the batch axis, there is no axis 3"):
         ti.vmap(lambda x: x, out_axes=3)(X)
-    with pytest.raises(ValueError, match=r"the result\[1\] is other for each of the many"):
+    with pytest.raises(ValueError, match=r"the result\[1\] varies over the batch"):
         ti.vmap(lambda x: (x, x + 1), out_axes=(0, None))(X)
 
 
@@ -347,9 +347,9 @@ def test_a_condition_of_one_of_many():
     # What is not chosen has no part in the gradient, and may be NaN.
     made = ti.grad(lambda x: ti.vmap(choose)(x)[0].sum())(x)
     np.testing.assert_allclose(made.numpy(), [[-1, -1], [1 / 6, 1 / 4]])
-    with pytest.raises(TypeError, match="`if_false` of `cond` gives"):
+    with pytest.raises(TypeError, match="`if_false` of `cond` returns"):
         ti.vmap(lambda row: p.cond(row.sum() > 0, lambda r: r, lambda r: (r, r), row))(x)
-    with pytest.raises(ValueError, match="`if_false` of `cond` gives a tensor with 0 axes"):
+    with pytest.raises(ValueError, match="`if_false` of `cond` returns a tensor with 0 axes"):
         ti.vmap(lambda row: p.cond(row.sum() > 0, lambda r: r, lambda r: r.sum(), row))(x)
 
 
@@ -389,7 +389,7 @@ def test_numbers_of_one_of_many():
         kept.append(x)
         return x if x.sum() > 0 else -x
 
-    with pytest.raises(ValueError, match="stands for one of many and has no numbers: choose by `where`"):
+    with pytest.raises(ValueError, match="is symbolic and has no values: use `where`"):
         ti.vmap(f)(X)
     with pytest.raises(ValueError, match="stands for one of many"):
         kept[0].numpy()

@@ -46,7 +46,7 @@ def test_values_at_cells_do_not(x):
         i, j = p.indices(x)
         return (x[i, j] * s).sum()
 
-    with pytest.raises(ValueError, match="value at the cells of `x` differs for each: take `dense`"):
+    with pytest.raises(ValueError, match="value on the cells of `x` varies over the batch: take `dense`"):
         mapped(weighed)
 
 
@@ -55,7 +55,7 @@ def test_values_at_cells_are_no_rows(x):
     def rows():
         return ti.vmap(lambda row: row.sum())(x[p.indices(x)])
 
-    with pytest.raises(ValueError, match="takes all elements of a tensor"):
+    with pytest.raises(ValueError, match="needs all elements of a tensor"):
         rows()
 
 

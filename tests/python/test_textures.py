@@ -403,7 +403,7 @@ def test_arguments_that_do_not_fit(cpu):
     def captured() -> ti.f32:
         return tex.fetch(0, 0).r
 
-    with pytest.raises(ti.TaichiCompilationError, match="a kernel is given the textures that it uses: annotate"):
+    with pytest.raises(ti.TaichiCompilationError, match="textures are passed as arguments: annotate"):
         captured()
 
 

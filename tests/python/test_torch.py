@@ -482,7 +482,7 @@ def test_transforms_of_functions():
     for transform in (torch.func.vmap, torch.func.grad, lambda f: torch.func.functionalize(f)):
         with pytest.raises(
             TypeError,
-            match="inside of a transformation of torch.func, and has no numbers: call what `ti.ad.torch_function",
+            match="inside a transformation of torch.func, and has no values: call the function that `ti.ad.torch_function",
         ):
             transform(call)(x)
     assert (x == 0).all() and x._version == 0

@@ -183,7 +183,7 @@ def test_members_are_not_made_in_branches(cpu):
     def run(t: ti.f32):
         Hit(t)
 
-    with pytest.raises(ti.TaichiSyntaxError, match="the member `t` is made inside an `if` or a loop"):
+    with pytest.raises(ti.TaichiSyntaxError, match="the member `t` is first assigned inside an `if` or a loop"):
         run(1.0)
 
 

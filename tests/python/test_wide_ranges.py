@@ -202,7 +202,7 @@ def test_an_array_too_long_for_its_indices():
     def put(a: ti.types.ndarray(dtype=ti.u8, ndim=1), i: ti.u32):
         a[i] = 7
 
-    with pytest.raises(ValueError, match="more than an `i32` counts; give the array more axes"):
+    with pytest.raises(ValueError, match="more than an `i32` can index; reshape the array to more axes"):
         put(np.zeros(2**31 + 16, np.uint8), 2**31 + 5)
 
 

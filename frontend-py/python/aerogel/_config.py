@@ -335,7 +335,7 @@ def _device_number(device: str) -> int:
 def _missing(arch: Arch, device: str) -> str | None:
     """Why kernels cannot run there."""
     if arch != cuda:
-        return None if arch.name in _AVAILABLE else f"Aerogel makes no code for {arch.name}"
+        return None if arch.name in _AVAILABLE else f"Aerogel does not generate code for {arch.name}"
     return _native.open_cuda(_device_number(device or "cuda"))[1]
 
 
@@ -466,7 +466,7 @@ def _device_memory(given: dict[str, Any]) -> float | None:
     part, gigabytes = given.get("device_memory_fraction"), given.get("device_memory_GB")
     if part:
         if not 0 < float(part) <= 1:
-            raise ValueError(f"device_memory_fraction is a part of the memory, up to 1, not {part}")
+            raise ValueError(f"device_memory_fraction is a fraction of the memory, up to 1, not {part}")
         return float(part)
     if gigabytes is None:
         return None
@@ -535,7 +535,7 @@ def change(key: str, value: Any) -> None:
     elif key in _USED:
         value = _typed(key, value)
     elif key not in _ACCEPTED:
-        raise AttributeError(f"there is no setting {key!r} that could be changed after ti.init")
+        raise AttributeError(f"there is no setting {key!r} that can be changed after ti.init")
     if key == "cpu_max_num_threads":
         _expect_threads(value)
     if key == "opt_level":

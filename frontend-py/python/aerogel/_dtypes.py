@@ -167,7 +167,7 @@ def numpy_dtype(dtype: HasScalar) -> Any:
             import ml_dtypes
         except ModuleNotFoundError as missing:
             raise ModuleNotFoundError(
-                "NumPy has no numbers of type `bf16` but with the package `ml_dtypes`: install it, or convert to `f32`",
+                "NumPy supports `bf16` only with the package `ml_dtypes`: install it, or convert to `f32`",
                 name=missing.name,
             ) from None
         return np.dtype(ml_dtypes.bfloat16)

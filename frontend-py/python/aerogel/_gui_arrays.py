@@ -58,9 +58,9 @@ def contour_colors(field: Any, colors: str = "plasma", normalize: bool = False) 
 
         found = colormaps[colors]
     except ImportError:
-        raise ValueError(f"the colours {colors!r} are matplotlib's, which is not installed; plasma is there") from None
+        raise ValueError(f"the colormap {colors!r} needs matplotlib; plasma works without it") from None
     except KeyError:
-        raise ValueError(f"matplotlib has no colours {colors!r}") from None
+        raise ValueError(f"matplotlib has no colormap {colors!r}") from None
     return found(t)[..., :3].astype(np.float32)
 
 
@@ -102,7 +102,7 @@ def colors(value: Any, n: int) -> np.ndarray:
     remedy = ""
     if values.shape == (3,) and values.dtype.kind in "fiu":
         parts = values / 255 if values.max() > 1 else values
-        remedy = f"; this one is {rgb_to_hex(parts):#08x}, as ti.rgb_to_hex gives it for three numbers from 0 to 1"
+        remedy = f"; this one is {rgb_to_hex(parts):#08x}, as ti.rgb_to_hex returns it for three numbers from 0 to 1"
     elif isinstance(value, str):
         remedy = "; red is 0xff0000, white 0xffffff"
     what = f"an array of shape {values.shape}" if isinstance(value, np.ndarray) else repr(value)

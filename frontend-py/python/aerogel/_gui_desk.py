@@ -240,7 +240,7 @@ class Desk:
             step: Not looked at, as in Taichi: sliders take every value between.
         """
         if not minimum <= maximum:
-            raise ValueError(f"the slider {text!r} would go from {minimum} to {maximum}")
+            raise ValueError(f"the slider {text!r} has the minimum {minimum} above its maximum {maximum}")
         return self._widgets.add(Slider(str(text), minimum, maximum))
 
     def label(self, text: str) -> WidgetValue:

@@ -61,7 +61,7 @@ class Chart:
         self._path, self._x, self._title, self._log, self._gui = path, x, str(title), bool(log), gui
         self._size = (int(size[0]), int(size[1]))
         if min(self._size) < 100:
-            raise ValueError(f"`plot`: a picture has 100 pixels at least in both directions, not {size}")
+            raise ValueError(f"`plot`: a picture has at least 100 pixels in both directions, not {size}")
         self._curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._handle: Any = None
         self._lines = 0
@@ -219,7 +219,7 @@ def _curves(values: Any, x: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     named = values if isinstance(values, dict) else {"": values}
     if not named:
-        raise ValueError("`plot` draws one curve at least, there is none")
+        raise ValueError("`plot` takes at least one curve")
     out = {}
     for name, own in named.items():
         ys = _floats(own)

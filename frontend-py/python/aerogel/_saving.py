@@ -65,7 +65,7 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
     texts = dict(metadata or {})
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise TypeError(f"metadata are texts by name, {name!r}: {text!r} is not: write `json.dumps(value)`")
+            raise TypeError(f"metadata map names to strings, {name!r}: {text!r} is not: write `json.dumps(value)`")
     if not all(isinstance(value, dict) and "tensor" in value for value in tree["dict"].values()):
         texts[_TREE] = json.dumps(tree)
     header: dict[str, Any] = {"__metadata__": texts} if texts else {}
@@ -97,9 +97,7 @@ def _collected(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, (str, int)) or isinstance(key, bool):
-                raise TypeError(
-                    f"`save`: {name or 'the dictionary'} has the key {key!r}; keys are texts or whole numbers"
-                )
+                raise TypeError(f"`save`: {name or 'the dictionary'} has the key {key!r}; keys are strings or integers")
         kinds = {"dict": {str(k): _collected(v, f"{name}.{k}" if name else str(k), tensors) for k, v in value.items()}}
         whole = [str(k) for k in value if isinstance(k, int)]
         return {**kinds, "whole": whole} if whole else kinds
@@ -108,9 +106,9 @@ def _collected(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     if value is None or isinstance(value, str) or is_number(value):
         return {"value": value}
     if not hasattr(value, "shape"):
-        raise TypeError(f"`save`: `{name}` is {type(value).__name__}, neither a tensor nor a number nor a text")
+        raise TypeError(f"`save`: `{name}` is {type(value).__name__}, not a tensor, a number or a string")
     if is_complex(value):
-        raise TypeError(f"`save`: `{name}` is complex, which safetensors has not: save `x.real` and `x.imag`")
+        raise TypeError(f"`save`: `{name}` is complex, which safetensors does not support: save `x.real` and `x.imag`")
     if is_lazy(value):
         raise ValueError(f"`save`: the parameter `{name}` of shape {value.shape} has no values yet")
     if name in tensors or name == "__metadata__":
@@ -149,7 +147,7 @@ def load(path: str | os.PathLike[str], *, metadata: bool = False) -> Any:
             tensors[name] = _tensor(np.array(raw[start + begin : start + end]), dtype, shape)
         except ValueError as e:
             # As with more axes than a tensor may have.
-            raise _wrong(path, start + begin, f"`{name}` is no tensor: {e}") from None
+            raise _wrong(path, start + begin, f"`{name}` is not a tensor: {e}") from None
     tree = texts.pop(_TREE, None)
     out: Any = tensors if tree is None else _rebuilt(path, _json(path, tree, start), tensors)
     return (out, texts) if metadata else out
@@ -165,7 +163,7 @@ def _tensor(data: Any, dtype: str, shape: tuple[int, ...]) -> Tensor:
 
 
 def _wrong(path: str, at: int, what: str) -> ValueError:
-    return ValueError(f"{path} is no safetensors file: at byte {at}, {what}")
+    return ValueError(f"{path} is not a safetensors file: at byte {at}, {what}")
 
 
 def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) -> tuple[dict[str, Any], int]:
@@ -187,7 +185,7 @@ def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) ->
         raise _wrong(path, 8, "the header does not begin with '{'")
     header = _json(path, text, 8)
     if not isinstance(header, dict):
-        raise _wrong(path, 8, "the header is no dictionary")
+        raise _wrong(path, 8, "the header is not a dictionary")
     return header, 8 + n
 
 
@@ -204,21 +202,21 @@ def _json(path: str, text: bytes | str, at: int) -> Any:
     try:
         value = json.loads(text, object_pairs_hook=noted)
     except json.JSONDecodeError as e:
-        raise _wrong(path, at + e.pos, f"the header is no JSON: {e.msg}") from None
+        raise _wrong(path, at + e.pos, f"the header is not JSON: {e.msg}") from None
     except UnicodeDecodeError as e:
-        raise _wrong(path, at + e.start, "the header is no UTF-8") from None
+        raise _wrong(path, at + e.start, "the header is not UTF-8") from None
     except ValueError as e:
-        raise _wrong(path, at, f"the header is no JSON: {e}") from None
+        raise _wrong(path, at, f"the header is not JSON: {e}") from None
     except RecursionError:
         raise _wrong(path, at, "the header is nested too deeply") from None
     if double:
-        raise _wrong(path, at, f"`{double[0]}` is there twice")
+        raise _wrong(path, at, f"`{double[0]}` occurs twice")
     return value
 
 
 def _texts(path: str, texts: Any) -> dict[str, str]:
     if not isinstance(texts, dict) or not all(isinstance(value, str) for value in texts.values()):
-        raise _wrong(path, 8, "the metadata are no texts by name")
+        raise _wrong(path, 8, "the metadata do not map names to strings")
     return dict(texts)
 
 
@@ -234,7 +232,7 @@ def _checked(path: str, header: dict[str, Any], size: int) -> dict[str, Any]:
             raise _wrong(path, 8, f"the entry of `{name}` has no `dtype`, `shape` and `data_offsets`")
         dtype, shape, ends = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(dtype, str) or dtype not in _NAMES:
-            raise _wrong(path, 8, f"`{name}` has the dtype {dtype!r}, there are {', '.join(_NAMES)}")
+            raise _wrong(path, 8, f"`{name}` has the dtype {dtype!r}, not one of {', '.join(_NAMES)}")
         if not isinstance(shape, list) or not all(map(_is_count, shape)):
             raise _wrong(path, 8, f"the shape of `{name}` is {shape!r}")
         if not isinstance(ends, list) or len(ends) != 2 or not all(map(_is_count, ends)) or ends[0] > ends[1]:
@@ -249,13 +247,11 @@ def _checked(path: str, header: dict[str, Any], size: int) -> dict[str, Any]:
     at, start = 0, os.path.getsize(path) - size
     for name, (_, _, begin, end) in sorted(out.items(), key=lambda item: item[1][2:]):
         if begin != at:
-            what = (
-                "lies over the tensor before it" if begin < at else f"begins {begin - at} bytes behind the one before"
-            )
+            what = "overlaps the tensor before it" if begin < at else f"begins {begin - at} bytes after the one before"
             raise _wrong(path, start + begin, f"`{name}` {what}")
         at = end
         if end > size:
-            raise _wrong(path, start + size, f"the file ends, and `{name}` goes on to byte {start + end}")
+            raise _wrong(path, start + size, f"the file ends, but `{name}` extends to byte {start + end}")
     if at != size:
         raise _wrong(path, start + at, f"the last tensor ends, and {size - at} bytes follow")
     return out
@@ -267,7 +263,7 @@ def _rebuilt(path: str, tree: Any, tensors: dict[str, Tensor]) -> Any:
         if "dict" in tree and isinstance(tree["dict"], dict):
             whole = tree.get("whole", [])
             if not isinstance(whole, list) or not all(isinstance(k, str) and k.lstrip("-").isdecimal() for k in whole):
-                raise _wrong(path, 8, f"the structure in the metadata has {whole!r} as whole numbers")
+                raise _wrong(path, 8, f"the structure in the metadata has {whole!r} as integers")
             return {int(k) if k in whole else k: _rebuilt(path, v, tensors) for k, v in tree["dict"].items()}
         for kind in (list, tuple):
             if isinstance(parts := tree.get(kind.__name__), list):

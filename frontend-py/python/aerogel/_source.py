@@ -63,8 +63,8 @@ def _definition(function: Any, file: str) -> tuple[int, str]:
         found = [node for node in found if _begin(node.body) <= first and last <= _end(node.body)][-1:]
     if len(found) != 1:
         raise AerogelSyntaxError(
-            f"the source of the lambda in line {code.co_firstlineno} of {code.co_filename} cannot be told from "
-            "others: define it with `def`"
+            f"the source of the lambda in line {code.co_firstlineno} of {code.co_filename} cannot be distinguished "
+            "from others: define it with `def`"
         )
     (node,) = found
     indent = " " * max(node.body.col_offset - len("return ("), 1)
@@ -160,7 +160,7 @@ def class_parts(cls: type) -> tuple[str, Named, Named, Any, list[tuple[str, bool
         for field in sorted(dataclasses.fields(cls), key=lambda field: getattr(field, "kw_only", False)):
             if not field.init:
                 raise AerogelTypeError(
-                    f"a kernel cannot make a `{cls.__name__}`, whose `{field.name}` is no parameter: make it before"
+                    f"a kernel cannot create a `{cls.__name__}`, whose `{field.name}` is no parameter: create it before"
                 )
             if field.default_factory is not dataclasses.MISSING:
                 fields.append((field.name, True, field.default_factory()))
@@ -181,7 +181,7 @@ def _expect_none_of(cls: type, names: tuple[str, ...]) -> None:
         function = getattr(cls, name, None)
         if function is not None and is_users(function) and function.__code__.co_filename != "<string>":
             raise AerogelTypeError(
-                f"a kernel cannot make a `{cls.__name__}`, which has `{name}`: move what that does into `__init__`"
+                f"a kernel cannot create a `{cls.__name__}`, which has `{name}`: move its code into `__init__`"
             )
 
 

@@ -64,7 +64,7 @@ class Arg:
         if not isinstance(tag, ArgKind):
             raise TypeError(f"the kind of an argument is a ti.graph.ArgKind, not {tag!r}")
         if "element_shape" in kwargs:
-            raise AerogelRuntimeError("element_shape is no more; give a vector or matrix type as dtype")
+            raise AerogelRuntimeError("element_shape was removed; pass a vector or matrix type as dtype")
         self.fmt = kwargs.pop("fmt", None) if tag is ArgKind.RWTEXTURE else None
         if kwargs:
             raise TypeError(f"unexpected argument {next(iter(kwargs))!r} of ti.graph.Arg")
@@ -193,7 +193,7 @@ class GraphBuilder:
     def append(self, node: Sequential) -> None:
         """Adds all calls of a sequence."""
         if not isinstance(node, Sequential):
-            raise TypeError(f"what create_sequential makes can be appended, not {type(node).__name__}")
+            raise TypeError(f"append takes the result of create_sequential, not {type(node).__name__}")
         self._nodes.append(node)
 
     def compile(self) -> Graph:

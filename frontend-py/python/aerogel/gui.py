@@ -249,7 +249,7 @@ class GUI(Desk):
                 raise ValueError("palette needs palette_indices")
             indices = _arrays.array(palette_indices)
             if indices.shape != (len(points),) or indices.dtype.kind not in "iu":
-                raise ValueError(f"palette_indices are {len(points)} whole numbers, one for each position")
+                raise ValueError(f"palette_indices are {len(points)} integers, one for each position")
             if indices.size and (indices.min() < 0 or indices.max() >= len(palette)):
                 raise ValueError(f"palette_indices must lie between 0 and {len(palette) - 1}")
             color = _arrays.colors(palette, len(palette))[indices]

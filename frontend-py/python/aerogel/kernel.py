@@ -234,7 +234,7 @@ def _annotation_meant(name: str, annotation: Any) -> str:
     """What to write instead of an annotation that kernels do not have."""
     called = getattr(annotation, "__name__", "")
     if annotation is str or annotation is bytes:
-        return f": what is no number is known while compiling, `{name}: ti.template()`"
+        return f": an argument that is not a number is a template, `{name}: ti.template()`"
     if called in ("field", "Field", "ScalarField", "MatrixField", "StructField"):
         return f": a field is passed as `{name}: ti.template()`"
     if called in ("ndarray", "Ndarray", "ScalarNdarray", "Tensor", "Array") and not isinstance(annotation, NdarrayType):

@@ -314,24 +314,22 @@ def loop_config(
         fast_math: The loop's own level of ``ti.init(fast_math=...)``: ``True``, ``False`` or
             ``"full"``. The loop must be a parallel one.
     """
-    raise AerogelRuntimeError("ti.loop_config can be used inside kernels only")
+    raise AerogelRuntimeError("ti.loop_config can be used only inside kernels")
 
 
 random = _kernel_only("random", "A random number: [0, 1) for floating types, the full range for integer types.")
-randn = _kernel_only("randn", "A random number of the standard normal distribution.")
-bit_cast = _kernel_only("bit_cast", "The same bits read as another type of the same width.")
+randn = _kernel_only("randn", "A random number from the standard normal distribution.")
+bit_cast = _kernel_only("bit_cast", "The same bits reinterpreted as another dtype of the same width.")
 bit_shr = _kernel_only("bit_shr", "The logical shift to the right.")
 stop_grad = _kernel_only("stop_grad", "Stops gradients at a field for the rest of the kernel.")
-no_activate = _kernel_only("no_activate", "Says that accesses to a node never activate it.")
-block_local = _kernel_only("block_local", "Asks for fields to be staged in fast memory for the next loop.")
+no_activate = _kernel_only("no_activate", "Declares that accesses to a node never activate it.")
+block_local = _kernel_only("block_local", "Requests that fields are staged in fast memory for the next loop.")
 mesh_local = _kernel_only(
-    "mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop."
+    "mesh_local", "Requests that attributes of a mesh are staged in fast memory for the next loop."
 )
-mesh_patch_idx = _kernel_only(
-    "mesh_patch_idx", "The patch of the mesh to which the element belongs that a loop has come to."
-)
-cache_read_only = _kernel_only("cache_read_only", "Says that fields are only read in the next loop.")
-assume_in_range = _kernel_only("assume_in_range", "Says that a value lies near another.")
+mesh_patch_idx = _kernel_only("mesh_patch_idx", "The mesh patch of the current element of the loop.")
+cache_read_only = _kernel_only("cache_read_only", "Declares that fields are only read in the next loop.")
+assume_in_range = _kernel_only("assume_in_range", "Declares that a value lies near another.")
 is_active = _kernel_only("is_active", "Whether a cell of a sparse node is active.")
 activate = _kernel_only("activate", "Activates a cell of a sparse node.")
 deactivate = _kernel_only("deactivate", "Deactivates a cell of a sparse node.")
@@ -339,22 +337,22 @@ append = _kernel_only("append", "Appends to a dynamic node.")
 length = _kernel_only("length", "The length of a dynamic node.")
 get_addr = _kernel_only("get_addr", "The address of a cell.")
 # For this package's own algorithms, and no name of `ti`.
-prefetch = _kernel_only("prefetch", "Says that an element, or others in its line of the cache, will soon be used.")
-rescale_index = _kernel_only("rescale_index", "An index of one field for a coarser or finer one.")
-atomic_add = _kernel_only("atomic_add", "Adds to a value in memory in one step; the old value is returned.")
-atomic_sub = _kernel_only("atomic_sub", "Subtracts from a value in memory in one step; the old value is returned.")
-atomic_mul = _kernel_only("atomic_mul", "Multiplies a value in memory in one step; the old value is returned.")
-atomic_min = _kernel_only("atomic_min", "Takes the minimum with a value in memory; the old value is returned.")
-atomic_max = _kernel_only("atomic_max", "Takes the maximum with a value in memory; the old value is returned.")
-atomic_and = _kernel_only("atomic_and", "Bitwise and with a value in memory; the old value is returned.")
-atomic_or = _kernel_only("atomic_or", "Bitwise or with a value in memory; the old value is returned.")
-atomic_xor = _kernel_only("atomic_xor", "Bitwise exclusive or with a value in memory; the old value is returned.")
-atomic_exchange = _kernel_only("atomic_exchange", "Stores a value in memory in one step; the old value is returned.")
+prefetch = _kernel_only("prefetch", "Prefetches an element and its cache line.")
+rescale_index = _kernel_only("rescale_index", "Converts an index of one field to a coarser or finer field.")
+atomic_add = _kernel_only("atomic_add", "Adds to a value in memory atomically; returns the old value.")
+atomic_sub = _kernel_only("atomic_sub", "Subtracts from a value in memory atomically; returns the old value.")
+atomic_mul = _kernel_only("atomic_mul", "Multiplies a value in memory atomically; returns the old value.")
+atomic_min = _kernel_only("atomic_min", "Takes the minimum with a value in memory atomically; returns the old value.")
+atomic_max = _kernel_only("atomic_max", "Takes the maximum with a value in memory atomically; returns the old value.")
+atomic_and = _kernel_only("atomic_and", "Bitwise and with a value in memory, atomically; returns the old value.")
+atomic_or = _kernel_only("atomic_or", "Bitwise or with a value in memory, atomically; returns the old value.")
+atomic_xor = _kernel_only("atomic_xor", "Bitwise xor with a value in memory, atomically; returns the old value.")
+atomic_exchange = _kernel_only("atomic_exchange", "Stores a value in memory atomically; returns the old value.")
 atomic_cas = _kernel_only(
     "atomic_cas",
-    "Stores ``value`` in memory if that holds ``compare``, in one step; the old value is returned.",
+    "Stores ``value`` in memory atomically if it holds ``compare``; returns the old value.",
 )
-global_thread_idx = _kernel_only("global_thread_idx", "The number of the thread.")
+global_thread_idx = _kernel_only("global_thread_idx", "The index of the thread.")
 
 __all__ = [
     "abs",

@@ -130,7 +130,7 @@ def matrix(n: int | None = None, m: int | None = None, dtype: Any = None) -> Any
     if n is None and m is None:
         return AnyMatrixType(2, dtype)
     if n is None or m is None:
-        raise TypeError("ti.types.matrix takes both sizes, or neither")
+        raise TypeError("ti.types.matrix takes both sizes, or none")
     return MatrixType(n, m, 2, dtype)
 
 

@@ -160,8 +160,8 @@ impl Activity {
         };
         let (kernel, of_fields) = (&asked.kernel, store.tree.of_fields(node));
         let what = format!(
-            "kernel `{kernel}` has asked which cells{of_fields} are active, and that has changed since: its gradient, which is \
-             written by hand, would ask again; make cells active before the tape"
+            "kernel `{kernel}` has queried which cells{of_fields} are active, and that has changed since: its custom gradient \
+             would query the new state; activate cells before the tape"
         );
         Err(error::runtime(py, what))
     }

@@ -56,7 +56,7 @@ impl Signature {
             _ => String::new(),
         };
         PyTypeError::new_err(format!(
-            "the array for argument `{name}` of kernel `{}` has the dtype {shown}, which kernels do not have{remedy}",
+            "the array for argument `{name}` of kernel `{}` has the dtype {shown}, which kernels do not support{remedy}",
             self.name
         ))
     }
@@ -201,7 +201,7 @@ impl Signature {
         }
         if let Some(extent) = shape.iter().find(|&&n| i32::try_from(n).is_err()) {
             return Err(invalid(format!(
-                "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
+                "an axis has {extent} elements, more than an `i32` can index; reshape the array to more axes"
             )));
         }
         let element = TensorShape::from_extents(&element)

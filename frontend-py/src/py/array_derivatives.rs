@@ -93,14 +93,14 @@ impl Signature {
         let mut params = self.params.iter().zip(&values);
         params.find_map(|(param, value)| {
             let (what, remedy) = if is_transformed(value) {
-                ("inside of a transformation of torch.func", "torch_function")
+                ("inside a transformation of torch.func", "torch_function")
             } else if value.hasattr("aval").ok()? && value.hasattr("_trace").ok()? {
                 ("traced by JAX", "jax_function")
             } else {
                 return None;
             };
             let text = format!(
-                "argument `{}` of kernel `{1}` is {what}, and has no numbers: call what `ti.ad.{remedy}({1})` makes",
+                "argument `{}` of kernel `{1}` is {what}, and has no values: call the function that `ti.ad.{remedy}({1})` returns",
                 param.name, self.name
             );
             Some(error::exception(py, "AerogelRuntimeTypeError", text))
@@ -227,7 +227,7 @@ impl<'p> Seen<'p> {
             ),
             false => format!(
                 "the arrays for arguments `{x}` and `{y}` of kernel `{kernel}` share memory, and the kernel writes to one: \
-                 its derivative needs arrays that are apart"
+                 its derivative needs arrays that do not overlap"
             ),
         }
     }

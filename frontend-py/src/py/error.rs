@@ -188,9 +188,9 @@ pub(crate) fn tree_memory(e: MemoryError, tree: &Tree) -> PyErr {
     let shape: Vec<String> = tree.shape(id).iter().map(u64::to_string).collect();
     let kind = node.kind.name().unwrap_or_default();
     let hint = match node.kind {
-        NodeKind::Pointer => "; `hash` needs memory only for cells that are there",
+        NodeKind::Pointer => "; `hash` needs memory only for cells that exist",
         NodeKind::Dense => {
-            "; a `pointer` or `hash` node above needs memory only for what is written"
+            "; a `pointer` or `hash` node above needs memory only for cells that are written"
         }
         _ => "",
     };

@@ -47,7 +47,7 @@ impl NativeNdarray {
     fn lend_there(&self, py: Python<'_>) -> PyResult<(u64, u32, GpuDevice)> {
         let Arch::Cuda(number) = settings(py)?.arch else {
             return Err(PyAttributeError::new_err(
-                "the memory of the array is the host's: kernels run on the CPU",
+                "the array is in host memory: kernels run on the CPU",
             ));
         };
         let device = opened(py)?;
@@ -96,7 +96,7 @@ pub(super) fn dlpack_device(py: Python<'_>, array: &NativeNdarray) -> PyResult<(
 pub(super) fn export<'py>(py: Python<'py>, array: &NativeNdarray) -> PyResult<Bound<'py, PyAny>> {
     if array.read_only.is_some() {
         return Err(PyBufferError::new_err(
-            "the array is read-only, which DLPack cannot say",
+            "the array is read-only, which DLPack cannot express",
         ));
     }
     let (address, number, _) = array.lend_there(py)?;

@@ -215,7 +215,7 @@ impl NativeKernel {
                     if !args.is_empty() || kwargs.is_some_and(|k| !k.is_empty()) {
                         return e;
                     }
-                    let remedy = "call it first, or give `inspect` its arguments";
+                    let remedy = "call it first, or pass its arguments to `inspect`";
                     error::runtime(
                         py,
                         format!(
@@ -475,8 +475,8 @@ impl NativeKernel {
             && !giver.is_shared(py)?
         {
             return Err(PyValueError::new_err(format!(
-                "the object for argument `{name}` returns a copy each time that it is asked for its memory, and what \
-                 kernel `{kernel}` writes would be lost: pass an array of your own, and copy it back"
+                "the object for argument `{name}` returns a new copy on each access to its memory, and the writes of \
+                 kernel `{kernel}` would be lost: pass an array of your own, and copy it back"
             )));
         }
         if copied.as_ref().is_some_and(|copied| copied.may_repeat()) {

@@ -147,7 +147,7 @@ pub(crate) fn tell(py: Python<'_>) -> PyResult<()> {
         if !others.is_empty() {
             let others = others.join("`, `");
             what.push_str(&format!(
-                "; it was this launch, or one behind it, of `{others}`: ti.init(debug=True) waits for each"
+                "; it was this launch or a later one, of `{others}`: ti.init(debug=True) waits for each launch"
             ));
         }
     }

@@ -52,6 +52,6 @@ fn elements<'py>(
 fn field<'py>(host: &mut PyHost<'py>, object: &Bound<'py, PyAny>) -> PyResult<Rc<FieldRef>> {
     match host.known(object)? {
         Known::Field(field) => Ok(field),
-        _ => Err(PyTypeError::new_err("a relation is kept in fields")),
+        _ => Err(PyTypeError::new_err("a relation is stored in fields")),
     }
 }

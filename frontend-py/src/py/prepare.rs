@@ -152,8 +152,8 @@ impl Instance {
             return Ok(());
         }
         let text = format!(
-            "warning: `{kernel}.grad` computes nothing: it needs something with a gradient that the kernel reads, and something \
-             with a gradient that it writes (fields and arrays with needs_grad=True, tensors with requires_grad=True)"
+            "warning: `{kernel}.grad` computes nothing: the kernel must read and write data with gradients \
+             (fields and arrays with needs_grad=True, tensors with requires_grad=True)"
         );
         py.import("aerogel._log")?.call_method1("warn", (text,))?;
         Ok(())

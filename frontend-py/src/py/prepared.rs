@@ -167,7 +167,7 @@ impl Prepared {
         {
             let name = passed.name;
             let what = format!(
-                "the array `{name}` is not C-contiguous, and what it holds would have to be put back for gradients: pass a \
+                "the array `{name}` is not C-contiguous, and gradients would have to restore its values: pass a \
                  contiguous array"
             );
             return Err(PyValueError::new_err(what));

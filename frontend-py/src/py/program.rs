@@ -110,7 +110,7 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
         compiler.insert(Arc::new(opened)).clone()
     };
     if let Some(why) = made.cache_refused() {
-        let message = format!("compiled kernels are not kept on disk: {why}");
+        let message = format!("compiled kernels are not cached on disk: {why}");
         py.import("aerogel._log")?
             .call_method1("warn", (message,))?;
     }

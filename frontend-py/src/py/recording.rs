@@ -291,9 +291,9 @@ impl NativeRecording {
             let mut all = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
             if all.insert(told) || self.is_strict {
                 let text = format!(
-                    "kernel `{kernel}` reads `{name}`, which {writer} has written from what has a gradient; `{name}` has \
-                     none, so it counts as a constant: {remedy}, or read it as ti.stop_grad({name}[i]) if no gradient is \
-                     meant to pass"
+                    "kernel `{kernel}` reads `{name}`, which {writer} has computed from data with a gradient; `{name}` has \
+                     no gradient, so it counts as a constant: {remedy}, or read it as ti.stop_grad({name}[i]) if no \
+                     gradient should pass"
                 );
                 if self.is_strict {
                     return Err(error::runtime(py, text));
@@ -331,8 +331,8 @@ impl NativeRecording {
             self.expect_not_ended(py, &view)?;
             if let Err((this, other)) = views.add(view) {
                 let text = format!(
-                    "the array `{}` of kernel `{}` shares memory with `{}` of kernel `{}`, which was launched before, and each has a \
-                     gradient of its own, so that a gradient would be lost between them: pass the same array to both",
+                    "the array `{}` of kernel `{}` shares memory with `{}` of kernel `{}`, which was launched before, and each has its \
+                     own gradient, so that gradients between them would be lost: pass the same array to both",
                     this.name, this.kernel, other.name, other.kernel
                 );
                 return Err(error::runtime(py, text));
@@ -353,7 +353,7 @@ impl NativeRecording {
             return Ok(());
         };
         let text = format!(
-            "kernel `{}` reads `{2}`, whose memory {1} has written, from what has a gradient, through an array without one: that \
+            "kernel `{}` reads `{2}`, whose memory {1} has written, from data with a gradient, through an array without one: the \
              gradient ends there; pass `{2}` itself to both",
             view.kernel, writer, view.name
         );
@@ -404,8 +404,8 @@ impl NativeRecording {
         };
         if below.any(|id| is_needed(&id)) {
             let what = format!(
-                "{who} makes cells{} inactive that gradients of earlier kernels need: do that before the tape or after it, or \
-                 make what begins with it a step of ti.ad.checkpoint",
+                "{who} deactivates cells{} that gradients of earlier kernels need: do that before or after the tape, or \
+                 start a step of ti.ad.checkpoint with it",
                 store.tree.of_fields(node)
             );
             return Err(error::runtime(py, what));

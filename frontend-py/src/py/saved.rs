@@ -112,8 +112,8 @@ impl NativeSaved {
     fn snapshots(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<Vec<NativeSnapshot>> {
         if bytes.len() != self.nbytes() {
             let what = format!(
-                "the gradient of kernel `{}` reads other parts of fields and arrays than at the call: let nothing that decides \
-                 about them, such as attributes and shapes, change in between",
+                "the gradient of kernel `{}` reads other parts of fields and arrays than at the call: do not change attributes, \
+                 shapes and other values that select them in between",
                 self.kernel
             );
             return Err(error::runtime(py, what));
@@ -121,8 +121,8 @@ impl NativeSaved {
         let split = bytes.len() - DIGEST;
         if bytes[split..] != self.digest(py)?.to_ne_bytes() {
             let what = format!(
-                "kernel `{}` has asked which cells are active, and that has changed since, by it or by others: compute its \
-                 gradient under ti.ad.Tape, or make cells active before it runs",
+                "kernel `{}` has queried which cells are active, and that has changed since: compute its \
+                 gradient under ti.ad.Tape, or activate cells before it runs",
                 self.kernel
             );
             return Err(error::runtime(py, what));

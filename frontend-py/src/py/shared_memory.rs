@@ -86,7 +86,7 @@ pub(crate) fn refused<'p>(
             format!("the arrays for arguments `{x}` and `{y}` of kernel `{kernel}` {what}")
         }
         true => format!(
-            "the array for argument `{x}` of kernel `{kernel}` and one that it uses by another name {what}"
+            "the array for argument `{x}` of kernel `{kernel}` and another one that the kernel uses {what}"
         ),
     })
 }

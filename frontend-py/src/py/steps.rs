@@ -238,7 +238,7 @@ pub(crate) fn keep(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Native
 
 fn whole(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Boxed> {
     let boxed = Boxed::of(py, target, None)?;
-    boxed.ok_or_else(|| PyTypeError::new_err("only fields and arrays can be kept"))
+    boxed.ok_or_else(|| PyTypeError::new_err("only fields and arrays can be saved"))
 }
 
 impl NativeSteps {

@@ -53,7 +53,7 @@ fn all_errors_are_reported_together() {
           |
         8 |     print(c)
           |           ^
-           = note: `c` exists only in the block that makes it: assign it before the `if` or loop
+           = note: `c` exists only in the block that first assigns it: assign it before the `if` or loop
         "
     );
 }
@@ -89,7 +89,7 @@ fn assignment_errors() {
           |         ^^^^^^
            = note: copy it into a variable first
 
-        AerogelTypeError[E0208]: a condition must be an integer or a truth value, not `f32`
+        AerogelTypeError[E0208]: a condition must be an integer or a boolean, not `f32`
           --> test.py:4:12
           |
         4 |         if x[i, 0]:
@@ -101,7 +101,7 @@ fn assignment_errors() {
           |
         7 |     for s in range(3):
           |         ^
-           = note: give it another name
+           = note: rename it
 
         AerogelSyntaxError[E0213]: 3 values cannot be unpacked into 2 names
           --> test.py:9:9

@@ -39,7 +39,7 @@ pub(super) fn of(e: Failure) -> DriverError {
         | CUDA_ERROR_DEVICE_UNAVAILABLE
         | CUDA_ERROR_DEINITIALIZED
         | CUDA_ERROR_CONTEXT_IS_DESTROYED => DriverError::Lost(what),
-        _ => DriverError::Other(format!("the NVIDIA driver says: {what}")),
+        _ => DriverError::Other(format!("the NVIDIA driver reports: {what}")),
     }
 }
 

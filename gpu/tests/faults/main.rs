@@ -54,7 +54,7 @@ fn a_device_may_be_lost_at_any_call() {
             Err(e) => {
                 assert!(
                     e.to_string()
-                        .contains("the device is gone: it fell off the bus"),
+                        .contains("the device was lost: it fell off the bus"),
                     "{e}"
                 );
                 assert!(!device.is_usable());
@@ -68,7 +68,7 @@ fn a_device_may_be_lost_at_any_call() {
             }
             Err(KernelFailure::Device(what)) => {
                 assert!(
-                    what.contains("the device is gone: it fell off the bus"),
+                    what.contains("the device was lost: it fell off the bus"),
                     "{what}"
                 );
                 assert!(!device.is_usable(), "call {k}");
@@ -113,7 +113,7 @@ fn code_that_a_device_does_not_take() {
     );
     let bad = refused("count", &COUNT.replace("add.s64", "addle.s64"));
     assert!(
-        bad.contains("the driver does not take the code: line 11: `addle` is not known"),
+        bad.contains("the driver rejects the code: line 11: `addle` is not known"),
         "{bad}"
     );
 }
@@ -157,7 +157,10 @@ fn what_is_wrong_with_a_driver_is_said() {
         assert_eq!(text, "out of memory on the device");
     }
     let none = said(DriverError::NoCard(0, 0));
-    assert_eq!(none, "there is no device cuda:0: the driver sees none");
+    assert_eq!(
+        none,
+        "there is no device cuda:0: the driver lists no devices"
+    );
     let old = said(DriverError::OldCard("GTX 1080".to_owned(), 61));
     assert_eq!(
         old,

@@ -494,7 +494,7 @@ fn without_looks(program: &Program, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
                     .is_some_and(|runner| runner.is_repeatable())
                 {
                     return refused(&format!(
-                        "it goes through a loop that calls kernel `{}`, which cannot be run once more with the same result: it \
+                        "it goes through a loop that calls kernel `{}`, which cannot be replayed with the same result: it \
                          draws random numbers, or changes fields",
                         def.name
                     ));

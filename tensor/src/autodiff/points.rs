@@ -180,7 +180,7 @@ impl Reverse<'_> {
         let store = &point.store;
         if !point.is_ordered && !self.is_injective(&point.domain, store) {
             return refused(
-                "several points may store to one element, and any of them may be the last",
+                "several points may store to one element, and which of them stores last is not determined",
             );
         }
         let ty = self.recording.ty(store.target);

@@ -91,7 +91,7 @@ impl State {
             .any(|b| outer.contains(b) && !variables.contains(b))
         {
             return Err(RecordError::Value(
-                "a gradient through values from outside of the block is taken outside of the block"
+                "a gradient through values from outside the block must be taken outside the block"
                     .to_owned(),
             ));
         }

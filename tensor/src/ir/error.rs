@@ -37,7 +37,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Disagreement(_, [a, b]) => write!(f, "extents {a} and {b} have to be equal"),
+            Self::Disagreement(_, [a, b]) => write!(f, "sizes {a} and {b} have to be equal"),
             Self::Index(OutOfBounds {
                 axis, index, size, ..
             })
@@ -47,11 +47,21 @@ impl fmt::Display for Failure {
                     "index {index} is outside axis {axis} with {size} elements"
                 )
             }
-            Self::Extent(_, n) if *n < 0 => write!(f, "an extent is {n}, below zero"),
-            Self::Extent(_, n) => write!(f, "an extent is {n}: indices go up to {}", i32::MAX),
-            Self::Number(_, n) => write!(f, "a number that follows from extents is {n}, no `i32`"),
+            Self::Extent(_, n) if *n < 0 => write!(f, "the size of an axis is {n}, below zero"),
+            Self::Extent(_, n) => write!(
+                f,
+                "the size of an axis is {n}: indices are at most {}",
+                i32::MAX
+            ),
+            Self::Number(_, n) => write!(
+                f,
+                "a number computed from shapes is {n}, which does not fit `i32`"
+            ),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
-            Self::Kept(_, most) => write!(f, "what is kept of loops takes more than {most} bytes"),
+            Self::Kept(_, most) => write!(
+                f,
+                "the values that loops save for their gradients take more than {most} bytes"
+            ),
             Self::Library(_, e) => e.fmt(f),
         }
     }

@@ -36,26 +36,26 @@ pub enum Kept {
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Result => "it is asked for",
+            Self::Result => "it is a result",
             Self::StoredAgain => "several statements store to it",
             Self::Accumulates => "it accumulates",
             Self::OtherIndices => "elements are not stored at the points with their indices",
             Self::InKernel => "it is stored in a kernel with other statements",
-            Self::Library => "a library makes it or takes it",
-            Self::Kernel => "a kernel of yours makes it or takes it",
+            Self::Library => "a library call reads or writes it",
+            Self::Kernel => "a kernel of yours reads or writes it",
             Self::Checked => "indices outside it are errors",
-            Self::OperandsChange => "what it is made of changes before it is read",
+            Self::OperandsChange => "its operands change before it is read",
             Self::OtherCells => {
-                "it is made at the active cells of a field, and read at other points too"
+                "it is computed at the active cells of a field, and read at other points too"
             }
             Self::MayFail => {
-                "an index in it may be an error, and what reads it may not ask for all of it"
+                "an index in it may be out of bounds, and its readers may not need all elements"
             }
             Self::HostReads => "the host reads it",
             Self::Costly(cost, visits) => {
                 return write!(
                     f,
-                    "computing it again costs more ({cost} operations, {visits} times)"
+                    "recomputing it costs more ({cost} operations, {visits} times)"
                 );
             }
         })
@@ -76,13 +76,13 @@ pub enum Product {
 impl fmt::Display for Product {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Tiles(true) => "a product of matrices in tiles, and what is made of it",
-            Self::Tiles(false) => "a product of matrices in tiles",
+            Self::Tiles(true) => "a matrix product in tiles, with the statements that read it",
+            Self::Tiles(false) => "a matrix product in tiles",
             Self::Library(true) => {
-                "a product of matrices by a library, some rows at a time, and what is made of them"
+                "a matrix product by a library, in blocks of rows, with the statements that read them"
             }
-            Self::Library(false) => "a product of matrices by a library",
-            Self::Small => "a product of matrices so small that loops are as good",
+            Self::Library(false) => "a matrix product by a library",
+            Self::Small => "a matrix product so small that plain loops are as fast",
         })
     }
 }

@@ -242,7 +242,7 @@ pub struct Program {
     /// The buffers that are asked for, in their order. Statements that none of them depends on, and that change no input,
     /// need not run.
     pub results: Vec<Buffer>,
-    /// Why temporaries are kept in memory, as far as the passes have decided it.
+    /// Why temporaries are materialised, as far as the passes have decided it.
     pub kept: IndexMap<Buffer, Kept>,
     /// How products of matrices are made, by what they would be stored to.
     pub products: IndexMap<Buffer, Product>,

@@ -67,7 +67,7 @@ fn only_wanted(body: &mut Vec<Stmt>, wanted: &IndexSet<Buffer>) -> bool {
     changed
 }
 
-/// How many temporaries are kept in memory.
+/// How many temporaries are materialised.
 pub(super) fn n_materialised(program: &Program) -> usize {
     let touched = Touched::by(program, &program.body);
     let temporary = |b: &&Buffer| program.is_made_here(**b);

@@ -51,7 +51,9 @@ impl Recording {
         let n_planes = 1 + usize::from(is_complex);
         for planes in inputs.chunks(n_planes) {
             let [first, last] = [planes[0], planes[n_planes - 1]].map(|x| self.shape(x));
-            let message = format!("`{name}`: {{}} real parts, {{}} imaginary ones along an axis");
+            let message = format!(
+                "`{name}`: the real part has {{}} elements along an axis, the imaginary part {{}}"
+            );
             let mut both = first.iter().zip(&last);
             let fine = both.all(|(&a, &b)| self.agree(a, b, &message));
             if first.len() != last.len() || !fine {
@@ -132,7 +134,7 @@ impl Recording {
             .iter()
             .all(|&x| self.shape(x) == self.shape(inputs[0]));
         if inputs.len() != n_in || !same || self.rank(inputs[0]) == 0 {
-            let text = "a transform takes rows: both parts of complex numbers have one shape";
+            let text = "a transform takes at least one axis, and real and imaginary parts of the same shape";
             return Err(RecordError::Value(text.to_owned()));
         }
         self.floats("fft", inputs)?;
@@ -144,13 +146,13 @@ impl Recording {
             Transform::ToReal => {
                 let half = self.half(n);
                 let text = format!(
-                    "{{}} transforms, where {} real numbers have {{}}",
+                    "{{}} frequencies, where the transform of {} real numbers has {{}}",
                     self.dim_text(n)
                 );
                 if !self.agree(shape[last], half, &text) {
                     let (n, m) = (self.dim_text(n), self.dim_text(shape[last]));
                     return Err(RecordError::Value(format!(
-                        "{m} transforms are not those of {n} real numbers"
+                        "{m} frequencies do not belong to {n} real numbers"
                     )));
                 }
                 n

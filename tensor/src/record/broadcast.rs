@@ -25,7 +25,7 @@ impl Recording {
                     None => found = Some((dim, operand, at)),
                     Some((first, operand0, at0)) => {
                         let op = self.name_of(op);
-                        let message = format!("`{op}`: extents {{}} and {{}} along one axis");
+                        let message = format!("`{op}`: sizes {{}} and {{}} along one axis");
                         if !self.agree(first, dim, &message) {
                             let sides = [(at0, operand0, first), (at, operand, dim)]
                                 .map(|(at, operand, dim)| (at, operand, self.dim_text(dim)));
@@ -100,7 +100,7 @@ impl Recording {
         if !self.stretches_to(&to, shape) {
             let (from, to) = (self.shape_text(&from), self.shape_text(shape));
             return Err(RecordError::Value(format!(
-                "a tensor of shape {from} does not stretch to {to}"
+                "a tensor of shape {from} does not broadcast to {to}"
             )));
         }
         if from == shape {

@@ -67,7 +67,7 @@ impl Recording {
     ) -> Recorded {
         if !tree.exponent_group(place).is_empty() {
             return Err(RecordError::Value(format!(
-                "`{name}` has one exponent with other fields, which a store to it changes: tensors do not take it"
+                "`{name}` shares its exponent with other fields, and a store to it changes theirs: tensors do not support it"
             )));
         }
         let id = self.tree(tree);
@@ -85,7 +85,7 @@ impl Recording {
         if shape.is_empty() {
             let name = &self.program.buffers[field].name;
             return Err(RecordError::Value(format!(
-                "`{name}` has one element, and no axis to go along"
+                "`{name}` has one element, and no axis to iterate over"
             )));
         }
         let axes = self.program.axes(shape.len());
@@ -171,7 +171,7 @@ impl Recording {
             self.cells.has_excused |= has_changed && self.cells.excuses;
             if has_changed && !self.cells.excuses {
                 return Err(RecordError::Value(format!(
-                    "`{op}`: a store has made cells of `{}` active since its indices were taken: take them anew",
+                    "`{op}`: a store has activated cells of `{}` since its indices were read: call `indices` again",
                     name(field)
                 )));
             }
@@ -183,7 +183,7 @@ impl Recording {
             match found {
                 Some(first) if self.program.holder(first) != self.program.holder(field) => {
                     return Err(RecordError::Value(format!(
-                        "`{op}`: values at the cells of `{}` and at those of `{}` do not meet: read one of the fields at the \
+                        "`{op}`: values on the cells of `{}` and on those of `{}` do not match: read one of the fields at the \
                          indices of the other's cells, or take `dense` of a value",
                         name(first),
                         name(field)
@@ -213,7 +213,7 @@ impl Recording {
             false => {
                 let shape = self.shape_text(domain);
                 Err(RecordError::Value(format!(
-                    "`{op}`: a value at the cells of `{}` does not stretch to {shape}: take `dense` of it",
+                    "`{op}`: a value on the cells of `{}` does not broadcast to {shape}: take `dense` of it",
                     self.program.buffers[field].name
                 )))
             }
@@ -227,7 +227,7 @@ impl Recording {
     pub fn expect_everywhere(&self, operands: &[Buffer]) -> Recorded<()> {
         match operands.iter().find_map(|x| self.cells.at.get(x)) {
             Some((field, _)) => Err(RecordError::Value(format!(
-                "this takes all elements of a tensor, and a value at the cells of `{}` has those of active cells alone: take \
+                "this needs all elements of a tensor, and a value on the cells of `{}` has those of active cells only: take \
                  `dense` of it, which is zero elsewhere",
                 self.program.buffers[*field].name
             ))),
@@ -515,7 +515,7 @@ impl Recording {
         };
         match used.find(changed) {
             Some(_) if is_loop => Err(RecordError::Value(
-                "a loop makes cells of a field active and uses indices of its cells from before the loop: take them in the \
+                "a loop makes cells of a field active and uses indices of its cells from before the loop: call `indices` in the \
                  loop"
                     .to_owned(),
             )),

@@ -114,12 +114,12 @@ impl fmt::Display for RecordError {
                 write!(f, "`{op}` takes {takes}, not {types}")
             }
             Self::Ended(_) => f.write_str(
-                "this tensor was made in a block that has ended: what a block gives to the rest of the program is made \
-                 before it, as by `x = const(0.0)`, and set in it, by `x.val = ...`",
+                "this tensor was made in a block that has ended: to use a value after its block, create it before the \
+                 block, as by `x = const(0.0)`, and set it inside, by `x.val = ...`",
             ),
             Self::NoGradient(what, _) => write!(
                 f,
-                "there is no gradient: {what}; if none is meant to go through it, take `stop_gradient` of its operand"
+                "there is no gradient: {what}; if no gradient should pass here, apply `stop_gradient` to the operand"
             ),
             Self::AtPoints(what) | Self::Index(what) | Self::Value(what) => f.write_str(what),
         }

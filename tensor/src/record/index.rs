@@ -335,7 +335,7 @@ impl Recording {
                 self.shape_text(&domain),
             );
             return Err(RecordError::Value(format!(
-                "`{}`: values of shape {from} for places of shape {to}",
+                "`{}`: values of shape {from} for elements of shape {to}",
                 self.name_of("scatter")
             )));
         }
@@ -449,7 +449,7 @@ impl Recording {
         if !self.stretches_to(&to, &domain) {
             let (from, to) = (self.shape_text(&given), self.shape_text(&domain));
             return Err(RecordError::Value(format!(
-                "`x[key] = value`: values of shape {from} do not stretch to the part's {to}"
+                "`x[key] = value`: values of shape {from} do not broadcast to the slice's {to}"
             )));
         }
         let mut value = self.at_point(values, domain.len());

@@ -143,7 +143,7 @@ impl Recording {
             )));
         }
         for k in (0..shape.len()).filter(|&k| k != axis) {
-            let message = format!("`{op}`: extents {{}} and {{}} along axis {k}");
+            let message = format!("`{op}`: sizes {{}} and {{}} along axis {k}");
             if !self.agree(shape[k], other[k], &message) {
                 return Err(failure(self, k));
             }
@@ -212,7 +212,7 @@ impl Recording {
             if from_elements && is_one.contains(&true) && self.program.const_dim(dim) == Some(0) {
                 let shape = self.shape_text(&shape);
                 return Err(RecordError::Value(format!(
-                    "`pad`: a margin of elements for an axis without any: the shape is {shape}"
+                    "`pad`: this mode copies elements of an axis that has none: the shape is {shape}"
                 )));
             }
         }

@@ -486,7 +486,7 @@ impl Recording {
                 Ok(self.map(&shape, at))
             }
             (Item::New | Item::Range(..), _) => Err(RecordError::Index(
-                "each axis takes an index here, and no part of it".to_owned(),
+                "each axis takes an index here, not a slice".to_owned(),
             )),
         }
     }

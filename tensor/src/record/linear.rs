@@ -184,7 +184,7 @@ impl Recording {
             return Ok(());
         }
         if self.program.const_dim(dim) == Some(1)
-            || self.agree(known, dim, "`einsum`: extents {} and {} of one label")
+            || self.agree(known, dim, "`einsum`: sizes {} and {} of one label")
         {
             return Ok(());
         }

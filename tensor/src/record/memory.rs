@@ -42,7 +42,7 @@ impl Recording {
         if to.len() != shape.len() {
             let (from, to) = (self.shape_text(&to), self.shape_text(&shape));
             return Err(RecordError::Value(format!(
-                "`x.val = value`: a value of shape {from} for one of shape {to}, which does not hold it"
+                "`x.val = value`: a value of shape {from} does not fit one of shape {to}"
             )));
         }
         let mut operands = vec![value];

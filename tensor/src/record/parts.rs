@@ -25,7 +25,7 @@ impl Recording {
         stop: Option<Bound>,
         step: i64,
     ) -> Recorded<Part> {
-        let wide = || RecordError::Value(format!("a part of an axis has a step of {step}"));
+        let wide = || RecordError::Value(format!("a slice of an axis has a step of {step}"));
         let step = i32::try_from(step).map_err(|_| wide())?;
         if step == 0 || step == i32::MIN {
             return Err(wide());
@@ -285,7 +285,7 @@ impl Recording {
             }
             Some(Bound::Of(x)) => {
                 if self.rank(x) != 0 || self.ty(x).is_float() {
-                    return self.types_error("slice", &[x], "bounds that are whole numbers");
+                    return self.types_error("slice", &[x], "bounds that are integers");
                 }
                 let value = self.element(x, Vec::new());
                 let value = self.followed(value);

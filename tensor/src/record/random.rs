@@ -21,7 +21,7 @@ impl Recording {
             return self.types_error("random", &[seed], "a seed of two `u32`");
         }
         let (length, two) = (self.shape(seed)[0], self.program.size(2));
-        let message = "a seed of {} numbers, where {} are needed";
+        let message = "a seed of {} elements, where {} are needed";
         if !self.agree(length, two, message) {
             return self.types_error("random", &[seed], "a seed of two `u32`");
         }

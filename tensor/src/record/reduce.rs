@@ -146,7 +146,7 @@ impl Recording {
         if reduced.iter().any(empty) {
             let shape = self.shape_text(&self.shape(x));
             return Err(RecordError::Value(format!(
-                "`{name}` of no numbers: the shape is {shape}"
+                "`{name}` of no elements: the shape is {shape}"
             )));
         }
         Ok(())
@@ -264,8 +264,8 @@ impl Recording {
             .is_some_and(|n| i32::try_from(n).is_err())
         {
             return Err(RecordError::Value(format!(
-                "`count_nonzero`: there may be more than {} of them, which its type counts to: take the sum of `x != 0` in \
-                 another one",
+                "`count_nonzero`: there may be more than {}, the largest count of its dtype: take the sum of `x != 0` in \
+                 a wider dtype",
                 i32::MAX
             )));
         }

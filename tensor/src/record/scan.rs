@@ -72,7 +72,9 @@ impl Recording {
             let of = shape[rank - 1];
             if self.program.const_dim(of).is_some_and(|of| n > of) {
                 let of = self.dim_text(of);
-                return Err(RecordError::Value(format!("{n} of {of} sorted elements")));
+                return Err(RecordError::Value(format!(
+                    "the first {n} of {of} sorted elements: there are fewer"
+                )));
             }
             shape[rank - 1] = self.program.size(n);
         }

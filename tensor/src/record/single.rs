@@ -57,13 +57,15 @@ impl Recording {
     pub fn extent_of(&mut self, x: Buffer) -> Recorded<Dim> {
         let value = self.element(x, Vec::new());
         let value = self.followed(value);
-        let what = "an extent has to follow from the extents of inputs, and this number is computed from elements";
+        let what = "a size must be computed from the shapes of inputs, and this number is computed from elements";
         self.expect_fixed(value, what)?;
         let value = self.program.exprs.cast(value, ScalarType::I32);
         if let Some(n) = self.program.exprs.as_const(value).map(Scalar::as_i128)
             && n < 0
         {
-            return Err(RecordError::Value(format!("an extent is {n}, below zero")));
+            return Err(RecordError::Value(format!(
+                "the size of an axis is {n}, below zero"
+            )));
         }
         Ok(self.program.dim(DimDef::Value(value)))
     }

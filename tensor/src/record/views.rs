@@ -183,7 +183,11 @@ impl Recording {
         let axes = self.axes_of("squeeze", axes, shape.len())?;
         let one = self.program.size(1);
         for &axis in &axes {
-            if !self.agree(shape[axis], one, "`squeeze`: an extent is {}, not {}") {
+            if !self.agree(
+                shape[axis],
+                one,
+                "`squeeze`: the size of an axis is {}, not {}",
+            ) {
                 let (extent, shape) = (self.dim_text(shape[axis]), self.shape_text(&shape));
                 return Err(RecordError::Value(format!(
                     "`squeeze`: axis {axis} has {extent} elements, not 1; the shape is {shape}"
@@ -411,7 +415,7 @@ impl Recording {
         let known = |r: &Self, axis: usize| r.program.const_dim(shape[axis]).map(|n| n as i64);
         let (Some(n), Some(m)) = (known(self, axes[0]), known(self, axes[1])) else {
             return Err(RecordError::Value(
-                "`diagonal` takes extents that are known".to_owned(),
+                "`diagonal` takes axes of known size".to_owned(),
             ));
         };
         let [skip, skip2] = [(-offset).max(0), offset.max(0)];

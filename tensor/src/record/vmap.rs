@@ -351,7 +351,7 @@ impl Mapping<'_> {
         }
         if let Some(field) = all.cells {
             return Err(RecordError::Value(format!(
-                "`vmap`: a value at the cells of `{}` differs for each: take `dense` of what is read from it",
+                "`vmap`: a value on the cells of `{}` varies over the batch: take `dense` of what is read from it",
                 self.r.program.buffers[field].name
             )));
         }

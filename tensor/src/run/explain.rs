@@ -1,4 +1,4 @@
-//! What became of a program: which statements share a kernel, which temporaries are kept in memory, and why.
+//! What became of a program: which statements share a kernel, which temporaries are materialised, and why.
 
 use std::fmt::Write;
 
@@ -13,9 +13,9 @@ use crate::passes::{self, Options};
 /// What the passes made of a program, in words.
 ///
 /// ```text
-/// 5 statements became 2 kernels; 1 of 4 temporaries is kept in memory
+/// 5 statements became 2 kernels; 1 of 4 temporaries is materialised
 /// kernel 0 over [1000]: t3, t5
-///   t3: f32[1000], kept: it is asked for
+///   t3: f32[1000], materialised: it is a result
 /// computed where they are read: t1, t2
 /// ```
 pub fn explain(before: &Program, options: Options) -> String {
@@ -41,7 +41,7 @@ fn explained(before: &Program, after: &Program) -> String {
     let statements = count(&before.body);
     let n_kept = kept.iter().filter(|b| made.contains(*b)).count();
     let mut out = format!(
-        "{statements} {} became {} {}{}; {n_kept} of {} temporaries {} kept in memory\n",
+        "{statements} {} became {} {}{}; {n_kept} of {} temporaries {} materialised\n",
         plural(statements, "statement"),
         steps.n_kernels,
         plural(steps.n_kernels, "kernel"),
@@ -75,7 +75,7 @@ fn explained(before: &Program, after: &Program) -> String {
         .map(|&b| after.buffers[b].name.clone())
         .collect();
     if !own.is_empty() {
-        let _ = writeln!(out, "made on the way, by passes: {}", own.join(", "));
+        let _ = writeln!(out, "added by passes: {}", own.join(", "));
     }
     out
 }
@@ -135,11 +135,11 @@ impl Steps {
                 }
                 Stmt::Call(call) => {
                     let what = match call.library {
-                        Library::MatMul => "product of matrices".to_owned(),
-                        Library::MatMulRows => "some rows of a product of matrices".to_owned(),
+                        Library::MatMul => "matrix product".to_owned(),
+                        Library::MatMulRows => "a block of rows of a matrix product".to_owned(),
                         Library::Sort { .. } => "sort".to_owned(),
-                        Library::Push => "keep for the gradient".to_owned(),
-                        Library::Pop => "take back for the gradient".to_owned(),
+                        Library::Push => "save for the backward pass".to_owned(),
+                        Library::Pop => "restore for the backward pass".to_owned(),
                         Library::Algebra(op) => op.to_string(),
                         Library::Transform(op) => op.to_string(),
                     };
@@ -192,14 +192,14 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
     let why = match program.kept.get(&buffer) {
         Some(why) => why.to_string(),
         None if program.results.contains(&buffer) => Kept::Result.to_string(),
-        None => "a kernel makes it, and another one reads it".to_owned(),
+        None => "a kernel writes it, and another one reads it".to_owned(),
     };
     let cells = match def.role {
         Role::Scratch(..) => " at active cells",
         _ => "",
     };
     format!(
-        "{}: {ty}[{}]{cells}, kept: {why}",
+        "{}: {ty}[{}]{cells}, materialised: {why}",
         def.name,
         shape.join(", ")
     )
@@ -262,15 +262,15 @@ mod tests {
             result b3";
         let program = crate::ir::parse(text).unwrap_or_else(|e| panic!("{e}"));
         insta::assert_snapshot!(super::explain(&program, super::Options::default()), @r"
-        3 statements became 3 kernels; 2 of 3 temporaries are kept in memory
+        3 statements became 3 kernels; 2 of 3 temporaries are materialised
         kernel 0 over [x.shape[0]]: t2
-            t2: f32[x.shape[0]], kept: it is asked for
+            t2: f32[x.shape[0]], materialised: it is a result
         kernel 1 over [64]: t4
-            t4: f32[64], kept: a kernel makes it, and another one reads it
+            t4: f32[64], materialised: a kernel writes it, and another one reads it
         kernel 2 over []: t3
-            t3: f32[], kept: it is asked for
+            t3: f32[], materialised: it is a result
         computed where they are read: t1
-        made on the way, by passes: t4
+        added by passes: t4
         ");
     }
 }

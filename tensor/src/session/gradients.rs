@@ -337,7 +337,7 @@ impl Session {
         match kept.concat() == body {
             true => Ok(wanted),
             false => Err(RecordError::Value(
-                "there is no gradient: a value changes after it was used".to_owned(),
+                "there is no gradient: a value is overwritten after it was used".to_owned(),
             )),
         }
     }

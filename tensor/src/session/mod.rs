@@ -51,7 +51,7 @@ impl fmt::Display for LazyError {
             Self::Compile(e) => write!(f, "{e:?}"),
             Self::Run(ended) => ended.error.fmt(f),
             Self::Mapped => f.write_str(
-                "a tensor inside `vmap` stands for one of many and has no numbers: choose by `where`, not by `if`, and call kernels outside",
+                "a tensor inside `vmap` is symbolic and has no values: use `where` instead of `if`, and call kernels outside",
             ),
         }
     }

@@ -66,8 +66,8 @@ fn what_has_changed_is_not_computed_again() {
     assert_eq!(
         why,
         [
-            "b2: it is asked for",
-            "b1: what it is made of changes before it is read"
+            "b2: it is a result",
+            "b1: its operands change before it is read"
         ]
     );
 }
@@ -214,8 +214,8 @@ fn dear_values_that_are_read_often_are_kept() {
         .map(|(b, why)| format!("{b}: {why}"))
         .collect();
     insta::assert_snapshot!(why.join("\n"), @r#"
-    b3: it is asked for
-    b1: computing it again costs more (14 operations, 2 times)
+    b3: it is a result
+    b1: recomputing it costs more (14 operations, 2 times)
     "#);
 }
 
@@ -265,7 +265,7 @@ fn sums_that_share_a_loop_compute_what_they_read_once() {
     );
     assert_eq!(
         program.kept[&Buffer::from_u32(1)].to_string(),
-        "computing it again costs more (14 operations, 2 times)"
+        "recomputing it costs more (14 operations, 2 times)"
     );
 }
 

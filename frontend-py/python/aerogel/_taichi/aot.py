@@ -7,7 +7,7 @@ from aerogel._taichi.absent import Absent
 # Programs import from modules of Taichi's package of this name.
 __path__: list[str] = []
 
-_INSTEAD = "kernels are compiled when they are called, and kept on disk for the next process (offline_cache)"
+_INSTEAD = "kernels are compiled when they are called, and cached on disk for the next process (offline_cache)"
 
 DeviceCapability = Absent("ti.DeviceCapability", _INSTEAD)
 Module = Absent("ti.aot.Module", _INSTEAD)

@@ -146,7 +146,7 @@ class _OldModule(ModuleType):
         path = self.__name__.removeprefix("aerogel.")
         if name in _names_of_taichi().get(path, ()):
             return Absent(f"ti.{path}.{name}", "it is part of Taichi's implementation")
-        message = f"{self.__name__!r} has no {name!r} here: Aerogel has what programs use, not Taichi's inside"
+        message = f"{self.__name__!r} has no {name!r} here: Aerogel has what programs use, not Taichi's internals"
         raise AttributeError(message)
 
 

@@ -43,7 +43,7 @@ def matrix(cls: type, n: Any, *args: Any, **kwargs: Any) -> Any:
         m = values.pop(0)
     names = ("dt", "shape", "offset")
     if len(values) > len(names):
-        raise AerogelTypeError(f"{name} takes no more than {', '.join(names)} besides its extents")
+        raise AerogelTypeError(f"{name} takes no more than {', '.join(names)} besides its shape")
     given = {**dict(zip(names, values)), **kwargs}
     dtype = given.pop("dt", None) or given.pop("dtype", None) or float
     return matrix_field(n, m, 1 if cls is ti.Vector else 2, dtype, **given)
@@ -228,7 +228,7 @@ def dtype_named_dt(cls_name: str, dtype: Any, kwargs: dict[str, Any]) -> Any:
         warn(f"ti.{cls_name}.field(dt=...)", f"ti.{cls_name}.field(dtype=...)")
         dtype = kwargs.pop("dt")
     if dtype is None:
-        raise TypeError(f"ti.{cls_name}.field needs the type of its components, dtype")
+        raise TypeError(f"ti.{cls_name}.field needs the dtype of its components")
     return dtype
 
 

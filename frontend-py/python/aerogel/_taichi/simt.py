@@ -16,22 +16,20 @@ def _primitive(name: str, doc: str) -> Any:
     return _kernel_only(f"simt.{name}", doc)
 
 
-_thread_idx = _primitive("block.thread_idx", "The number of the thread in its block.")
-_active_mask = _primitive("warp.active_mask", "The lanes that are here, as bits of a ``ti.u32``.")
+_thread_idx = _primitive("block.thread_idx", "The index of the thread in its block.")
+_active_mask = _primitive("warp.active_mask", "The active lanes, as bits of a ``ti.u32``.")
 _ballot = _primitive("warp.ballot", "The lanes of a mask in which a condition is true.")
 _all = _primitive("warp.all_nonzero", "Whether a condition is true in all lanes of a mask.")
 _any = _primitive("warp.any_nonzero", "Whether a condition is true in any lane of a mask.")
 _unique = _primitive("warp.unique", "Whether a condition is the same in all lanes of a mask.")
-_match_any = _primitive("warp.match_any", "The lanes of a mask that have this one's number.")
-_match_all = _primitive("warp.match_all", "The mask if all of its lanes have one number, else 0.")
-_shuffle = _primitive("warp.shuffle", "The number that another lane has.")
-_shuffle_up = _primitive("warp.shuffle_up", "The number of the lane that is so many before this one.")
-_shuffle_down = _primitive("warp.shuffle_down", "The number of the lane that is so many behind this one.")
-_shuffle_xor = _primitive(
-    "warp.shuffle_xor", "The number of the lane whose number differs from this one's in some bits."
-)
+_match_any = _primitive("warp.match_any", "The lanes of a mask whose value equals this lane's.")
+_match_all = _primitive("warp.match_all", "The mask if all of its lanes have the same value, else 0.")
+_shuffle = _primitive("warp.shuffle", "The value of another lane.")
+_shuffle_up = _primitive("warp.shuffle_up", "The value of the lane ``offset`` before this one.")
+_shuffle_down = _primitive("warp.shuffle_down", "The value of the lane ``offset`` after this one.")
+_shuffle_xor = _primitive("warp.shuffle_xor", "The value of the lane whose index differs from this one's in some bits.")
 _warp_sync = _primitive("warp.sync", "Waits for the lanes of a mask.")
-_fence = _primitive("grid.memfence", "What was written before, all threads see before what is written afterwards.")
+_fence = _primitive("grid.memfence", "A memory fence: all threads see earlier writes before later ones.")
 
 
 @func
@@ -213,24 +211,24 @@ def _exclusive(op: Any, identity: int) -> Any:
 
 block = SimpleNamespace(
     SharedArray=_primitive(
-        "block.SharedArray", "An array that the threads of a block share; it holds anything at first."
+        "block.SharedArray", "An array that the threads of a block share; its initial values are undefined."
     ),
     sync=_primitive("block.sync", "Waits for all threads of the block."),
     sync_all_nonzero=_primitive("block.sync_all_nonzero", "As ``sync``; whether a condition is true in all threads."),
     sync_any_nonzero=_primitive("block.sync_any_nonzero", "As ``sync``; whether a condition is true in any thread."),
     sync_count_nonzero=_primitive("block.sync_count_nonzero", "As ``sync``; in how many threads a condition is true."),
-    mem_sync=_primitive("block.mem_sync", "What was written before, the block sees before what is written afterwards."),
+    mem_sync=_primitive("block.mem_sync", "A memory fence: the block sees earlier writes before later ones."),
     thread_idx=_thread_idx,
-    global_thread_idx=_primitive("block.global_thread_idx", "The number of the thread in the loop."),
+    global_thread_idx=_primitive("block.global_thread_idx", "The index of the thread in the loop."),
 )
 
 grid = SimpleNamespace(memfence=_fence)
 
 _SHUFFLES = {
-    "shfl_sync": ("The number of the lane ``offset``.", ["i32", "f32"]),
-    "shfl_up": ("The number of the lane ``offset`` before this one; its own if there is none.", ["i32", "f32"]),
-    "shfl_down": ("The number of the lane ``offset`` behind this one; its own if there is none.", ["i32", "f32"]),
-    "shfl_xor": ("The number of the lane whose number is this one's ``^ offset``.", ["i32"]),
+    "shfl_sync": ("The value of the lane ``offset``.", ["i32", "f32"]),
+    "shfl_up": ("The value of the lane ``offset`` before this one; its own if there is none.", ["i32", "f32"]),
+    "shfl_down": ("The value of the lane ``offset`` after this one; its own if there is none.", ["i32", "f32"]),
+    "shfl_xor": ("The value of the lane whose index is this one's ``^ offset``.", ["i32"]),
 }
 
 warp = SimpleNamespace(

@@ -49,7 +49,7 @@ def value_and_grad(kernel: Any, seed: Any = None) -> Callable[..., tuple[Any, tu
             given = (*bound, *args)
             value = own._launch(given, kwargs, None, drawn)
             if value is None:
-                raise AerogelRuntimeError(f"kernel `{own.__name__}` returns nothing, of which there is no gradient")
+                raise AerogelRuntimeError(f"kernel `{own.__name__}` returns nothing, so it has no gradient")
             numbers = _flat(seed) if seed is not None else [1.0]
             found = own._pull_back(given, kwargs, numbers, drawn)
         return value, tuple(_value(numbers) for numbers in found[len(bound) :])

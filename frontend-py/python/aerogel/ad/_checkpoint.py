@@ -55,12 +55,12 @@ def checkpoint(
     """
     if (steps is None) == (until is None):
         raise AerogelRuntimeError(
-            "ti.ad.checkpoint takes the number of `steps`, or `until`, which says when it is enough"
+            "ti.ad.checkpoint takes the number of `steps`, or `until`, a function that returns when to stop"
         )
     if steps is not None and (isinstance(steps, bool) or not hasattr(steps, "__index__") or steps < 0):
         raise AerogelRuntimeError(f"the number of steps is at least 0, not {steps!r}")
     if snapshots is not None and snapshots < 1:
-        raise AerogelRuntimeError(f"at least one state is kept, not {snapshots}")
+        raise AerogelRuntimeError(f"at least one state is saved, not {snapshots}")
     record = _recorder.current()
     if not isinstance(record, Record) or record.constant or record.replaced_within:
         _run_all(step, steps, until)
@@ -152,9 +152,7 @@ class _Run:
     def seed(self, at: int) -> int:
         """The seed of a launch."""
         if at >= len(self.seeds):
-            raise AerogelRuntimeError(
-                "a checkpointed step launches more kernels when it is run again than the first time"
-            )
+            raise AerogelRuntimeError("a checkpointed step launches more kernels when it is rerun than the first time")
         return self.seeds[at]
 
     @contextlib.contextmanager
@@ -168,8 +166,8 @@ class _Run:
             self._asked.append(found)
         elif found != self._asked[at]:
             raise AerogelRuntimeError(
-                f"kernel `{kernel.__name__}` asks which cells are active, and that is something else when the "
-                "checkpointed step is run again: begin each step with `deactivate_all()`, or make all cells active "
+                f"kernel `{kernel.__name__}` queries which cells are active, and the answer differs when the "
+                "checkpointed step is rerun: begin each step with `deactivate_all()`, or activate all cells "
                 "before the first"
             )
 
@@ -305,7 +303,7 @@ class Checkpointed(Entry):
         self._keep_first(first_written)
         if self._given is None and any(number not in state.kept for state in self._states for number in first_read):
             raise AerogelRuntimeError(
-                "a checkpointed step reads what only earlier steps have written: name the `state` of the steps"
+                "a checkpointed step reads data that only earlier steps have written: name the `state` of the steps"
             )
 
     def before_first_write(self, target: Any) -> None:

@@ -39,14 +39,14 @@ class KernelFunction:
             return
         if n_outputs < 1 or len(parameters) <= n_outputs:
             raise AerogelRuntimeError(
-                f"{maker} takes a kernel whose last parameters are its results, at least one of all; `{self.name}` has "
+                f"{maker} takes a kernel whose last parameters are its results, at least one; `{self.name}` has "
                 f"{len(parameters)} parameters, and `n_outputs` is {n_outputs}"
             )
         for name, kind in self.outputs:
             if kind != "array":
                 raise AerogelRuntimeError(
                     f"the parameter `{name}` of kernel `{self.name}` takes results, and must be an array: annotate it "
-                    "`ti.types.ndarray()`, or give another `n_outputs`"
+                    "`ti.types.ndarray()`, or pass another `n_outputs`"
                 )
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -56,7 +56,7 @@ class KernelFunction:
         wrong = [f"`{name}`" for name in kwargs if name not in names or name in given]
         missing = [f"`{name}`" for name in names if name not in given and name not in kwargs]
         if len(args) > len(names) or wrong or missing:
-            what = f"{', '.join(wrong)} cannot be given" if wrong else f"got {len(args)}"
+            what = f"{', '.join(wrong)} cannot be passed" if wrong else f"got {len(args)}"
             what = f"{', '.join(missing)} is missing" if missing else what
             raise TypeError(f"kernel `{self.name}` as a function takes {', '.join(names)}: {what}")
         return [given[name] if name in given else kwargs[name] for name in names]
@@ -191,7 +191,7 @@ class KernelFunction:
                     if not snapshot.is_there():
                         raise AerogelRuntimeError(
                             f"cells have become inactive since kernel `{self.name}` read them, which its gradient "
-                            "needs: make cells inactive when the gradients are there"
+                            "needs: deactivate cells after the gradients are computed"
                         )
                 yield _seed_of(blob)
             finally:

@@ -208,7 +208,7 @@ def seed(target: Any, kind: str, given: Any, what: str) -> Any:
     if given is None:
         if size != 1:
             raise AerogelRuntimeError(
-                f"{what}, {name_of(target)}, has {size} numbers of shape {shape}: give a `seed` of that shape"
+                f"{what}, {name_of(target)}, has {size} elements, of shape {shape}: pass a `seed` of that shape"
             )
         return np.ones(shape)
     if hasattr(given, "to_numpy"):

@@ -164,8 +164,8 @@ class Record(_recorder.Recorder):
         self.entries.nbytes += entry.nbytes
         if self.entries.nbytes > self._most_bytes:
             raise AerogelMemoryError(
-                f"the tape would take more than {self._most_bytes} bytes for what is overwritten and needed for "
-                "gradients: ti.init(ad_memory=...) allows more, ti.ad.checkpoint keeps less"
+                f"the tape would save more than {self._most_bytes} bytes of overwritten values that gradients need: "
+                "ti.init(ad_memory=...) allows more, ti.ad.checkpoint saves less"
             )
 
     def finish(self) -> None:
@@ -205,8 +205,8 @@ class Record(_recorder.Recorder):
             # `tensor.data = other` gives it other memory, and leaves the version as it is.
             if version_of(tensor) != version or _key(tensor) != key:
                 raise AerogelRuntimeError(
-                    f"a tensor that kernel `{name}` was launched with has been changed since, in a way that cannot be "
-                    "undone: change a copy of it"
+                    f"a tensor that was passed to kernel `{name}` has been modified since, in a way that cannot be "
+                    "undone: modify a copy of it"
                 )
 
     def expect_whole(self) -> None:
@@ -224,7 +224,7 @@ class Record(_recorder.Recorder):
         for array, checksum in self._sums.values():
             if _checksum(array) != checksum:
                 raise AerogelRuntimeError(
-                    "an array that kernels of the tape were launched with has been changed outside of kernels: change "
+                    "an array that was passed to kernels of the tape has been modified outside of kernels: modify "
                     "a copy of it"
                 )
 

@@ -61,8 +61,7 @@ def begin(recorder: Recorder) -> None:
     if other is not recorder.around:
         _native.set_recorder(other)
         raise AerogelRuntimeError(
-            f"{recorder.called} cannot begin inside of {other.called}: end that first, or put what both are about "
-            "into one"
+            f"{recorder.called} cannot begin inside {other.called}: end that first, or put what both are about into one"
         )
 
 

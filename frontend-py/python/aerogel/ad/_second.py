@@ -53,7 +53,7 @@ class Second(Record):
     def replaced(self, gradient: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A gradient that is written by hand has no tangents."""
         raise AerogelRuntimeError(
-            "there are no second derivatives of functions with @ti.ad.grad_replaced, whose gradient is given"
+            "functions with @ti.ad.grad_replaced have no second derivatives: their gradient is hand-written"
         )
 
 

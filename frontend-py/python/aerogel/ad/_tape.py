@@ -161,7 +161,7 @@ class Tape(Record):
             with _recorder.unrecorded():
                 clear_all_gradients()
         elif self._is_done:
-            raise AerogelRuntimeError("the gradients of a tape are computed once: record another one")
+            raise AerogelRuntimeError("the gradients of a tape can be computed only once: record a new tape")
         if _recorder.current() is self:
             _recorder.end()
         self.expect_whole()
@@ -187,7 +187,7 @@ class Tape(Record):
         The kernels are not launched again. What they read must still be there: nothing has been launched since.
         """
         if not self._is_done:
-            raise AerogelRuntimeError("a tape computes gradients again when it has computed them once")
+            raise AerogelRuntimeError("a tape can recompute gradients only after it has computed them once")
         self.expect_whole()
         self.seeds = self._for_each(given)
         from aerogel.tensor._nodes import Gradients
@@ -210,7 +210,7 @@ class Tape(Record):
             self.gradients.to_leaves()
         self.retained.end()
         for text, n in (self.kinks or {}).items():
-            _log.warn(f"{text}\n   = note: gradients met it {n} time{'s' if n > 1 else ''}")
+            _log.warn(f"{text}\n   = note: gradients passed here {n} time{'s' if n > 1 else ''}")
         if self.kinks:
             self.kinks.clear()
 

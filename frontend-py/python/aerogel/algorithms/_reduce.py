@@ -97,7 +97,7 @@ def _reduce_extreme(x: Any, largest: bool) -> Any:
     if others[1]:
         return math.nan
     if not others[0]:
-        raise ValueError("`x` has no elements, and of none there is no extreme")
+        raise ValueError("`x` has no elements, so it has no minimum and no maximum")
     return out[0]
 
 
@@ -147,7 +147,7 @@ def histogram(x: Any, bins: int = 10, range: tuple[float, float] | None = None) 
     """
     numbers_of_any_shape(x, "x")
     if int(bins) != bins or bins < 1:
-        raise ValueError(f"`bins` must be a whole number from 1 on, not {bins!r}")
+        raise ValueError(f"`bins` must be an integer of at least 1, not {bins!r}")
     counts = ti.ndarray(ti.i32, int(bins))
     if not math.prod(x.shape):
         return counts
@@ -159,6 +159,6 @@ def histogram(x: Any, bins: int = 10, range: tuple[float, float] | None = None) 
     width = (high - low) / int(bins)
     # Else the number of a bin is not a number, or many numbers have no bin of their own.
     if not (math.isfinite(width) and low + width > low and high - width < high):
-        raise ValueError(f"from {low} to {high} there are no {bins} intervals that floats can tell apart")
+        raise ValueError(f"floats cannot represent {bins} distinct intervals from {low} to {high}")
     _histogram(x, counts, low, high)
     return counts

@@ -126,7 +126,7 @@ class PrefixSumExecutor:
 
     def __init__(self, length: int) -> None:
         if int(length) != length or length < 0:
-            raise ValueError(f"the length must be a whole number from 0 on, not {length!r}")
+            raise ValueError(f"the length must be an integer of at least 0, not {length!r}")
         self.length = int(length)
 
     def run(self, input_arr: Any, inclusive: bool = True) -> None:

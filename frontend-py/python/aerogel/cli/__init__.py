@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 
     inspect = commands.add_parser(
         "inspect",
-        help="show what became of a kernel: source, IR, LLVM IR, assembly",
+        help="show the stages of a kernel: source, IR, LLVM IR, assembly",
         description="Runs a program, and then shows the kernel that it compiled last under the given name. What the "
         "program prints goes to the standard error.",
     )
@@ -167,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=raw,
         epilog=ENVIRONMENT,
     )
-    look.add_argument("--only", metavar="NAMES", help="the fields to show, with commas between")
+    look.add_argument("--only", metavar="NAMES", help="the fields to show, separated by commas")
     look.add_argument(
         "--range", metavar="NAME=LOW:HIGH", action="append", default=[], help="a fixed range of a field's colours"
     )
@@ -175,22 +175,22 @@ def _parser() -> argparse.ArgumentParser:
     look.add_argument("--every", metavar="N", type=int, default=0, help="a frame after every N launches, not by time")
     look.add_argument("--frames", metavar="N", type=int, default=0, help="end the program after N frames")
     look.add_argument("--out", metavar="FILE", default="", help="write the last frame, or all: frame-%%04d.png")
-    look.add_argument("--no-stop", action="store_true", help="go on where something becomes NaN or infinite")
-    look.add_argument("--paused", action="store_true", help="begin before the second launch, and wait")
+    look.add_argument("--no-stop", action="store_true", help="continue where a value becomes NaN or infinite")
+    look.add_argument("--paused", action="store_true", help="start paused, before the second launch")
     look.add_argument("program", metavar="PROGRAM.py")
     look.set_defaults(do=_do_view, misuse=look.error)
 
     for command in (run, example, inspect, look):
         command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
 
-    diagnose = commands.add_parser("diagnose", help="say what a bug report needs, and try a kernel")
+    diagnose = commands.add_parser("diagnose", help="print what a bug report needs, and run a kernel")
     diagnose.set_defaults(do=_do_diagnose)
-    cache = commands.add_parser("cache", help="show or remove the compiled kernels that are kept on disk")
+    cache = commands.add_parser("cache", help="show or remove the compiled kernels that are cached on disk")
     cache.add_argument(
         "action", nargs="?", choices=["show", "clean"], default="show", help="show (the default) or clean"
     )
     cache.set_defaults(do=_do_cache)
-    explain = commands.add_parser("explain", help="say what the code of an error means, as in `explain E0203`")
+    explain = commands.add_parser("explain", help="explain the code of an error, as in `explain E0203`")
     explain.add_argument("code", metavar="CODE", nargs="?", help="without it, all codes are listed")
     explain.set_defaults(do=_do_explain)
     return parser

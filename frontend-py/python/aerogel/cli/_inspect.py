@@ -36,7 +36,7 @@ def _part(inspection: Inspection, stage: str | None) -> str:
     text = inspection[stage] if stage in ("source", "llvm", "asm") else stages.get(stage)
     if text is None:
         known = ", ".join(["source", *stages, "llvm", "asm", "times"])
-        raise SystemExit(f"there is no stage {stage} of this kernel; there are {known}")
+        raise SystemExit(f"this kernel has no stage {stage}; its stages are {known}")
     return text.rstrip()
 
 

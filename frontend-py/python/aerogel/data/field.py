@@ -221,14 +221,14 @@ class NumericField(Field, _native.NativeField):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """What ``numpy.asarray`` makes of a field: always a copy."""
         if copy is False:
-            raise ValueError("the elements of a field cannot be seen in place; leave out copy=False")
+            raise ValueError("a field cannot be accessed without a copy; leave out copy=False")
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, *, copy: bool | None = None, **kwargs: Any) -> Any:
         """A copy of the elements for other packages: ``jax.numpy.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
         if copy is False:
-            raise BufferError("the elements of a field cannot be seen in place; leave out copy=False")
+            raise BufferError("a field cannot be accessed without a copy; leave out copy=False")
         return self.to_numpy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -405,9 +405,9 @@ def _shape(shape: Any) -> tuple[int, ...]:
     except (TypeError, NotImplementedError):
         raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
     if any(s <= 0 for s in out):
-        raise AerogelExtentError(f"the extents of a field must be at least 1, got {out}")
+        raise AerogelExtentError(f"the sizes of a field must be at least 1, got {out}")
     if len(out) > 12:
-        raise AerogelExtentError(f"a field has at most 12 axes, got {len(out)} extents")
+        raise AerogelExtentError(f"a field has at most 12 axes, got {len(out)}")
     return out
 
 
@@ -608,7 +608,7 @@ def _component_types(dtype: Any, n: int, m: int, ndim: int) -> list[Any]:
         return flat[:1]
     if not all(isinstance(t, QuantType) and t.compute == flat[0].compute for t in flat):
         raise AerogelRuntimeError(
-            f"the components of a vector or matrix are computed with in one type, which {dtype} are not: "
+            f"the components of a vector or matrix need one dtype for computations, which {dtype} do not have: "
             "only quantised types may differ"
         )
     return flat

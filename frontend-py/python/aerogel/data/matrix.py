@@ -37,7 +37,7 @@ def _promoted(numbers: list) -> list:
     kinds = set(map(type, numbers))
     for kind in kinds:
         if not issubclass(kind, Number):
-            raise AerogelTypeError(f"a matrix is made of numbers, and one of these is a {kind.__name__}")
+            raise AerogelTypeError(f"the components of a matrix are numbers, not {kind.__name__}")
     if len(kinds) > 1 and kinds <= {int, float, bool}:
         return list(map(float if float in kinds else int, numbers))
     return numbers

@@ -15,7 +15,7 @@ class MatrixType:
     def __init__(self, n: int, m: int, ndim: int, dtype: Any) -> None:
         for extent in (n, m):
             if not hasattr(extent, "__index__") or extent < 1:
-                raise ValueError(f"an extent of a vector or matrix is a positive integer, not {extent!r}")
+                raise ValueError(f"the size of a vector or matrix is a positive integer, not {extent!r}")
         self.n, self.m, self.ndim, self._spec = n, m, ndim, dtype
 
     @property

@@ -280,20 +280,20 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
 
     _native.check_initialized()
     if hasattr(array, "_aerogel_field"):
-        raise TypeError("the elements of a field cannot be seen in place: copy them, as in x.from_numpy(f.to_numpy())")
+        raise TypeError("a field cannot be accessed without a copy: copy it, as in x.from_numpy(f.to_numpy())")
     if element_dim not in (0, 1, 2):
         raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("an array over memory has no mask: take `array.filled(value)`, or `array.data`")
     if isinstance(array, np.generic):
         raise TypeError(
-            "a NumPy number is a copy of an element, with no memory to share: take `x[i, ...]` instead of `x[i]`"
+            "a NumPy scalar is a copy of an element, with no memory to share: take `x[i, ...]` instead of `x[i]`"
         )
     if isinstance(array, np.ndarray):
         return _over(array, _scalar(array.dtype), array.shape, element_dim)
     there = _native.foreign_array(array, True)
     if there is None:
-        raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
+        raise TypeError(f"from_dlpack takes an array that supports DLPack, not {type(array).__name__}")
     return _over(array, dtype_of(there[0]), there[1], element_dim)
 
 

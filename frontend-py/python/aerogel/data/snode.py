@@ -368,7 +368,7 @@ class _PlaceNode:
     def _aerogel_snode(self) -> Any:
         field = self._field()
         if field is None:
-            raise AerogelRuntimeError("the field is gone")
+            raise AerogelRuntimeError("the field was destroyed")
         return field._place_node()
 
     @property
@@ -381,7 +381,7 @@ class _PlaceNode:
         """The type of the field's numbers."""
         field = self._field()
         if field is None:
-            raise AerogelRuntimeError("the field is gone")
+            raise AerogelRuntimeError("the field was destroyed")
         return field.dtype
 
     def parent(self, n: int = 1) -> Any:

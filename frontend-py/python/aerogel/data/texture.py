@@ -240,7 +240,7 @@ class Texture:
             size *= n
         if values.size != size:
             raise ValueError(
-                f"a texture of shape {self.shape} with {self.fmt} has {size} numbers; this {what} has {values.size}"
+                f"a texture of shape {self.shape} with {self.fmt} has {size} values; this {what} has {values.size}"
             )
         axes = (*range(self.num_dims)[::-1], self.num_dims)
         texels = values.reshape(shape).transpose(axes)

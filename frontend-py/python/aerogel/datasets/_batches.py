@@ -28,7 +28,7 @@ def _length(data: Any, called: str) -> int:
     _trees.flatten(data, leaf, "the data")
     if len(set(sizes.values())) != 1:
         of = ", ".join(f"{name}: {n}" for name, n in sizes.items())
-        raise ValueError(f"`{called}`: all parts of the data have equally many examples, not {of or 'none'}")
+        raise ValueError(f"`{called}`: all arrays of the data need the same number of examples, not {of or 'none'}")
     return next(iter(sizes.values()))
 
 
@@ -77,7 +77,7 @@ class Batches:
         description: str | None = None,
     ) -> None:
         if not hasattr(batch_size, "__index__") or batch_size < 1:
-            raise ValueError(f"`Batches`: a batch has one example at least, not {batch_size!r}")
+            raise ValueError(f"`Batches`: a batch has at least one example, not {batch_size!r}")
         self._n = _length(data, "Batches")
         self.data, self.batch_size, self.shuffle, self.seed = data, int(batch_size), shuffle, int(seed)
         self.drop_last, self.transform, self.description = drop_last, transform, description
@@ -135,7 +135,7 @@ def split(data: Any, *fractions: float, seed: int | None = 0) -> tuple[Any, ...]
 
     n = _length(data, "split")
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
-        raise ValueError(f"`split`: the fractions are positive and 1 at most together, {fractions} are not")
+        raise ValueError(f"`split`: the fractions must be positive, and their sum at most 1, not {fractions}")
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     ends = [round(n * min(sum(fractions[:k]), 1.0)) for k in range(len(fractions) + 1)]
     return tuple(_examples(data, order[a:b]) for a, b in zip(ends, ends[1:]))

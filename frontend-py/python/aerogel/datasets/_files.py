@@ -33,13 +33,13 @@ def idx(path: str | os.PathLike[str]) -> Tensor:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as e:
-            raise ValueError(f"{name} begins as a file of gzip and is none: {e}") from None
+            raise ValueError(f"{name} begins like a gzip file, but is not one: {e}") from None
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
-        raise ValueError(f"{name} is no IDX file: at byte 0, {data[:4].hex(' ')} is no magic number")
+        raise ValueError(f"{name} is not an IDX file: at byte 0, {data[:4].hex(' ')} is not its magic number")
     rank, kind = data[3], np.dtype(_IDX_TYPES[data[2]])
     start = 4 + 4 * rank
     if len(data) < start:
-        raise ValueError(f"{name} is no IDX file: at byte {len(data)}, it ends before the sizes of {rank} axes")
+        raise ValueError(f"{name} is not an IDX file: at byte {len(data)}, it ends before the sizes of {rank} axes")
     shape = struct.unpack(f">{rank}I", data[4:start])
     size = math.prod(shape) * kind.itemsize
     if len(data) - start != size:
@@ -66,7 +66,7 @@ def mnist(folder: str | os.PathLike[str], split: str = "train") -> tuple[Tensor,
         ValueError: If a file is none of the format, or there are more images than labels.
     """
     if split not in ("train", "test"):
-        raise ValueError(f"`mnist`: there is 'train' and 'test', not {split!r}")
+        raise ValueError(f"`mnist`: the split is 'train' or 'test', not {split!r}")
     made = []
     for what in ("images-idx3", "labels-idx1"):
         stem = os.path.join(os.fspath(folder), f"{'train' if split == 'train' else 't10k'}-{what}-ubyte")
@@ -136,7 +136,7 @@ def csv(path: str | os.PathLike[str], *, delimiter: str = ",", header: bool | No
                     rows.append([value.strip() for value in row])
                     lines.append(reader.line_num)
         except UnicodeDecodeError as e:
-            raise ValueError(f"{name} is no text in UTF-8: {e}") from None
+            raise ValueError(f"{name} is not UTF-8 text: {e}") from None
         except rows_of.Error as e:
             raise ValueError(f"{name}, line {reader.line_num}: {e}") from None
     if not rows:
@@ -144,7 +144,7 @@ def csv(path: str | os.PathLike[str], *, delimiter: str = ",", header: bool | No
     has_names = not all(_number(value) is not None or not value for value in rows[0]) if header is None else header
     names = rows[0] if has_names else [str(k) for k in range(len(rows[0]))]
     if len(set(names)) != len(names):
-        raise ValueError(f"{name}: two columns have one name: {', '.join(names)}")
+        raise ValueError(f"{name}: two columns have the same name: {', '.join(names)}")
     body = rows[1:] if has_names else rows
     for row, line in zip(body, lines[has_names:]):
         if len(row) != len(names):

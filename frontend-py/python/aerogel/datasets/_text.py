@@ -29,7 +29,7 @@ class Characters:
         self.vocabulary = "".join(sorted(set(text))) if vocabulary is None else vocabulary
         self._number = {c: k for k, c in enumerate(self.vocabulary)}
         if len(self._number) != len(self.vocabulary):
-            raise ValueError("`Characters`: a character is twice in the vocabulary")
+            raise ValueError("`Characters`: a character occurs twice in the vocabulary")
         #: The numbers of the characters.
         self.tokens = self.encode(text)
 
@@ -97,7 +97,7 @@ class Windows:
     def __getitem__(self, k: int) -> tuple[Tensor, Tensor]:
         n = len(self)
         if not -n <= k < n:
-            raise IndexError(f"there are {n} windows, there is no {k}")
+            raise IndexError(f"there is no window {k}: there are {n}")
         return self.tokens[k % n : k % n + self.length], self.tokens[k % n + 1 : k % n + 1 + self.length]
 
 
@@ -116,4 +116,4 @@ def text(path: str | os.PathLike[str], vocabulary: str | None = None) -> Charact
         with open(path, encoding="utf-8") as file:
             return Characters(file.read(), vocabulary)
     except UnicodeDecodeError as e:
-        raise ValueError(f"{os.fspath(path)} is no text in UTF-8: {e}") from None
+        raise ValueError(f"{os.fspath(path)} is not UTF-8 text: {e}") from None

@@ -113,7 +113,7 @@ class SparseMatrixBuilder:
         self.num_cols = self.num_rows if num_cols is None else int(num_cols)
         self.max_num_triplets = int(max_num_triplets)
         if min(self.num_rows, self.num_cols, self.max_num_triplets) < 0:
-            raise ValueError("extents and the number of triplets cannot be negative")
+            raise ValueError("sizes and the number of triplets cannot be negative")
         self.dtype = dtype
         _native.check_initialized()
         room = max(self.max_num_triplets, 1)
@@ -131,7 +131,7 @@ class SparseMatrixBuilder:
         n = int(self.count[0])
         if n > self.max_num_triplets:
             raise AerogelRuntimeError(
-                f"{n} triplets were added to a SparseMatrixBuilder with room for {self.max_num_triplets}: "
+                f"{n} triplets were added to a SparseMatrixBuilder with space for {self.max_num_triplets}: "
                 f"make it with max_num_triplets={n}"
             )
         return tuple(array.to_numpy()[:n] for array in (self.rows, self.cols, self.values))  # type: ignore[return-value]
@@ -219,7 +219,7 @@ class SparseMatrix:
                 raise ValueError("a SparseMatrix needs the number of rows, or a matrix to copy")
             shape = (int(n), int(n if m is None else m))
             if min(shape) < 0:
-                raise ValueError("extents cannot be negative")
+                raise ValueError("sizes cannot be negative")
             none = np.zeros(0)
             made = _of_triplets(shape, dtype, none, none, none)
         elif isinstance(sm, SparseMatrix):
@@ -440,7 +440,7 @@ class SparseMatrix:
         try:
             return cls.from_scipy(csc_matrix(mmread(name)), dtype)
         except (ValueError, TypeError, OverflowError) as e:
-            raise ValueError(f"{name!r} is no Matrix Market file of real numbers: {e}") from e
+            raise ValueError(f"{name!r} is not a Matrix Market file of real numbers: {e}") from e
 
     def __str__(self) -> str:
         if self.n * self.m > _MOST_PRINTED:

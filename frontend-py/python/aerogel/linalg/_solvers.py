@@ -109,7 +109,7 @@ class SparseSolver:
         if condition * _EPSILON[self.dtype] > 1:
             warnings.warn(
                 f"in {self.dtype} the matrix is close to a singular one: its condition number is {condition:.1e} or "
-                "more; unless that comes from rows or columns of very different size, no digit of a solution is sure",
+                "more; unless its rows or columns differ greatly in scale, no digit of a solution is reliable",
                 stacklevel=2,
             )
 

@@ -166,7 +166,7 @@ class MeshElementField:
             code = LETTERS[self._order] + LETTERS[to]
             has = ", ".join(sorted(self.mesh.relation_set)) or "none"
             raise AerogelCompilationError(
-                f"the relation {code}, from {NAMES[self._order]} to {name}, was not asked for when the mesh was made: "
+                f"the relation {code}, from {NAMES[self._order]} to {name}, was not requested at the mesh's creation: "
                 f"it has {has}"
             )
         fields = self.__dict__.get("field_dict", {})

@@ -22,7 +22,7 @@ def sizes(value: Any, n: int, called: str, name: str, least: int = 0) -> tuple[i
     try:
         given = tuple(map(operator.index, value)) if isinstance(value, (tuple, list)) else (operator.index(value),) * n
     except TypeError:
-        raise TypeError(f"{called}: `{name}` is a whole number or {n} of them, not {value!r}") from None
+        raise TypeError(f"{called}: `{name}` is an integer or {n} integers, not {value!r}") from None
     if len(given) != n:
         raise ValueError(f"{called}: `{name}` has {len(given)} numbers for {n} axes")
     if min(given, default=least) < least:
@@ -56,7 +56,7 @@ def convolve(
         size, reach = x.shape[2 + axis], d * (k - 1) + 1
         if isinstance(size, int) and size + before + behind < reach:
             raise ValueError(
-                f"{called}: the kernel reaches over {reach} elements, axis {2 + axis} has {size + before + behind} "
+                f"{called}: the kernel spans {reach} elements, axis {2 + axis} has {size + before + behind} "
                 "with its padding"
             )
     if any(map(any, margins)):
@@ -93,7 +93,7 @@ def _kernel(weight: Tensor, called: str) -> tuple[int, ...]:
     if not all(isinstance(k, int) for k in kernel):
         raise ValueError(
             f"{called}: the size of the kernel has to be known when a program is traced: take the weight from a module "
-            "that is an argument, or ask for its shape by `assert_tensor`"
+            "that is an argument, or state its shape by `assert_tensor`"
         )
     return kernel
 

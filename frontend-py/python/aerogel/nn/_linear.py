@@ -27,7 +27,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     x, weight = _checks.floats(x, "`linear`"), _checks.tensor(weight, "`linear`")
     if x.ndim == 0:
-        raise ValueError("`linear` takes one axis at least, the input is a single number")
+        raise ValueError("`linear` takes at least one axis, the input is a scalar")
     _checks.size(x, -1, weight.shape[-1], "`linear`", "weight", weight._native.shape)
     out = x @ weight.T
     return out if bias is None else out + bias
@@ -104,7 +104,7 @@ def dropout_channels(x: Any, p: float = 0.5, training: bool = True, *, key: Any 
     """
     x = _checks.floats(x, "`dropout_channels`")
     if x.ndim < 2:
-        raise ValueError(f"`dropout_channels` takes two axes at least, the shape is {x._native.shape_text()}")
+        raise ValueError(f"`dropout_channels` takes at least two axes, the shape is {x._native.shape_text()}")
     return _dropped(x, p, training, key, (*x.shape[:2], *[1] * (x.ndim - 2)), "`dropout_channels`")
 
 

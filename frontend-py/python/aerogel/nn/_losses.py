@@ -30,7 +30,7 @@ def _both(x: Any, target: Any, called: str) -> tuple[Tensor, Tensor]:
     if x.ndim != target.ndim or any(map(_unknown.differ, x.shape, target.shape)):
         raise ValueError(
             f"{called}: the input has the shape {x._native.shape_text()}, the target {target._native.shape_text()}; "
-            "they have to be the same"
+            "they must be the same"
         )
     return tuple(operands(x, target))  # type: ignore[return-value]
 
@@ -238,7 +238,7 @@ def _classes(x: Any, target: Any, axis: int | None, called: str) -> tuple[Tensor
     """Logits, targets that agree with them, and the axis of the classes."""
     x, target = _checks.floats(x, called), _checks.tensor(target, called)
     if x.ndim == 0:
-        raise ValueError(f"{called} takes one axis of classes at least, the input is a single number")
+        raise ValueError(f"{called} takes at least one axis of classes, the input is a scalar")
     at = min(1, x.ndim - 1) if axis is None else axis % x.ndim
     if target.dtype.is_float:
         wanted = x.shape

@@ -123,7 +123,7 @@ class Module:
         if value.shape != parameter.shape:
             raise ValueError(
                 f"{self._label()}: `{name}` has the shape {parameter.shape}, and is assigned a tensor of "
-                f"{value.shape}. For another parameter, assign an `nn.Parameter`"
+                f"{value.shape}. To replace the parameter, assign an `nn.Parameter`"
             )
         set_data(parameter, value.astype(parameter.dtype))
 
@@ -150,7 +150,7 @@ class Module:
         if not isinstance(module, Module):
             raise TypeError(f"`{name}` is registered as a module and is {type(module).__name__}")
         if not name or "." in name:
-            raise ValueError(f"the name of a module has no dot in it and is not empty, {name!r} is")
+            raise ValueError(f"the name of a module must not be empty or contain a dot, not {name!r}")
         setattr(self, name, module)
 
     add_module = register_module
@@ -242,7 +242,7 @@ class Module:
                 continue
             value = asarray(state[full])
             if len(own.shape) != len(value.shape) or any(n not in (-1, m) for n, m in zip(own.shape, value.shape)):
-                wrong.append(f"`{full}` has the shape {own.shape}, what is loaded has {value.shape}")
+                wrong.append(f"`{full}` has the shape {own.shape}, the loaded tensor has {value.shape}")
             found.append((module, name, own, value))
         unexpected = [name for name in state if name not in names]
         if wrong:
@@ -251,7 +251,7 @@ class Module:
             parts = [f"missing: {', '.join(missing)}"] if missing else []
             parts += [f"not of this module: {', '.join(unexpected)}"] if unexpected else []
             text = "; ".join(parts)
-            raise KeyError(f"`{type(self).__name__}.load_state_dict`: {text} (`strict=False` takes what is there)")
+            raise KeyError(f"`{type(self).__name__}.load_state_dict`: {text} (`strict=False` loads the others)")
         for module, name, own, value in found:
             value = data_of(value).astype(own.dtype)
             if isinstance(own, Parameter):

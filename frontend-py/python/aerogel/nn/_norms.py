@@ -90,7 +90,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     """
     x, dtype = _wide(x, "`group_norm`")
     if x.ndim < 2:
-        raise ValueError(f"`group_norm` takes two axes at least, the shape is {x._native.shape_text()}")
+        raise ValueError(f"`group_norm` takes at least two axes, the shape is {x._native.shape_text()}")
     n = x.shape[1]
     if num_groups < 1 or isinstance(n, int) and n % num_groups:
         raise ValueError(f"`group_norm`: {n} channels are not {num_groups} groups of equal size")
@@ -103,7 +103,7 @@ def instance_norm(x: Any, *, weight: Any = None, bias: Any = None, eps: float = 
     """Each channel of each element of the batch normalised by itself: shape (batch, channels, ...)."""
     x, dtype = _wide(x, "`instance_norm`")
     if x.ndim < 3:
-        raise ValueError(f"`instance_norm` takes three axes at least, the shape is {x._native.shape_text()}")
+        raise ValueError(f"`instance_norm` takes at least three axes, the shape is {x._native.shape_text()}")
     axes = tuple(range(2, x.ndim))
     out = _normal(x, axes, eps)
     return _scaled(out, weight, bias, (-1, *[1] * (x.ndim - 2)), dtype)
@@ -113,11 +113,10 @@ def batch_statistics(x: Any, called: str = "`batch_norm`") -> tuple[Tensor, Tens
     """The mean and the variance of each channel over the batch."""
     x, _ = _wide(x, called)
     if x.ndim < 2:
-        raise ValueError(f"{called} takes two axes at least, the shape is {x._native.shape_text()}")
+        raise ValueError(f"{called} takes at least two axes, the shape is {x._native.shape_text()}")
     if isinstance(x.size, int) and x.shape[1] and x.size // x.shape[1] == 1:
         raise ValueError(
-            f"{called}: in training there is more than one element for each channel, the shape is "
-            f"{x._native.shape_text()}"
+            f"{called}: training needs more than one element for each channel, the shape is {x._native.shape_text()}"
         )
     axes = (0, *range(2, x.ndim))
     return mean(x, axes), var(x, axes)
@@ -127,7 +126,7 @@ def by_statistics(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps:
     """Each channel normalised by a mean and a variance."""
     x, dtype = _wide(x, "`batch_norm`")
     if x.ndim < 2:
-        raise ValueError(f"`batch_norm` takes two axes at least, the shape is {x._native.shape_text()}")
+        raise ValueError(f"`batch_norm` takes at least two axes, the shape is {x._native.shape_text()}")
     centre, spread = _checks.tensor(mean, "`batch_norm`"), _checks.tensor(variance, "`batch_norm`")
     _checks.size(x, 1, centre.shape[0], "`batch_norm`", "running_mean", centre._native.shape)
     shape = (-1, *[1] * (x.ndim - 2))
@@ -175,12 +174,12 @@ def batch_norm(
     """
     if not training:
         if running_mean is None or running_var is None:
-            raise ValueError("`batch_norm` takes `running_mean` and `running_var` outside of training")
+            raise ValueError("`batch_norm` needs `running_mean` and `running_var` outside of training")
         return by_statistics(x, running_mean, running_var, weight, bias, eps)
     batch = batch_statistics(x)
     if running_mean is not None or running_var is not None:
         if not (isinstance(running_mean, Tensor) and isinstance(running_var, Tensor)):
-            raise TypeError("`batch_norm` changes `running_mean` and `running_var` in training: they are tensors")
+            raise TypeError("`batch_norm` modifies `running_mean` and `running_var` in training: they must be tensors")
         with no_grad():
             known = _checks.tensor(x, "`batch_norm`")
             first, second = followed(

@@ -56,13 +56,13 @@ class Parameter(Tensor):
     ) -> None:
         if data is None:
             if shape is None or init is None:
-                raise TypeError("`Parameter` takes values, or a `shape` and a function `init` that makes them")
+                raise TypeError("`Parameter` takes values, or a `shape` and a function `init` that computes them")
             data = init(tuple(shape), dtype=dtype or _types.default_float())
         elif shape is not None:
             raise TypeError("`Parameter` takes values or a `shape`, not both")
         data = asarray(data, dtype)
         if not data.dtype.is_float:
-            raise TypeError(f"`Parameter` takes floats, not `{data.dtype}`: gradients are floats; give a `dtype`")
+            raise TypeError(f"`Parameter` takes floats, not `{data.dtype}`: gradients are floats; pass a `dtype`")
         data = data_of(data)
         super().__init__(data._native, data._outside)
         if tracing.program is None:
@@ -108,7 +108,7 @@ class LazyParameter(Parameter):
         dtype: Any = None,
     ) -> None:
         if data is not None or shape is None or init is None:
-            raise TypeError("`Parameter` with sizes of -1 takes a function `init` that makes its values, and no values")
+            raise TypeError("`Parameter` with sizes of -1 takes a function `init` for its values, and no values")
         self._wanted = tuple(int(n) for n in shape)
         self._init, self._dtype = init, dtype_of(dtype) if dtype is not None else _types.default_float()
         self._outside, self._made = "error", None
@@ -117,8 +117,8 @@ class LazyParameter(Parameter):
     @property
     def _native(self) -> Any:  # type: ignore[override]
         raise ValueError(
-            f"a parameter of shape {self._wanted} has no values yet: sizes of -1 follow from the first input of its "
-            "module. Call the module once, outside of programs, or give all sizes"
+            f"a parameter of shape {self._wanted} has no values yet: sizes of -1 are inferred from the first input of "
+            "its module. Call the module once, outside of programs, or pass all sizes"
         )
 
     @property

@@ -27,13 +27,13 @@ def _windows(
     margins = []
     for axis, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation)):
         if p > k // 2:
-            raise ValueError(f"{called}: the padding is half of the kernel at most, {p} is more than half of {k}")
+            raise ValueError(f"{called}: the padding is at most half of the kernel, {p} is more than half of {k}")
         size, reach = x.shape[first + axis], d * (k - 1) + 1
         extra = 0
         if isinstance(size, int):
             if size + 2 * p < reach:
                 raise ValueError(
-                    f"{called}: a window reaches over {reach} elements, axis {first + axis} has {size + 2 * p} with "
+                    f"{called}: a window spans {reach} elements, axis {first + axis} has {size + 2 * p} with "
                     "its padding"
                 )
             if ceil:
@@ -42,9 +42,7 @@ def _windows(
                 count -= (count - 1) * s >= size + p
                 extra = max((count - 1) * s + reach - size - 2 * p, 0)
         elif ceil:
-            raise ValueError(
-                f"{called}: with `ceil_mode` sizes have to be known, which those of a program's input are not"
-            )
+            raise ValueError(f"{called}: with `ceil_mode` sizes must be known, and those of a program's input are not")
         margins.append((p, p, extra))
     lead = ", ".join(f"a{a}" for a in range(first))
     inner = ", ".join(window(s, f"y{a}", d, f"k{a}") for a, (s, d) in enumerate(zip(stride, dilation)))
@@ -150,7 +148,7 @@ def _bins(size: Any, count: int, called: str) -> list[tuple[int, int]]:
     """Where each of so many parts of an axis, which are as equal as can be, begins and ends."""
     if not isinstance(size, int):
         raise ValueError(
-            f"{called}: sizes have to be known, which those of a program's input are not, unless one element of each "
+            f"{called}: sizes must be known, and those of a program's input are not, unless one element of each "
             "channel is wanted"
         )
     return [(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]

@@ -154,7 +154,7 @@ def eye(shape: Any, *, dtype: Any = None) -> Tensor:
         ValueError: If the shape has not two axes.
     """
     if len(shape) != 2:
-        raise ValueError(f"`eye` makes matrices, the shape is {tuple(shape)}")
+        raise ValueError(f"`eye` returns a matrix, the shape is {tuple(shape)}")
     return _creation.eye(*shape, dtype=dtype)
 
 
@@ -167,7 +167,7 @@ def orthogonal(shape: Any, gain: float = 1.0, *, dtype: Any = None, key: Any = N
         ValueError: If the shape has fewer than two axes.
     """
     if len(shape) < 2:
-        raise ValueError(f"`orthogonal` makes matrices, the shape is {tuple(shape)}")
+        raise ValueError(f"`orthogonal` returns a matrix, the shape is {tuple(shape)}")
     rows, columns = shape[0], math.prod(shape[1:])
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     wide = kind if kind._aerogel_dtype in ("f32", "f64") else "f32"
@@ -185,7 +185,7 @@ def fans(shape: Any) -> tuple[int, int]:
         ValueError: If the shape has fewer than two axes.
     """
     if len(shape) < 2:
-        raise ValueError(f"a parameter with inputs and outputs has two axes at least, the shape is {tuple(shape)}")
+        raise ValueError(f"a parameter with inputs and outputs has at least two axes, the shape is {tuple(shape)}")
     size = math.prod(shape[2:])
     return shape[1] * size, shape[0] * size
 
@@ -270,7 +270,7 @@ def _in_place(function: Any) -> Any:
         return parameter
 
     changed.__name__ = changed.__qualname__ = function.__name__ + "_"
-    changed.__doc__ = f"Gives a parameter the values of `{function.__name__}`, and returns it."
+    changed.__doc__ = f"Fills a parameter with values of `{function.__name__}`, and returns it."
     return changed
 
 

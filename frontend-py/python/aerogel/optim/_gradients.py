@@ -35,7 +35,7 @@ def clip_grad_value_(params: Any, clip_value: float) -> None:
         ValueError: If the limit is below zero.
     """
     if not clip_value >= 0:
-        raise ValueError(f"`clip_grad_value_`: the limit is not below zero, {clip_value} is")
+        raise ValueError(f"`clip_grad_value_`: the limit must be at least 0, not {clip_value}")
     with no_grad():
         for p in _listed(params, "clip_grad_value_"):
             if (g := p.grad) is not None:
@@ -60,7 +60,7 @@ def clip_grad_norm_(params: Any, max_norm: float, norm_type: float = 2.0, error_
         RuntimeError: If the norm is not finite.
     """
     if not max_norm >= 0 or not norm_type > 0:
-        raise ValueError(f"`clip_grad_norm_`: norms are not below zero, {max_norm} of the order {norm_type} is")
+        raise ValueError(f"`clip_grad_norm_`: the norm of order {norm_type} must be at least 0, not {max_norm}")
     with no_grad():
         own = [p for p in _listed(params, "clip_grad_norm_") if p.grad is not None]
         if not own:

@@ -68,7 +68,7 @@ class Optimizer:
             raise TypeError(f"`{self._name}` takes a module or a list of parameters, not {type(params).__name__}")
         given = list(params)
         if not given:
-            raise ValueError(f"`{self._name}` takes one parameter at least, there is none")
+            raise ValueError(f"`{self._name}` takes at least one parameter")
         for group in given if all(isinstance(g, dict) for g in given) else [{"params": given}]:
             self.add_param_group(group)
 
@@ -97,11 +97,11 @@ class Optimizer:
                 raise TypeError(f"`{self._name}`: parameter {k} is {type(p).__name__}, not a tensor")
             if not isinstance(p, Parameter) and not p.requires_grad:
                 raise TypeError(
-                    f"`{self._name}`: parameter {k}, of shape {p.shape}, takes no gradient: give an `nn.Parameter`, or "
+                    f"`{self._name}`: parameter {k}, of shape {p.shape}, has no gradient: pass an `nn.Parameter`, or "
                     "set `requires_grad`"
                 )
             if id(p) in known:
-                raise ValueError(f"`{self._name}`: parameter {k}, of shape {p.shape}, is there twice")
+                raise ValueError(f"`{self._name}`: parameter {k}, of shape {p.shape}, occurs twice")
             known.add(id(p))
         if unknown := [name for name in group if name not in self.defaults and name != "params"]:
             raise TypeError(f"`{self._name}` has no setting `{unknown[0]}`; there are {', '.join(self.defaults)}")
@@ -114,7 +114,7 @@ class Optimizer:
         for name, value in group.items():
             if name in ("lr", "eps", "weight_decay", "momentum", "lr_decay", "initial_accumulator_value"):
                 if not value >= 0:
-                    raise ValueError(f"`{self._name}`: `{name}` is not below zero, {value} is")
+                    raise ValueError(f"`{self._name}`: `{name}` must be at least 0, not {value}")
             elif name == "betas":
                 if len(value) != 2 or not all(0 <= b < 1 for b in value):
                     raise ValueError(f"`{self._name}`: `betas` are two numbers from 0 to below 1, not {value}")
@@ -226,7 +226,7 @@ class Optimizer:
         own, given = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in groups]
         if own != given:
             raise ValueError(
-                f"`{self._name}.load_state_dict`: the groups have {own} parameters, those that are loaded {given}"
+                f"`{self._name}.load_state_dict`: the groups have {own} parameters, the loaded ones {given}"
             )
         params = [p for g in self.param_groups for p in g["params"]]
         numbered = [k for g in groups for k in g["params"]]
@@ -258,7 +258,7 @@ class Optimizer:
         return _trees.parts(self)
 
     def _tree_trained(self) -> set[str]:
-        raise TypeError(f"gradients are not taken by an optimizer: `{self._name}`")
+        raise TypeError(f"gradients cannot be taken by an optimizer: `{self._name}`")
 
     def _tree_rebuilt(self, parts: list[Any]) -> Optimizer:
         return _trees.rebuilt(self, parts)
@@ -267,7 +267,7 @@ class Optimizer:
         _trees.assign(self, name, value)
 
     def _tree_returned(self) -> None:
-        raise TypeError(f"a program does not return optimizers: `{self._name}` was changed where it was given")
+        raise TypeError(f"a program does not return optimizers: `{self._name}` was changed in place")
 
     def __repr__(self) -> str:
         lines = []

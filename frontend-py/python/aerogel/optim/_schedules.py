@@ -166,11 +166,11 @@ class WarmupLR(Schedule):
 
     def __init__(self, optimizer: Optimizer, steps: int, after: Schedule | None = None) -> None:
         if steps < 1:
-            raise ValueError(f"`WarmupLR`: there is one step at least, not {steps}")
+            raise ValueError(f"`WarmupLR`: there must be at least one step, not {steps}")
         self.steps, self.after = steps, after
         if after is not None and isinstance(optimizer, Optimizer):
             if after.optimizer is not optimizer:
-                raise ValueError("`WarmupLR`: the schedule that follows is of another optimizer")
+                raise ValueError("`WarmupLR`: the next schedule belongs to another optimizer")
             for group, base in zip(optimizer.param_groups, after.base_lrs):
                 group["lr"] = base
         super().__init__(optimizer)
@@ -218,7 +218,7 @@ class OneCycleLR(Schedule):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"`OneCycleLR`: the strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         if total_steps < 2 or not 0 <= pct_start <= 1:
-            raise ValueError(f"`OneCycleLR`: {total_steps} steps of which a part of {pct_start} rises are no cycle")
+            raise ValueError(f"`OneCycleLR`: {total_steps} steps with `pct_start` {pct_start} are no cycle")
         self.max_lr, self.total_steps, self.pct_start = max_lr, total_steps, pct_start
         self.strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
         self.base_momentum, self.max_momentum = base_momentum, max_momentum

@@ -47,10 +47,10 @@ def explain(*tensors: Tensor) -> str:
     >>> ti.init(arch=ti.cpu, log_level="error")
     >>> x = ti.tensor.asarray([1.0, 2.0, 3.0])
     >>> print(ti.tensor.explain((x * x + x).sum()).splitlines()[0])
-    3 statements became 1 kernel; 1 of 3 temporaries is kept in memory
+    3 statements became 1 kernel; 1 of 3 temporaries is materialised
     """
     if not tensors:
-        raise TypeError("`explain` takes the tensors that are explained, none is given")
+        raise TypeError("`explain` takes at least one tensor")
     natives = []
     for t in tensors:
         if not isinstance(t, (Tensor, ComplexTensor)):

@@ -51,9 +51,9 @@ def accum(
             on both sides of the axis, of an odd number one more behind it.
     """
     if not isinstance(spec, str):
-        raise TypeError(f'`accum` takes a text such as "ij => i" first, not {type(spec).__name__}')
+        raise TypeError(f'`accum` takes a string such as "ij => i" first, not {type(spec).__name__}')
     if not tensors:
-        raise ValueError(f"`accum`: {spec!r} names tensors, none are given")
+        raise ValueError(f"`accum`: {spec!r} names tensors, but none are passed")
     first, *others = operands(*tensors)
     target = None if into is None else operands(into)[0]
     call = {

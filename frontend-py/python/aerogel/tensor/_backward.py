@@ -87,7 +87,7 @@ class Backward:
         if _tensor.tracing.program is not None:
             raise RuntimeError("`requires_grad` is for tensors outside of programs: take `ti.grad` in a program")
         if not x.dtype.is_float:
-            raise TypeError(f"gradients are taken by floats, not by {x.dtype}: convert it by `astype`")
+            raise TypeError(f"only floats have gradients, not {x.dtype}: convert it by `astype`")
         leaf = leaf_of(x)
         if value and not x.requires_grad:
             x._leaf = leaf or _Leaf()
@@ -96,7 +96,7 @@ class Backward:
             x._native = _native.detached_tensor(x._native)
             x._leaf = None
         elif not value and x.requires_grad:
-            raise RuntimeError("what is computed of tensors with `requires_grad` has it too: take `detach()` of it")
+            raise RuntimeError("the result of tensors with `requires_grad` has it too: take `detach()` of it")
         return x
 
     @property
@@ -192,8 +192,8 @@ def expect_free(x: Any) -> None:
     """Refuses to store to a tensor with ``requires_grad`` where that would not count for gradients."""
     if is_parameter(x) and not _native.are_gradients_off():
         raise RuntimeError(
-            "a tensor with `requires_grad` is stored to, which no gradient would know of: store in "
-            "`with ti.no_grad():`, set its `data`, or store to a copy, through which gradients go"
+            "a store to a tensor with `requires_grad` would be invisible to its gradient: store in "
+            "`with ti.no_grad():`, set its `data`, or store to a copy, which has gradients"
         )
 
 

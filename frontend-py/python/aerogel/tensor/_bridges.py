@@ -239,7 +239,7 @@ def jax_of(function: Callable[..., Any]) -> Callable[..., Any]:
                 own = _Called(function, filled[0], filled[1], is_own)
             if own.captured():
                 raise ValueError(
-                    "a function of JAX uses a tensor with `requires_grad` that is no argument: make it an argument"
+                    "a function of JAX uses a tensor with `requires_grad` that is not an argument: make it an argument"
                 )
             return own
 
@@ -375,9 +375,7 @@ def _among_tensors(package: Any, function: Callable[..., Any], *args: Any, **kwa
 
     what = f"`{getattr(function, '__name__', 'function')}` of {package.name}"
     if tracing.program is not None:
-        raise RuntimeError(
-            f"{what} needs numbers, and a program that is traced has none: call it outside of the program"
-        )
+        raise RuntimeError(f"{what} needs values, and a traced program has none: call it outside of the program")
     given = [list(args), kwargs]
     # As they are now: the gradient is taken later.
     tensors = [x._as_it_is() for x in _trees.leaves(given) if isinstance(x, Tensor)]

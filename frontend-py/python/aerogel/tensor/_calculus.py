@@ -54,7 +54,7 @@ def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) ->
     axes = _types.axes(None if axis is None else _types.whole_numbers(axis, "axis"), f.ndim, "gradient")
     axes = list(range(f.ndim)) if axes is None else axes
     if len(varargs) not in (0, 1, len(axes)):
-        raise TypeError(f"`gradient`: {len(varargs)} distances are given for {len(axes)} axes")
+        raise TypeError(f"`gradient`: {len(varargs)} distances for {len(axes)} axes")
     if edge_order not in (1, 2):
         raise ValueError(f"`gradient`: `edge_order` is 1 or 2, not {edge_order!r}")
     spacings = list(varargs) * (len(axes) if len(varargs) == 1 else 1) or [1.0] * len(axes)
@@ -64,7 +64,7 @@ def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) ->
         if not isinstance(n, int):
             at_least(n, edge_order + 1, "`gradient` along an axis with {} samples")
         elif n < edge_order + 1:
-            raise ValueError(f"`gradient`: axis {k} has {n} samples, and {edge_order + 1} at least are needed")
+            raise ValueError(f"`gradient`: axis {k} has {n} samples, and at least {edge_order + 1} are needed")
         h = spacing if is_number(spacing) else asarray(spacing)
         if is_number(h) or h.ndim == 0:
             out.append(_even(f, k, h, edge_order))

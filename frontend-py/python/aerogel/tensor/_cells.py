@@ -32,7 +32,7 @@ def stacked(given: list[Tensor], axis: int) -> list[Tensor] | Tensor:
     if axis < rank:
         axes = "first axis is that" if rank == 1 else f"first {rank} axes are those"
         raise ValueError(
-            f"`stack` of values at the active cells of a field, whose {axes} of the cells: the numbers of a cell are "
+            f"`stack` of values on the active cells of a field, whose {axes} of the cells: the components are "
             "the last axis, `stack([...], axis=-1)`; or take `dense` of each"
         )
     if not native.is_sparse(first._native):
@@ -58,15 +58,15 @@ def expect_elements(value: Tensor, own: list[int]) -> None:
     if list(value._native.shape[-len(own) :]) != own:
         axes = "axis" if len(own) == 1 else "axes"
         raise ValueError(
-            f"elements of shape {tuple(own)} are stored, not the last axes of {value._native.shape_text()}: the "
+            f"elements have the shape {tuple(own)}, not that of the last axes of {value._native.shape_text()}: the "
             f"components are the last {axes}, as of `stack([...], axis=-1)`"
         )
 
 
-_INACTIVE = "in `dense(v)` inactive cells are zeros and count as such."
+_INACTIVE = "in `dense(v)` inactive cells are zeros and count as zeros."
 _BEHIND = "`sort(where(dense(ones_like(v)) != 0, dense(v), inf).reshape(-1))`"
-_ORDERED = f"{_INACTIVE} {_BEHIND} has those of inactive cells behind all"
-_MIDDLE = f"{_INACTIVE} {_BEHIND} has those of active ones first, and the middle ones of these are the median"
+_ORDERED = f"{_INACTIVE} {_BEHIND} puts inactive cells last"
+_MIDDLE = f"{_INACTIVE} {_BEHIND} puts active cells first, and the middle ones of these are the median"
 
 
 def refuse_order(x: Tensor, axis: int | None, name: str) -> None:
@@ -87,4 +87,4 @@ def refuse_order(x: Tensor, axis: int | None, name: str) -> None:
         )
     else:
         hint = _MIDDLE if name == "median" else _ORDERED
-    raise ValueError(f"`{name}` of a value `v` at the active cells of a field, which are in no row: {hint}")
+    raise ValueError(f"`{name}` of a value `v` on the active cells of a field, which have no order: {hint}")

@@ -275,7 +275,7 @@ class ComplexTensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
-            raise ValueError("real and imaginary parts lie apart and are copied for NumPy; leave out copy=False")
+            raise ValueError("real and imaginary parts are separate, and copied for NumPy; leave out copy=False")
         return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
 
     def __dlpack__(
@@ -288,7 +288,7 @@ class ComplexTensor:
     ) -> Any:
         """The values for another package, copied: real and imaginary parts lie apart."""
         if copy is False:
-            raise BufferError("real and imaginary parts lie apart and are copied for DLPack; leave out copy=False")
+            raise BufferError("real and imaginary parts are separate, and copied for DLPack; leave out copy=False")
         return self.numpy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -310,11 +310,11 @@ class ComplexTensor:
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(f"a tensor of shape {self.shape} is not true or false: use `any` or `all`")
+            raise ValueError(f"`bool` of a tensor of shape {self.shape} is ambiguous: use `any` or `all`")
         return self.item() != 0
 
     def __float__(self) -> float:
-        raise TypeError("a complex number is no float: take `x.real` or `abs(x)`")
+        raise TypeError("a complex number is not a float: take `x.real` or `abs(x)`")
 
     def __repr__(self) -> str:
         if not self._real.is_numbers:
@@ -347,7 +347,7 @@ class ComplexTensor:
         """The elements in another type of complex numbers."""
         wanted = complex_type(dtype)
         if wanted is None:
-            raise TypeError(f"complex numbers are no `{dtype_of(dtype)}`: take `x.real` or `abs(x)`")
+            raise TypeError(f"complex numbers do not convert to `{dtype_of(dtype)}`: take `x.real` or `abs(x)`")
         return self._each(lambda x: x.astype(wanted.part))
 
     def copy(self) -> ComplexTensor:
@@ -506,6 +506,6 @@ def of_numpy(array: Any, dtype: Any) -> ComplexTensor:
 
     kind = complex_type(dtype) if dtype is not None else complex64 if array.dtype.itemsize <= 8 else complex128
     if kind is None:
-        raise TypeError(f"complex numbers are no `{dtype_of(dtype)}`")
+        raise TypeError(f"complex numbers do not convert to `{dtype_of(dtype)}`")
     parts = (np.ascontiguousarray(p).reshape(array.shape) for p in (array.real, array.imag))
     return ComplexTensor(*(asarray(p, dtype=kind.part) for p in parts))

@@ -23,9 +23,9 @@ def _shape(shape: Any, called: str, argument: str = "shape") -> list[Any]:
     _types.counts(out, called, argument)
     for n in out:
         if n > _MOST_ALONG:
-            raise ValueError(f"an axis has {_MOST_ALONG} elements at most, not {n}: indices are `i32`")
+            raise ValueError(f"an axis has at most {_MOST_ALONG} elements, not {n}: indices are `i32`")
     if math.prod(out) > _MOST:
-        raise MemoryError(f"no machine has the memory for a tensor of shape {tuple(out)}")
+        raise MemoryError(f"a tensor of shape {tuple(out)} is too large for any memory")
     return out
 
 
@@ -38,7 +38,7 @@ def _type(dtype: Any, called: str) -> Any:
     """A type of elements, or nothing for the default; another extent in its place is an error in the user's words."""
     if isinstance(dtype, int) and not isinstance(dtype, bool):
         raise TypeError(
-            f"`{called}` takes its extents in one tuple, as in `{called}((2, 3))`, and then a type, not {dtype}"
+            f"`{called}` takes the shape as one tuple, as in `{called}((2, 3))`, and then a dtype, not {dtype}"
         )
     return dtype
 
@@ -127,7 +127,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, de
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise ValueError("`arange` by steps of 0 does not end")
+        raise ValueError("`arange` takes a step other than 0")
     is_whole = all(isinstance(v, int) for v in (start, stop, step))
     n = max(math.ceil((stop - start) / step), 0)
     if dtype is not None:
@@ -153,9 +153,9 @@ def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     given = [v for v in (start, stop, step) if isinstance(v, float)]
     start, stop, step = (int(v) if isinstance(v, float) and v.is_integer() else v for v in (start, stop, step))
     if isinstance(step, Tensor) or not isinstance(step, int) or step == 0:
-        raise ValueError("`arange`: in a program the step is a whole number other than zero")
+        raise ValueError("`arange`: in a program the step is an integer other than zero")
     if any(isinstance(v, float) or isinstance(v, Tensor) and v.dtype.is_float for v in (start, stop)):
-        raise TypeError("`arange`: in a program the ends are whole numbers")
+        raise TypeError("`arange`: in a program the bounds are integers")
     n = (stop - start + (step - 1 if step > 0 else step + 1)) // step
     usual = _types.default_float() if given else _types.default_int()
     kind = dtype_of(dtype) if dtype is not None else usual
@@ -253,7 +253,7 @@ def _triangle(x: Any, k: Any, lower: bool, name: str) -> Tensor:
     from aerogel.tensor._searching import where
 
     if x.ndim < 2 or k.ndim or k.dtype.is_float:
-        raise ValueError(f"`{name}` takes a tensor of two axes at least, and a whole number for the diagonal")
+        raise ValueError(f"`{name}` takes a tensor of at least two axes, and an integer for the diagonal")
     shape = x.shape[-2:]
     row, column = iota(shape, 0), iota(shape, 1)
     return where(column - row <= k if lower else column - row >= k, x, zeros((), dtype=x.dtype))
@@ -281,6 +281,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     if copy is False:
         raise BufferError("a tensor has memory of its own; a ti.ndarray shares it")
     if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"`from_dlpack` takes what speaks DLPack, not {type(x).__name__}: use `asarray`")
+        raise TypeError(f"`from_dlpack` takes an array that supports DLPack, not {type(x).__name__}: use `asarray`")
     is_known = isinstance(x, np.ndarray) or _native.is_torch_tensor(x)
     return asarray(x if is_known else np.from_dlpack(x), copy=True)

@@ -58,8 +58,8 @@ def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
     if seed is None:
         if x.ndim != 0 and (tracing.program is not None or x.size != 1):
             raise ValueError(
-                f"`{who}` differentiates one number, and the result has the shape {x._native.shape_text()}: take "
-                "its sum, or give a seed of that shape"
+                f"`{who}` differentiates a scalar, and the result has the shape {x._native.shape_text()}: take "
+                "its sum, or pass a seed of that shape"
             )
         return ones(x.shape, dtype=x.dtype)
     seed = asarray(seed, dtype=x.dtype)
@@ -78,7 +78,7 @@ def _expect_no_nan(x: Tensor, who: str) -> None:
         return
     for native, place in _native.tensor_made_of(x._native):
         if np.isnan(Tensor(native)._copied()).any():
-            raise AerogelArithmeticError(f"`{who}` of a tensor that is NaN, which comes first from here:{place}")
+            raise AerogelArithmeticError(f"`{who}` of a tensor that is NaN; the first NaN comes from here:{place}")
 
 
 class _Variables:
@@ -112,7 +112,7 @@ class _Variables:
             # The gradient is dL/d(re) + i dL/d(im).
             return ComplexTensor(self._variable(x.real, name), self._variable(x.imag, name))
         if not is_differentiable(x):
-            raise TypeError(f"`{self._who}`: {name} has {x.dtype}, and gradients are taken by floats")
+            raise TypeError(f"`{self._who}`: {name} is of {x.dtype}, and only floats have gradients")
         native, _ = _native.variable_of_tensor(x._native, False)
         self._natives.append(native)
         made = Tensor(native, x._outside)
@@ -173,7 +173,7 @@ def _positions(argnums: Any, n: int, who: str) -> tuple[int, ...]:
     positions = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     for k in positions:
         if not isinstance(k, int) or not -n <= k < n:
-            raise ValueError(f"`{who}`: there is no argument {k!r}, the function is given {n}")
+            raise ValueError(f"`{who}`: there is no argument {k!r}, the function has {n}")
     return tuple(k % n for k in positions)
 
 
@@ -280,9 +280,9 @@ def _by_tensors(y: Tensor, by: Any, seed: Any) -> Any:
     wanted = _trees.leaves(by)
     for x in wanted:
         if not is_differentiable(x):
-            raise TypeError("`grad` of a tensor takes the tensors of floats by which the gradient is taken")
+            raise TypeError("`grad` of a tensor takes the float tensors to differentiate by")
         if tracing.program is None and not x.requires_grad:
-            raise ValueError("`grad`: the tensor by which the gradient is taken has no `requires_grad`")
+            raise ValueError("`grad`: a tensor to differentiate by needs `requires_grad`")
     made = Gradients([x._native for x in wanted])
     made.add([(y, seed_of(y, seed, "grad"))])
     made.through_nodes()
@@ -419,7 +419,7 @@ def check_grad(function: Any, *args: Any, step: float = 1e-6, tolerance: float =
         size = max(abs(slope), abs(difference), 1e-3)
         worst = max(worst, abs(slope - difference) / size)
         if not worst <= tolerance:
-            raise AssertionError(f"argument {k}: the gradient says {slope}, differences say {difference}")
+            raise AssertionError(f"argument {k}: the gradient is {slope}, finite differences are {difference}")
     return worst
 
 

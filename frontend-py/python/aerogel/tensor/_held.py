@@ -50,7 +50,7 @@ def expect_held(target: Any) -> None:
     frame = sys._getframe(2)
     if opcode.opname[frame.f_code.co_code[frame.f_lasti]] in ("STORE_SUBSCR", "STORE_SLICE"):
         raise ValueError(
-            "this stores to a tensor that nobody holds, and nothing would see it: parts of a tensor, and the tensor "
-            "turned, in another shape, of another type or by `outside`, are tensors of their own. Store to the tensor "
-            "itself, as `x[0, 1] = value` in place of `x[0][1] = value`, or give that a name first"
+            "this assignment modifies a temporary copy: slices, transposes, reshapes, conversions and `outside` are "
+            "copies, not views. Assign to the tensor itself, as `x[0, 1] = value` instead of `x[0][1] = value`, or "
+            "store the copy in a variable first"
         )

@@ -72,7 +72,7 @@ def diag_indices_from(x: Any, /) -> tuple[Tensor, ...]:
     """``diag_indices`` for the shape of a tensor with equal axes, of which there are two at least."""
     x = asarray(x)
     if x.ndim < 2 or any(differ(n, x.shape[0]) for n in x.shape):
-        raise ValueError(f"`diag_indices_from` takes two axes at least, all of one size: the shape is {x.shape}")
+        raise ValueError(f"`diag_indices_from` takes at least two axes, all of one size: the shape is {x.shape}")
     return diag_indices(x.shape[0], x.ndim)
 
 

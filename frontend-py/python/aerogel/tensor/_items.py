@@ -42,7 +42,7 @@ def store(x: Tensor, key: Any, value: Any, how: str = "set") -> None:
     else:
         values = asarray(value)
         if isinstance(values, _complex.ComplexTensor):
-            raise TypeError(f"elements of {dtype} are no complex numbers: take `x.real` or `abs(x)`")
+            raise TypeError(f"elements of {dtype} cannot hold complex numbers: take `x.real` or `abs(x)`")
         (values,) = operands(values)
         if values.dtype is not dtype:
             _types.kept(values.dtype, dtype, "elements")
@@ -102,7 +102,7 @@ def _without_truths(key: Any) -> tuple[list[Any], tuple[Any, ...], int | None]:
     if any(_is_array(k) and not _is_truth(k) for k in keys):
         rest = [k for k in keys if not _is_truth(k)]
         if not together and _are_together(tuple(rest)):
-            raise IndexError("a truth value stands beside the computed indices: `x[:, True, i]`, not `x[True, :, i]`")
+            raise IndexError("a boolean must be next to the computed indices: `x[:, True, i]`, not `x[True, :, i]`")
         return truths, tuple(rest), None
     first = next(n for n, k in enumerate(keys) if not _is_apart(k)) if together else 0
     before = [k for k in keys[:first] if not _is_truth(k)]
@@ -116,7 +116,7 @@ def by_truth(x: Tensor, key: Any) -> Tensor:
     if all(bool(asarray(k)) for k in truths):
         return out
     if at is None:
-        raise IndexError("`False` takes nothing, and the indices beside it something")
+        raise IndexError("`False` selects nothing, and the indices next to it select something")
     return out[(slice(None),) * _axis_of(x, rest, at) + (slice(0, 0),)]
 
 
@@ -160,4 +160,4 @@ def _expect_fitting(value: Any, shape: tuple[Any, ...]) -> None:
     given = asarray(value).shape
     fits = all(n == 1 or n == m for n, m in zip(reversed(given), reversed(shape)) if {type(n), type(m)} == {int})
     if not fits or any(n != 1 for n in given[: max(len(given) - len(shape), 0)]):
-        raise ValueError(f"values of shape {given} for a part of shape {shape}")
+        raise ValueError(f"values of shape {given} for a slice of shape {shape}")

@@ -102,7 +102,7 @@ def _depth(arrays: Any) -> int:
         raise ValueError("`block`: a list is empty")
     depths = {_depth(a) for a in arrays}
     if len(depths) > 1:
-        raise ValueError("`block`: all blocks have to be in equally many lists")
+        raise ValueError("`block`: all blocks must be nested equally deep")
     return depths.pop() + 1
 
 
@@ -140,7 +140,7 @@ def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     axis = _types.axis(axis, x.ndim, "array_split")
     n, parts = x.shape[axis], operator.index(sections)
     if parts <= 0:
-        raise ValueError(f"`array_split`: `sections` is {parts}, and there is one part at least")
+        raise ValueError(f"`array_split`: `sections` must be at least 1, not {parts}")
     # The first ones have one element more.
     size, more = n // parts, n % parts
     ends: list[Any] = []
@@ -173,7 +173,7 @@ def vsplit(x: Any, sections: Any, /) -> list[Tensor]:
     """``split`` along the first of two axes or more."""
     x = asarray(x)
     if x.ndim < 2:
-        raise ValueError(f"`vsplit` takes two axes at least, the shape is {x.shape}")
+        raise ValueError(f"`vsplit` takes at least two axes, the shape is {x.shape}")
     return _split(x, sections, 0, "vsplit")
 
 
@@ -181,7 +181,7 @@ def dsplit(x: Any, sections: Any, /) -> list[Tensor]:
     """``split`` along the third of three axes or more."""
     x = asarray(x)
     if x.ndim < 3:
-        raise ValueError(f"`dsplit` takes three axes at least, the shape is {x.shape}")
+        raise ValueError(f"`dsplit` takes at least three axes, the shape is {x.shape}")
     return _split(x, sections, 2, "dsplit")
 
 

@@ -20,9 +20,9 @@ def whole(obj: Any, array: Any, is_exact: bool) -> Any:
         return array
     for x in exact.flat:
         if not -(2**63) <= x < 2**64:
-            raise OverflowError(f"{x} is no integer of 64 bits")
+            raise OverflowError(f"{x} does not fit an integer of 64 bits")
     if is_exact and exact.min() < 0 and exact.max() >= 2**63:
-        raise OverflowError(f"no type of integers has both {exact.min()} and {exact.max()}: name one of floats")
+        raise OverflowError(f"no integer dtype holds both {exact.min()} and {exact.max()}: name a float dtype")
     return exact.astype(np.uint64) if exact.min() >= 0 else array
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def _none(out: Any) -> None:
     if out is not None:
-        raise TypeError("a tensor is no place for results: `out` is there for NumPy's functions, and is None")
+        raise TypeError("results cannot be written to a tensor: `out` exists for NumPy's functions, and must be None")
 
 
 class Methods:
@@ -359,7 +359,7 @@ class Methods:
 
     def __format__(self: Any, spec: str) -> str:
         if spec and self.size != 1:
-            raise TypeError(f"a tensor of shape {self.shape} is not one number to be written as {spec!r}")
+            raise TypeError(f"a tensor of shape {self.shape} is not a scalar, and cannot be formatted as {spec!r}")
         return format(self.item(), spec) if spec else str(self)
 
     def __round__(self: Any, ndigits: int | None = None) -> Any:

@@ -143,8 +143,8 @@ def _expect_through(what: str, results: list[Any], inputs: Sequence[Tensor], var
 
 def _other_ways(what: str) -> ValueError:
     return ValueError(
-        f"{what} uses a tensor that a gradient is taken through and that is no argument of it, so that its rule "
-        "gives no gradient by it: make it an argument, or take `stop_gradient` of it"
+        f"{what} uses a tensor that requires a gradient and is not an argument, so its rule computes no gradient "
+        "for it: make it an argument, or take `stop_gradient` of it"
     )
 
 

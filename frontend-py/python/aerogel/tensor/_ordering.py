@@ -103,7 +103,7 @@ def unique(
     ([1, 3], [1, 2])
     """
     x = asarray(x)
-    outside_of_programs("unique", "how many elements there are is its shape")
+    outside_of_programs("unique", "its shape would depend on values")
     if axis is None:
         values, index, inverse, counts = unique_all(x)
         if equal_nan:

@@ -27,7 +27,7 @@ def _coefficients(p: Any, name: str) -> Any:
     if p.ndim != 1:
         raise ValueError(f"`{name}` takes coefficients along one axis, the shape is {p.shape}")
     if not isinstance(p.shape[0], int):
-        raise ValueError(f"`{name}`: the number of coefficients has to be known when the program is traced")
+        raise ValueError(f"`{name}`: the number of coefficients must be known when the program is traced")
     return p
 
 
@@ -93,12 +93,12 @@ def polyfit(
     powers = _types.whole_numbers(deg, "polyfit")
     is_one = hasattr(deg, "__index__")
     if min(powers, default=-1) < 0:
-        raise ValueError(f"`polyfit`: the degree is {deg}, and no power is below zero")
+        raise ValueError(f"`polyfit`: the degree must not be negative, it is {deg}")
     if x.ndim != 1 or y.ndim not in (1, 2) or differ(x.shape[0], y.shape[0]):
-        raise TypeError(f"`polyfit` takes coordinates and values of one number: the shapes are {x.shape} and {y.shape}")
+        raise TypeError(f"`polyfit` takes as many coordinates as values: the shapes are {x.shape} and {y.shape}")
     n = x.shape[0]
     if isinstance(n, int) and n == 0:
-        raise ValueError("`polyfit` of no points")
+        raise ValueError("`polyfit` takes at least one point")
     degree = powers[0] if is_one else max(powers)
     named = list(range(degree, -1, -1)) if is_one else sorted(powers, reverse=True)
     columns = vander(x, degree + 1)
@@ -147,7 +147,7 @@ def vander(x: Any, n: Any = None, /, increasing: bool = False) -> Any:
         raise ValueError(f"`vander` takes one axis of numbers, the shape is {x.shape}")
     n = x.shape[0] if n is None else n
     if not isinstance(n, int):
-        raise ValueError("`vander`: the number of powers has to be known when the program is traced")
+        raise ValueError("`vander`: the number of powers must be known when the program is traced")
     _types.counts(n, "vander", "n")
     if n == 0:
         return x.unsqueeze(1)[:, :0]

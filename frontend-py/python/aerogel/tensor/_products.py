@@ -22,7 +22,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 def _numbers(op: str, tensors: list[Tensor]) -> list[Tensor]:
     """Products of truth values could mean that there is one, or how many there are."""
     if any(t.dtype is u1 for t in tensors):
-        raise TypeError(f"`{op}` takes numbers, not truth values: write `x.astype(ti.i32)`")
+        raise TypeError(f"`{op}` takes numbers, not booleans: write `x.astype(ti.i32)`")
     return tensors
 
 
@@ -114,9 +114,9 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     [[2, 3], [6, 11]]
     """
     if not isinstance(equation, str):
-        raise TypeError(f'`einsum` takes a text such as "ij,jk->ik" first, not {type(equation).__name__}')
+        raise TypeError(f'`einsum` takes a string such as "ij,jk->ik" first, not {type(equation).__name__}')
     if not tensors:
-        raise ValueError(f"`einsum`: {equation!r} is given no tensor")
+        raise ValueError(f"`einsum`: {equation!r} needs tensors, but none are passed")
     if any(_complex.is_complex(t) for t in tensors):
         from aerogel.tensor._complex_products import multilinear
 
@@ -126,7 +126,7 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     inputs, arrow, result = text.partition("->")
     terms = inputs.split(",")
     if len(terms) != len(made):
-        raise ValueError(f"`einsum`: {len(terms)} operands are named, {len(made)} are given")
+        raise ValueError(f"`einsum`: the equation names {len(terms)} operands, but {len(made)} are passed")
     if not arrow:
         letters = inputs.replace(",", "").replace("...", "")
         result = ("..." if "..." in text else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))

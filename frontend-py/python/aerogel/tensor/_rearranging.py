@@ -45,7 +45,7 @@ def fliplr(x: Any, /) -> Tensor:
     """The elements in the opposite order along the second axis."""
     x = asarray(x)
     if x.ndim < 2:
-        raise ValueError(f"`fliplr` takes two axes at least, the shape is {x.shape}")
+        raise ValueError(f"`fliplr` takes at least two axes, the shape is {x.shape}")
     return flip(x, axis=1)
 
 
@@ -53,7 +53,7 @@ def flipud(x: Any, /) -> Tensor:
     """The elements in the opposite order along the first axis."""
     x = asarray(x)
     if x.ndim < 1:
-        raise ValueError("`flipud` takes one axis at least")
+        raise ValueError("`flipud` takes at least one axis")
     return flip(x, axis=0)
 
 

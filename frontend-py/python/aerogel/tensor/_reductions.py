@@ -81,7 +81,7 @@ def _some(x: Any, axis: Any, name: str) -> Tensor:
     named = range(x.ndim) if axis is None else [a for a in _axes(axis) or () if -x.ndim <= a < x.ndim]
     for n in (x.shape[a] for a in named):
         if not isinstance(n, int):
-            at_least(n, 1, f"`{name}` of {{}} numbers")
+            at_least(n, 1, f"`{name}` of {{}} elements")
     return x
 
 
@@ -142,7 +142,7 @@ def _below_largest(x: Any, axis: Any, name: str) -> tuple[Tensor, list[int] | No
     x = _some(_floats(x, name), axis, name)
     axes, dtype = _types.axes(_axes(axis), x.ndim, name), x.dtype
     if 0 in [n for k, n in enumerate(x.shape) if (axes is None or k in axes) and isinstance(n, int)]:
-        raise ValueError(f"`{name}` of 0 numbers: the shape is {x._native.shape_text()}")
+        raise ValueError(f"`{name}` of 0 elements: the shape is {x._native.shape_text()}")
     # Halves would be rounded on the way.
     x = x.astype(f32) if dtype in (f16, bf16) else x
     # Results do not depend on what is taken off.
@@ -228,9 +228,9 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
         x, axis = x.reshape(-1), 0
     n = x.shape[axis]
     if not isinstance(n, int):
-        at_least(n, 1, "`median` of {} numbers")
+        at_least(n, 1, "`median` of {} elements")
     elif n == 0:
-        raise ValueError(f"`median` of no numbers: the shape is {x.shape}")
+        raise ValueError(f"`median` of no elements: the shape is {x.shape}")
     # Of numbers whose count is known, those behind the middle need no order.
     values = Tensor(x._native.sort(axis, False, n // 2 + 1 if isinstance(n, int) else None)[0])
     pick = [slice(None)] * x.ndim
@@ -311,7 +311,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: 
     """The differences of neighbours along an axis, ``n`` times."""
     (n,) = _types.whole_numbers([n], "diff")
     if n < 0:
-        raise ValueError(f"`diff` is taken 0 or more times, not {n}")
+        raise ValueError(f"`diff`: `n` must be at least 0, not {n}")
     from aerogel.tensor import _shapes
 
     x = asarray(x)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 def expect_real(x: Any) -> None:
     """Refuses complex tensors, which rules do not take."""
     if isinstance(x, ComplexTensor):
-        raise TypeError(
-            "a function with a rule for its gradient takes and gives real tensors: give it `z.real` and `z.imag`"
-        )
+        raise TypeError("a function with a custom gradient takes and returns real tensors: pass `z.real` and `z.imag`")
 
 
 class _Arguments:
@@ -93,7 +91,7 @@ class _Arguments:
         varying = self.varying()
         given = tuple(given) if isinstance(given, (tuple, list)) else (given,)
         if len(given) != len(varying):
-            raise ValueError(f"{what}: the rule gives {len(given)} gradients for {len(varying)} arguments")
+            raise ValueError(f"{what}: the rule returns {len(given)} gradients for {len(varying)} arguments")
         out: list[Tensor | None] = []
         for arg, gradient in zip(varying, given):
             leaves = [x for x in _trees.leaves(arg) if is_differentiable(x)]
@@ -105,7 +103,7 @@ class _Arguments:
                 parts = [g for g, x in zip(parts, _trees.leaves(arg)) if is_differentiable(x)]
             if len(parts) != len(leaves):
                 raise ValueError(
-                    f"{what}: the rule gives {_trees.text(gradient)} as the gradient by an argument that is "
+                    f"{what}: the rule returns {_trees.text(gradient)} as the gradient by an argument that is "
                     f"{_trees.text(arg)}"
                 )
             out += [None if g is None else asarray(g, dtype=x.dtype) for g, x in zip(parts, leaves)]
@@ -117,9 +115,7 @@ def _positional(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(
-            f"`{next(iter(bound.kwargs))}` is given by its name alone, and a rule takes arguments by position"
-        )
+        raise TypeError(f"`{next(iter(bound.kwargs))}` is keyword-only, and a rule takes arguments by position")
     return bound.args
 
 
@@ -294,7 +290,7 @@ def _only_smooth(tree: Any) -> Any:
     for leaf in _trees.leaves(tree):
         if not is_differentiable(leaf):
             raise TypeError(
-                "`custom_jvp`: an argument is no tensor of floats, and has no direction: name it in `nondiff_argnums`"
+                "`custom_jvp`: an argument is not a float tensor, and has no tangent: name it in `nondiff_argnums`"
             )
     return tree
 

@@ -20,7 +20,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     if x1 is None and x2 is None:
         return nonzero(condition)
     if x1 is None or x2 is None:
-        raise TypeError("`where` takes both of two values, or neither")
+        raise TypeError("`where` takes two values, or none")
     if _complex.is_complex(x1) or _complex.is_complex(x2):
         first, second = (_complex.joined(*_complex._planes(x)) for x in (x1, x2))
         return _complex.joined(where(condition, first.real, second.real), where(condition, first.imag, second.imag))
@@ -99,16 +99,16 @@ def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
     n = x.shape[axis]
     if isinstance(k, Tensor) and tracing.program is not None:
         # How many are asked for follows from extents.
-        at_least(k, 0, "`topk`: {} elements are asked for")
-        at_least(n - k, 0, f"`topk`: {{}} elements more than are asked for along axis {axis}")
+        at_least(k, 0, "`topk`: {} elements are requested")
+        at_least(n - k, 0, f"`topk`: {{}} elements more than are requested along axis {axis}")
         first = tuple(slice(k) if at == axis % x.ndim else slice(None) for at in range(x.ndim))
         return TopK(*(Tensor(t)[first] for t in x._native.sort(axis, largest)))
     k = operator.index(k)
     _types.counts(k, "topk", "k")
     if not isinstance(n, int):
-        at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are asked for")
+        at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are requested")
     elif k > n:
-        raise ValueError(f"`topk`: axis {axis} has {n} elements, {k} are asked for")
+        raise ValueError(f"`topk`: axis {axis} has {n} elements, {k} are requested")
     return TopK(*(Tensor(t) for t in x._native.sort(axis, largest, k)))
 
 
@@ -116,7 +116,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The indices of the numbers other than zero, axis by axis; computed at once: their count is their shape."""
     x = asarray(x)
     x = x != 0 if _complex.is_complex(x) else x
-    outside_of_programs("nonzero", "how many numbers there are is its shape; count them, or choose by `where`")
+    outside_of_programs("nonzero", "its shape would depend on values; count them, or choose by `where`")
     count, *indices = x._native.nonzero()
     n = int(count.item())
     return tuple(Tensor(i.get(slice(n), "error", False)) for i in indices)
@@ -212,15 +212,15 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, *, 
     if not x.dtype.is_float:
         x, xp, fp = (t.astype(_types.default_float()) for t in (x, xp, fp))
     if xp.ndim != 1 or fp.ndim != 1 or differ(xp.shape[0], fp.shape[0]):
-        raise ValueError(f"`interp` takes as many values as places on one axis: {fp.shape} for {xp.shape}")
+        raise ValueError(f"`interp` takes as many values as sample points, on one axis: {fp.shape} for {xp.shape}")
     n = xp.shape[0]
     if not isinstance(n, int):
-        at_least(n, 1, "`interp` between {} places")
+        at_least(n, 1, "`interp` between {} sample points")
     elif n == 0:
-        raise ValueError("`interp` between no places")
+        raise ValueError("`interp` takes at least one sample point")
     if period is not None:
         if period == 0:
-            raise ValueError("`interp`: the period is zero")
+            raise ValueError("`interp`: the period must not be zero")
         x, xp, left, right, period = x % abs(period), xp % abs(period), None, None, abs(period)
         order = argsort(xp)
         xp, fp = take(xp, order), take(fp, order)
@@ -267,7 +267,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     from aerogel.tensor._reductions import prefix_sum
 
     x = asarray(x)
-    outside_of_programs("unique", "how many numbers there are is its shape")
+    outside_of_programs("unique", "its shape would depend on values")
     flat = x.reshape(-1)
     n = flat.shape[0]
     index = _types.index_type()
@@ -316,7 +316,7 @@ def unique_values(x: Any, /) -> Tensor:
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The different numbers in order, and how often each was."""
     x = asarray(x)
-    outside_of_programs("unique", "how many numbers there are is its shape")
+    outside_of_programs("unique", "its shape would depend on values")
     if _complex.is_complex(x) or 0 in x.shape:
         out = unique_all(x)
         return UniqueCounts(out.values, out.counts)

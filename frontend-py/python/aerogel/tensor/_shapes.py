@@ -29,7 +29,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
             if sum(is_open) == 1:
                 rest = math.prod(n for n, free in zip(shape, is_open) if not free)
                 if isinstance(rest, int) and rest == 0:
-                    raise ValueError(f"`reshape`: {x._native.shape} has no shape {tuple(shape)}")
+                    raise ValueError(f"`reshape`: {x._native.shape} cannot become {tuple(shape)}")
                 shape = [x.size // rest if free else n for n, free in zip(shape, is_open)]
             return Tensor(x._native.reshape(tracing.program.extents(shape)), x._outside)
     else:
@@ -42,7 +42,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
             known *= n if n != -1 else 1
         size = x.size
         if shape.count(-1) > 1 or known == 0 or size % known:
-            raise ValueError(f"`reshape`: {x.shape} with {size} elements has no shape {tuple(shape)}")
+            raise ValueError(f"`reshape`: {x.shape} with {size} elements cannot become {tuple(shape)}")
         shape = [size // known if n == -1 else n for n in shape]
     return Tensor(x._native.reshape(list(shape)), x._outside)
 
@@ -73,13 +73,13 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     rank = x.ndim
     given, wanted = _list(source), _list(destination)
     if len(given) != len(wanted):
-        raise ValueError(f"`moveaxis`: {len(given)} axes for {len(wanted)} places")
+        raise ValueError(f"`moveaxis`: {len(given)} axes for {len(wanted)} positions")
     for axis in given + wanted:
         if not -rank <= axis < rank:
             raise IndexError(f"`moveaxis`: there is no axis {axis}: the tensor has {rank}")
     places = {place % rank: axis % rank for axis, place in zip(given, wanted)}
     if len(places) != len(given) or len(set(places.values())) != len(given):
-        raise ValueError(f"`moveaxis`: an axis or a place is named twice in {given} and {wanted}")
+        raise ValueError(f"`moveaxis`: an axis or a position is named twice in {given} and {wanted}")
     rest = iter([axis for axis in range(rank) if axis not in places.values()])
     return x.permute(tuple(places[place] if place in places else next(rest) for place in range(rank)))
 
@@ -171,7 +171,7 @@ def _times(word: str, x: Tensor, axis: int, n: Tensor, where: Any) -> Tensor:
     from aerogel.tensor._creation import arange
     from aerogel.tensor._searching import take
 
-    _unknown.at_least(n, 0, f"`{word}`: an element cannot be there {{}} times")
+    _unknown.at_least(n, 0, f"`{word}`: an element cannot be repeated {{}} times")
     return take(x, where(arange(x.shape[axis] * n)), axis=axis)
 
 
@@ -196,9 +196,9 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
     # In a program, tensors have no numbers, and lists have.
     counts = np.asarray(repeats) if isinstance(repeats, (list, tuple, np.ndarray)) else asarray(repeats).numpy()
     if counts.dtype.kind not in "iu":
-        raise TypeError(f"`repeat` takes whole numbers, not {repeats!r}")
+        raise TypeError(f"`repeat` takes integers, not {repeats!r}")
     if counts.size and counts.min() < 0:
-        raise ValueError(f"`repeat`: `repeats` has {counts.min()}, below zero")
+        raise ValueError(f"`repeat`: `repeats` contains {counts.min()}, below zero")
     if counts.size == 1:
         return repeat(x, int(counts.reshape(())), axis)
     n = x.shape[axis]
@@ -227,7 +227,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         for k, n in enumerate(reversed(shape)):
             if n != 1:
                 if out[-1 - k] not in (1, n):
-                    raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not agree in axis {-1 - k}")
+                    raise ValueError(f"the shapes {', '.join(map(str, shapes))} differ in axis {-1 - k}")
                 out[-1 - k] = n
     return tuple(out)
 
@@ -310,7 +310,7 @@ def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     x = moveaxis(x, axis, 0)
     if not isinstance(x.shape[0], int):
         raise ValueError(
-            "`unstack` gives so many tensors as the axis has elements, which only the run of the program knows"
+            "`unstack` returns one tensor for each element of the axis, whose size is known only at run time"
         )
     return tuple(x[k] for k in range(x.shape[0]))
 
@@ -323,15 +323,15 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     if hasattr(sections, "__index__"):
         sections = operator.index(sections)
         if sections <= 0:
-            raise ValueError(f"`split`: `sections` is {sections}, and there is one part at least")
+            raise ValueError(f"`split`: `sections` must be at least 1, not {sections}")
         if isinstance(n, int) and n % sections:
-            raise ValueError(f"`split`: {n} elements along axis {axis} are not {sections} equal parts")
+            raise ValueError(f"`split`: {n} elements along axis {axis} do not divide into {sections} equal parts")
         if not isinstance(n, int):
             _unknown.demand(x, axis, n // sections * sections)
         ends = [n // sections * k for k in range(sections + 1)]
     else:
         if not hasattr(sections, "__iter__"):
-            raise TypeError(f"`split`: `sections` is a whole number, or several indices, not {sections!r}")
+            raise TypeError(f"`split`: `sections` is an integer, or several indices, not {sections!r}")
         ends = [0, *sections, n]
     out = []
     for a, b in zip(ends, ends[1:]):
@@ -366,7 +366,7 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
         if mode != "constant" and any(pairs[axis]) and not _unknown.all_known([n, *pairs[axis]]):
             # One more where there is no margin.
             needed = n + 1 - _unknown.least(sum(pair), 1)
-            _unknown.at_least(needed, 1, f"`pad`: a margin of elements for axis {axis} with {{}}")
+            _unknown.at_least(needed, 1, f"`pad`: this mode copies elements of axis {axis}, which has {{}}")
     if isinstance(value, Tensor) and mode == "constant":
         from aerogel.tensor._creation import ones_like
         from aerogel.tensor._searching import where

@@ -44,9 +44,7 @@ def _slid(name: str, long: Tensor, short: Tensor, mode: str, start: Any) -> Tens
     """
     m = short.shape[0]
     if mode != "full" and not all_known((long.shape[0], m)):
-        at_least(
-            long.shape[0] - m + 1, 1, f"`{name}`: the second vector is longer: {{}} of its size fit into the first"
-        )
+        at_least(long.shape[0] - m + 1, 1, f"`{name}`: the second vector is longer than the first: {{}} windows fit")
     margin = {"full": (m - 1, m - 1), "same": (m - 1 - start, start), "valid": (0, 0)}[mode]
     long = pad(long, (margin,)) if mode != "valid" else long
     if all_known((long.shape[0], m)):

@@ -208,9 +208,9 @@ def geomspace(start: Any, stop: Any, /, num: Any = 50, endpoint: bool = True, dt
     first, last = _double(start), _double(stop)
     if tracing.program is None:
         if float(first) == 0 or float(last) == 0:
-            raise ValueError("`geomspace`: no end may be zero")
+            raise ValueError("`geomspace`: the endpoints must not be zero")
         if (float(first) < 0) != (float(last) < 0):
-            raise ValueError(f"`geomspace`: both ends have one sign, not {float(first):g} and {float(last):g}")
+            raise ValueError(f"`geomspace`: the endpoints need the same sign, not {float(first):g} and {float(last):g}")
 
     def logarithm(v: Any) -> Any:
         return e.log10(e.abs(v)) if isinstance(v, Tensor) else math.log10(abs(v))

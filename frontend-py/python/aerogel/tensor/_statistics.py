@@ -148,7 +148,7 @@ def _rows(m: Any, rowvar: bool) -> Any:
     """Variables as the rows of a matrix of floats."""
     x = _converted(m)
     if x.ndim > 2:
-        raise ValueError(f"`cov` takes one variable, or those in a matrix: the shape is {x.shape}")
+        raise ValueError(f"`cov` takes one variable, or several in a matrix: the shape is {x.shape}")
     if x.ndim < 2:
         return x.reshape((1, -1))
     return x if rowvar else x.mT
@@ -211,18 +211,18 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
     if is_complex(given) or given.dtype.is_float:
         raise TypeError(f"`bincount` takes integers, not `{given.dtype}`")
     if given.ndim != 1:
-        raise ValueError(f"`bincount` takes one axis of numbers, the shape is {given.shape}")
+        raise ValueError(f"`bincount` takes one axis, the shape is {given.shape}")
     x = given.astype(_types.default_int()) if given.dtype is u1 else given
     w: Any = asarray(1) if weights is None else _converted(weights)
     if weights is not None and (w.ndim != 1 or differ(w.shape[0], x.shape[0])):
-        raise ValueError(f"`bincount`: weights of shape {w.shape} for numbers of shape {x.shape}")
+        raise ValueError(f"`bincount`: weights of shape {w.shape} for values of shape {x.shape}")
     (minlength,) = _types.whole_numbers([minlength], "bincount")
     _types.counts(minlength, "bincount", "minlength")
     is_empty = x.shape[0] == 0 if isinstance(x.shape[0], int) else False
     if _types.kind(x.dtype) == "i":
-        expect(x >= 0, "`bincount`: a number is below zero")
+        expect(x >= 0, "`bincount`: a value is negative")
     if length is None:
-        outside_of_programs("bincount", "the largest number is its size; give a `length`")
+        outside_of_programs("bincount", "its shape would depend on values; pass a `length`")
         length = max(minlength, 0 if is_empty else int(_reductions.max(x).item()) + 1)
     dtype = _types.default_int() if weights is None else w.dtype
     counts = zeros((length,), dtype)
@@ -271,7 +271,7 @@ def _monotonic(edges: Any, name: str, falls: bool = False) -> None:
 
     steps: Any = np.diff(np.asarray(edges))
     if not (np.all(steps >= 0) or falls and np.all(steps <= 0)):
-        raise ValueError(f"`{name}`: the edges of bins have to rise{' or to fall' if falls else ''}: {edges}")
+        raise ValueError(f"`{name}`: the edges of bins must increase{' or decrease' if falls else ''}: {edges}")
 
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:  # noqa: A002
@@ -284,7 +284,7 @@ def _edges(x: Tensor, bins: Any, span: Any) -> tuple[Tensor, Tensor]:
     from aerogel.tensor._creation import iota
 
     if isinstance(bins, str):
-        raise ValueError(f"`histogram`: there is no rule {bins!r} here: give a number of bins, or their edges")
+        raise ValueError(f"`histogram`: the rule {bins!r} is not supported: pass a number of bins, or their edges")
     if not is_number(bins) and getattr(bins, "ndim", 1) > 0 and not hasattr(bins, "__index__"):
         edges = asarray(bins)
         if edges.ndim != 1:
@@ -294,7 +294,7 @@ def _edges(x: Tensor, bins: Any, span: Any) -> tuple[Tensor, Tensor]:
         return edges, edges
     n = operator.index(bins)
     if n < 1:
-        raise ValueError(f"`histogram`: `bins` is {n}, and there is one bin at least")
+        raise ValueError(f"`histogram`: `bins` must be at least 1, not {n}")
     wide = x if x.dtype.is_float else x.astype(f64)
     size = x.size
     if span is not None:

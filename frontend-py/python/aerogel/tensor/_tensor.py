@@ -84,7 +84,7 @@ class Tensor(Backward, Methods):
         shape = self._native.shape
         if any(not isinstance(n, int) for n in shape):
             raise AerogelRuntimeError(
-                "a tensor of a program has extents while that runs: take those of what it returns"
+                "a tensor of a program has a shape only while the program runs: use the shape of its result"
             )
         return shape
 
@@ -123,7 +123,7 @@ class Tensor(Backward, Methods):
     def mT(self) -> Tensor:
         """With the last two axes exchanged."""
         if self.ndim < 2:
-            raise ValueError(f"a transposed matrix has at least two axes, the shape is {self.shape}")
+            raise ValueError(f"`mT` needs at least two axes, the shape is {self.shape}")
         axes = list(builtins.range(self.ndim))
         axes[-2:] = axes[-1], axes[-2]
         return self.permute(*axes)
@@ -156,14 +156,14 @@ class Tensor(Backward, Methods):
         self._expect_numbers(who)
         if self.requires_grad and not _native.are_gradients_off():
             raise AerogelRuntimeError(
-                f"{who} numbers, and no gradient would go through them: take those of `detach()`, or all of it in "
+                f"{who} values, and no gradient would pass through them: use `detach()`, or do it in "
                 "`with ti.no_grad():`"
             )
 
     def _expect_numbers(self, who: str) -> None:
         if tracing.program is not None and not self._native.is_outside:
             raise AerogelRuntimeError(
-                f"{who} numbers, and a tensor of a program has no numbers while the program is traced: take the "
+                f"{who} values, and a tensor of a program has none while the program is traced: use the "
                 "function of that name in `aerogel.tensor`, choose by `if_cond` or `where`, repeat by `loop`, show it "
                 "by `print_value`, or return it. An argument that is known when the program is traced is annotated "
                 "`int` or `bool`, or named in `static`"
@@ -222,9 +222,7 @@ class Tensor(Backward, Methods):
             return np.asarray(self._native.memory()).__dlpack__(**arguments)
         # What may not be written is shared with those only who know the flag that says so.
         if copy is False:
-            raise BufferError(
-                "a tensor's memory may not be written, which DLPack says from version 1.0 on: leave out copy=False"
-            )
+            raise BufferError("a tensor is read-only, which only DLPack 1.0 or later can express: leave out copy=False")
         return self.numpy().__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -236,7 +234,7 @@ class Tensor(Backward, Methods):
         xp = aerogel.xp
 
         if api_version not in (None, *xp.VERSIONS):
-            raise ValueError(f"there is no version {api_version!r} of the Array API here; use one of {xp.VERSIONS}")
+            raise ValueError(f"version {api_version!r} of the Array API is not supported; use one of {xp.VERSIONS}")
         return xp
 
     def __repr__(self) -> str:
@@ -254,7 +252,7 @@ class Tensor(Backward, Methods):
 
     def __bool__(self) -> bool:
         if self.is_numbers and self.size != 1:
-            raise ValueError(f"a tensor of shape {self.shape} is not true or false: use `any` or `all`")
+            raise ValueError(f"`bool` of a tensor of shape {self.shape} is ambiguous: use `any` or `all`")
         return bool(self.item())
 
     def __int__(self) -> int:
@@ -275,7 +273,7 @@ class Tensor(Backward, Methods):
         if not self.shape:
             raise TypeError("a tensor without axes has no length")
         if not isinstance(self._native.shape[0], int):
-            raise TypeError("how many elements the first axis has is known when the program runs: it is `x.shape[0]`")
+            raise TypeError("the size of the first axis is known only at run time: use `x.shape[0]`")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -481,7 +479,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         _expect_copies(copy, out.dtype, dtype)
         return out.astype(dtype)
     if copy is False:
-        raise ValueError("only a ti.ndarray becomes a tensor without being copied")
+        raise ValueError("only a ti.ndarray becomes a tensor without a copy")
     return _own(_of_numpy(obj, dtype))
 
 
@@ -561,7 +559,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     if dtype is None and is_plain:
         dtype = _lists.type_of_list(array)
     if array.dtype.kind == "O":
-        raise TypeError(f"a tensor has numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
+        raise TypeError(f"elements of a tensor are numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.name == "bfloat16":
@@ -575,10 +573,10 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
             limits = np.iinfo(wanted)
             least, most = array.min(), array.max()
             if not (limits.min <= least and most <= limits.max):
-                raise OverflowError(f"{least if least < limits.min else most} is no {dtype_of(dtype)}")
+                raise OverflowError(f"{least if least < limits.min else most} does not fit {dtype_of(dtype)}")
         array = array.astype(wanted)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise TypeError(f"no tensor has elements of NumPy's type {array.dtype}")
+        raise TypeError(f"tensors do not support NumPy's dtype {array.dtype}")
     # Where elements lie is looked up by rows; NumPy makes an array of one axis of a single number here.
     return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(array.shape)))
 

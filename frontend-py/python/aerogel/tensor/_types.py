@@ -13,7 +13,7 @@ def name_of(dtype: Any) -> str:
     """The short name of a scalar type, however it is given."""
     given = dtype_of(dtype)
     if not hasattr(given, "_aerogel_dtype"):
-        raise TypeError(f"this takes a type of real numbers, not `{given}`")
+        raise TypeError(f"this takes a real dtype, not `{given}`")
     return given._aerogel_dtype
 
 
@@ -54,9 +54,7 @@ def promote(a: DataType, b: DataType) -> DataType:
     signed, unsigned = (a, b) if ka == "i" else (b, a)
     bits = max(_width(signed), 2 * _width(unsigned))
     if bits > 64:
-        raise TypeError(
-            f"`{a}` and `{b}` have no type in common that holds all of both: convert one, as in `x.astype(ti.i64)`"
-        )
+        raise TypeError(f"no dtype holds all values of `{a}` and `{b}`: convert one, as in `x.astype(ti.i64)`")
     return ALL[f"i{bits}"]
 
 
@@ -119,7 +117,7 @@ def whole_numbers(value: Any, what: str) -> list[int]:
     try:
         return [n.__index__() for n in given]
     except (AttributeError, TypeError):
-        raise TypeError(f"`{what}` takes whole numbers, not {value!r}") from None
+        raise TypeError(f"`{what}` takes integers, not {value!r}") from None
 
 
 def counts(given: Any, called: str, argument: str) -> None:
@@ -173,4 +171,4 @@ def kept(value: Any, dtype: DataType, what: str) -> None:
         if value.is_float:
             raise TypeError(f"{what} of `{dtype}` take no `{value}`: write `value.astype(ti.{dtype})`")
     elif isinstance(value, float) and value != int(value if abs(value) < float("inf") and value == value else 0):
-        raise TypeError(f"{what} of `{dtype}` take no {value}, which is no whole number")
+        raise TypeError(f"{what} of `{dtype}` take no {value}, which is not an integer")

@@ -65,12 +65,12 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     if any(_is_other(x) for x in (*inputs, *out)):
         return NotImplemented
     if any(_is_tensor(x) for x in out) or (method == "at" and _is_tensor(inputs[0])):
-        raise TypeError(f"`{ufunc.__name__}`: a tensor is no place for NumPy's results: write `x[...] = value`")
+        raise TypeError(f"`{ufunc.__name__}`: NumPy cannot write results to a tensor: write `x[...] = value`")
     is_traced = tracing.program is not None or tracing.mapped is not None
     if is_traced and (method == "at" or any(x is not None for x in out)):
         where = "a program is traced" if tracing.program is not None else "`vmap` calls a function"
         raise RuntimeError(
-            f"an array of NumPy's is changed by `{ufunc.__name__}` while {where}, when nothing is computed: write "
+            f"a NumPy array is modified by `{ufunc.__name__}` while {where}, when nothing is computed: write "
             "`x = array + tensor` for `array += tensor`"
         )
     if method == "__call__" and not kwargs and not _is_tensor(inputs[0]):

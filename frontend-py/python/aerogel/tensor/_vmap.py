@@ -44,7 +44,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         if len(axes) != len(args):
-            raise ValueError(f"`vmap`: `in_axes` has {len(axes)} axes, the function is given {len(args)} arguments")
+            raise ValueError(f"`vmap`: `in_axes` has {len(axes)} axes for {len(args)} arguments")
         mapping = _Mapping()
         try:
             ones = [_each(x, axis, mapping.one, f"argument {k}") for k, (x, axis) in enumerate(zip(args, axes))]
@@ -75,7 +75,7 @@ def _each(tree: Any, axes: Any, leaf: Callable[[Any, Any, str], Any], name: str)
         parts = [_each(part, axis, leaf, f"{name}[{k}]") for k, (part, axis) in enumerate(zip(tree, of))]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     if axes is not None and not hasattr(axes, "__index__"):
-        raise TypeError(f"`vmap`: the axis of {name} is a whole number or None, not {axes!r}")
+        raise TypeError(f"`vmap`: the axis of {name} is an integer or None, not {axes!r}")
     return leaf(tree, None if axes is None else axes.__index__(), name)
 
 
@@ -128,7 +128,7 @@ class _Mapping:
         if not -rank <= axis < rank:
             has = "is one number" if rank == 0 else f"has axes 0 to {rank - 1}"
             raise ValueError(
-                f"`vmap`: {name} {has}, there is no axis {axis}: give `in_axes` None for what is not mapped"
+                f"`vmap`: {name} {has}, there is no axis {axis}: `in_axes` is None for arguments that are not mapped"
             )
         if isinstance(x, ComplexTensor):
             return ComplexTensor(self._one(x.real, axis, name), self._one(x.imag, axis, name))
@@ -154,11 +154,11 @@ class _Mapping:
         native, at = place
         if axis is None:
             if at is not None:
-                raise ValueError(f"`vmap`: {name} is other for each of the many: it needs an axis in `out_axes`")
+                raise ValueError(f"`vmap`: {name} varies over the batch: it needs an axis in `out_axes`")
             return Tensor(native, one._outside)
         rank = len(native.shape) + (at is None)
         if not -rank <= axis < rank:
-            raise ValueError(f"`vmap`: {name} has {rank} axes with the one of the many, there is no axis {axis} in it")
+            raise ValueError(f"`vmap`: {name} has {rank} axes including the batch axis, there is no axis {axis}")
         if at is None:
             _, all_, along, _ = self.pairs[0]
             native, at = native.broadcast_to([all_.shape[along], *native.shape]), 0
@@ -171,7 +171,7 @@ def _tensor(value: Any, name: str) -> Any:
     """A tensor of an argument or a result."""
     if value is None:
         forgot = ": does it `return`?" if name == "the result" else ""
-        raise TypeError(f"`vmap`: {name} is None, where there has to be a tensor{forgot}")
+        raise TypeError(f"`vmap`: {name} is None, and must be a tensor{forgot}")
     try:
         return asarray(value)
     except (TypeError, ValueError) as e:

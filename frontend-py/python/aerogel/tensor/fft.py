@@ -44,9 +44,7 @@ def _sized(x: Tensor, n: Any) -> Tensor:
         return x
     have = x.shape[-1]
     if not isinstance(have, int) or not isinstance(n, int):
-        raise ValueError(
-            "in a program, a transform of so many numbers is that of a part that has so many: `x[..., :n]`"
-        )
+        raise ValueError("in a program, transform a slice of the needed length: `x[..., :n]`")
     if n < have:
         return x[..., :n]
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - have)]) if n > have else x
@@ -55,11 +53,11 @@ def _sized(x: Tensor, n: Any) -> Tensor:
 def _length(n: Any, what: str) -> Any:
     """How many numbers are transformed: one at least, which a program may know only when it runs."""
     if isinstance(n, Tensor) and tracing.program is not None:
-        at_least(n, 1, f"`{what}` of {{}} numbers")
+        at_least(n, 1, f"`{what}` of {{}} elements")
         return n
     (n,) = _types.whole_numbers([n], what)
     if n < 1:
-        raise ValueError(f"`{what}` of {n} numbers")
+        raise ValueError(f"`{what}` of {n} elements")
     return n
 
 
@@ -164,7 +162,7 @@ def _axes(x: Any, s: Any, axes: Any, what: str) -> list[tuple[int, int | None]]:
     if len(set(axes)) != len(axes):
         raise ValueError(f"`{what}`: an axis is named twice in {axes}")
     if not axes and what.endswith(("rfftn", "rfft2")):
-        raise ValueError(f"`{what}` goes along one axis at least")
+        raise ValueError(f"`{what}` takes at least one axis")
     sizes = [None] * len(axes) if s is None else list(s)
     if len(sizes) != len(axes):
         raise ValueError(f"`{what}`: {len(sizes)} lengths for {len(axes)} axes")

@@ -266,7 +266,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     if ord is None and axis is None or pair is None and (axis is not None or x.ndim == 1):
         return _norm(x, axis=axis, ord=2 if ord is None else ord, keepdims=keepdims)
     if pair is None and x.ndim != 2 or pair is not None and len(pair) > 2:
-        raise ValueError(f"`norm` is of vectors or of matrices: name one axis or two of the shape {x.shape}")
+        raise ValueError(f"`norm` takes vectors or matrices: name one or two axes of the shape {x.shape}")
     if pair is not None and len(pair) == 1:
         return _norm(x, axis=pair[0], ord=2 if ord is None else ord, keepdims=keepdims)
     pair = (0, 1) if pair is None else tuple(_types.axis(n, x.ndim, "norm") for n in pair)

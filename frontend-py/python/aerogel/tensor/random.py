@@ -127,7 +127,7 @@ def uniform(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     """Numbers from 0 (inclusive) to 1 (exclusive), equally far apart."""
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     if not kind.is_float:
-        raise TypeError(f"numbers from 0 to 1 are floats, not `{kind}`")
+        raise TypeError(f"random numbers from 0 to 1 are floats, not `{kind}`")
     _types.counts(shape, "uniform", "shape")
     return Tensor(bits(key, shape)._native.uniform(kind._aerogel_dtype))
 
@@ -155,24 +155,24 @@ def integers(*args: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     if len(args) == 4 and not isinstance(args[0], Tensor):
         raise TypeError("`integers`: the first of four arguments is a key, or the shape is given twice")
     if len(args) not in (3, 4):
-        raise TypeError("`integers` takes the lowest number, the end, a shape, and before them a key, if there is one")
+        raise TypeError("`integers` takes an optional key, the lowest integer, the end, and a shape")
     _types.counts(args[-1], "integers", "shape")
     key, low, high, shape = args if len(args) == 4 else (default.key(), *args)
     for name, value in (("low", low), ("high", high)):
         if not hasattr(value, "__index__"):
-            raise TypeError(f"`integers`: `{name}` is a whole number, not {value!r}")
+            raise TypeError(f"`integers`: `{name}` is an integer, not {value!r}")
     low, high = low.__index__(), high.__index__()
     kind = dtype_of(dtype) if dtype is not None else _types.default_int()
     if high <= low:
-        raise ValueError(f"`integers`: there are no numbers from {low} to before {high}")
+        raise ValueError(f"`integers`: there are no integers from {low} to below {high}")
     if high - low > 1 << 32:
         raise ValueError(
-            f"`integers` draws of 2**32 numbers at most, from {low} to before {high} there are {high - low}"
+            f"`integers` draws from at most 2**32 values, from {low} to below {high} there are {high - low}"
         )
     from aerogel.xp._types import iinfo
 
     if not kind.is_float and kind is not ALL["u1"] and not iinfo(kind).min <= low < high <= iinfo(kind).max + 1:
-        raise ValueError(f"`integers`: not all numbers from {low} to before {high} are of `{kind}`")
+        raise ValueError(f"`integers`: not all integers from {low} to below {high} fit `{kind}`")
     # The upper half of a product of 32 bits each.
     drawn = (bits(key, shape).astype("u64") * (high - low)) >> 32
     return (drawn + low if low >= 0 else drawn.astype("i64") + low).astype(kind)
@@ -181,7 +181,7 @@ def integers(*args: Any, shape: Any = None, dtype: Any = None) -> Tensor:
 def permutation(*args: Any) -> Tensor:
     """The numbers below ``n`` in an order by chance: ``permutation(n)``; ``permutation(key, n)`` is that of a key."""
     if len(args) not in (1, 2):
-        raise TypeError("`permutation` takes how many numbers there are, and before that a key, if there is one")
+        raise TypeError("`permutation` takes an optional key, and the number of elements")
     _types.counts(args[-1], "permutation", "n")
     key, n = args if len(args) == 2 else (default.key(), *args)
     from aerogel.tensor._searching import argsort
@@ -195,7 +195,7 @@ default = Generator(0)
 def seed(value: int) -> None:
     """Begins the numbers of ``rand`` and ``randn`` anew."""
     if not hasattr(value, "__index__"):
-        raise TypeError(f"a seed is a whole number, not {value!r}")
+        raise TypeError(f"a seed is an integer, not {value!r}")
     default.__init__(value)
 
 

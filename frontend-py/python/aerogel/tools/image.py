@@ -94,7 +94,7 @@ def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:
     if array.ndim < 2 or not array.size:
         raise ValueError(f"an image has two axes or more; this shape is {array.shape}")
     if not all(isinstance(n, (int, np.integer)) and n > 0 for n in (w, height)):
-        raise ValueError(f"the new size must be positive whole numbers, not {w!r} by {height!r}")
+        raise ValueError(f"the new size must be positive integers, not {w!r} by {height!r}")
     if array.shape[:2] == (w, height):
         return array
     x = np.arange(w) * array.shape[0] // w

@@ -120,7 +120,7 @@ class PLYWriter:
         if not {"x", "y", "z"} <= self._channels.keys():
             raise ValueError("the positions are missing: call add_vertex_pos")
         if self.num_faces and self._faces is None:
-            raise ValueError(f"{self.num_faces} faces were announced and none given: call add_faces")
+            raise ValueError(f"{self.num_faces} faces were announced, but none added: call add_faces")
 
     def _header(self, form: str) -> str:
         lines = ["ply", f"format {form} 1.0"]
@@ -216,5 +216,5 @@ def _add_channel(channels: dict[str, Any], key: str, data_type: str, data: Any, 
     if values.size != count:
         raise ValueError(f"the channel {key!r} has {values.size} values for {count} elements")
     if key in channels:
-        _log.warn(f"the channel {key!r} was there already; the new one takes its place")
+        _log.warn(f"the channel {key!r} existed already, and is replaced")
     channels[key] = (data_type, values)

@@ -233,7 +233,7 @@ def _read(filename: str) -> tuple[list[_Saved], list[_Saved]]:
         _ = [(record["name"], record["layout"]) for record, *_ in fields]
         _ = [(record["layout"], record["path"], set(record["fields"])) for record, *_ in nodes]
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError, json.JSONDecodeError) as e:
-        raise ValueError(f"{filename} has a header that makes no sense: {e!r}") from None
+        raise ValueError(f"{filename} has an invalid header: {e!r}") from None
     blocks.end()
     return fields, nodes
 
@@ -253,7 +253,7 @@ class _Blocks:
         n_cells, shape = record["cells"], record["shape"]
         element = record["element"] if dtype is not None else []
         if not isinstance(n_cells, int) or not 0 <= n_cells <= _product(shape):
-            raise ValueError(f"{self.filename} tells of {n_cells} cells in the shape {shape}")
+            raise ValueError(f"{self.filename} has {n_cells} cells in the shape {shape}")
         offset = record["offset"] if dtype is not None else [0] * len(shape)
         indices = [np.empty((0, len(shape)), np.int32)]
         values = [np.empty((0, *element), dtype)]
@@ -284,7 +284,7 @@ class _Blocks:
             if _checksum(self.number, n, packed) != checksum:
                 raise ValueError(f"{self.filename} is damaged: the checksum of block {self.number} differs")
             if n != min(n_cells, BLOCK):
-                raise ValueError(f"{self.filename} has {n} cells in block {self.number}, which has another number")
+                raise ValueError(f"{self.filename} has a wrong number of cells in block {self.number}: {n}")
             yield n, self._unpacked(packed, n * cell_size)
             self.at, self.number, n_cells = begin + stored, self.number + 1, n_cells - n
 
@@ -301,14 +301,14 @@ class _Blocks:
 
     def end(self) -> None:
         if self.at != len(self.data):
-            raise ValueError(f"{self.filename} goes on for {len(self.data) - self.at} bytes behind its end")
+            raise ValueError(f"{self.filename} has {len(self.data) - self.at} more bytes after its end")
 
 
 def _product(numbers: Iterable[int]) -> int:
     out = 1
     for number in numbers:
         if not isinstance(number, int) or number < 1:
-            raise TypeError(f"{number!r} is no extent")
+            raise TypeError(f"{number!r} is not a size")
         out *= number
     return out
 

@@ -84,7 +84,7 @@ class VideoManager:
         """Where the video with this suffix, as ``.mp4``, is."""
         stem, given = os.path.splitext(self.video_filename or "video")
         if given and given != suffix:
-            _log.debug(f"the suffix {given} of the video's name does not count")
+            _log.debug(f"the suffix {given} of the video's name is ignored")
         return os.path.join(self.directory, stem + suffix)
 
     def get_frame_directory(self) -> str:

@@ -163,7 +163,7 @@ def check_places(what: str, positions: bytes, width: int, how: dict[str, Any]) -
     is_gone &= drawn
     if is_gone.any():
         k = int(is_gone.argmax())
-        raise ValueError(f"{what}[{k}] is {tuple(places[k].tolist())}, which is no place")
+        raise ValueError(f"{what}[{k}] is {tuple(places[k].tolist())}, which is not a finite position")
 
 
 #: Things whose positions have three numbers.
@@ -245,5 +245,5 @@ def part(what: str, first: int, number: int | None, n: int) -> tuple[int, int]:
     first = operator.index(first)
     number = max(n - first, 0) if number is None else operator.index(number)
     if not (first >= 0 and 0 <= number <= n - first):
-        raise IndexError(f"{number} {what} from number {first} on were asked for, but there are {n}")
+        raise IndexError(f"{number} {what} from index {first} on were requested, but there are {n}")
     return first, number

@@ -98,4 +98,4 @@ class Gui:
 
 def _check(text: str, minimum: float, maximum: float) -> None:
     if not minimum <= maximum:
-        raise ValueError(f"the slider {text!r} would go from {minimum} to {maximum}")
+        raise ValueError(f"the slider {text!r} has the minimum {minimum} above its maximum {maximum}")

@@ -251,7 +251,7 @@ def _place(pos: Any) -> tuple[int, int]:
     """Where a window's corner shall be."""
     place = tuple(pos) if np.ndim(pos) == 1 else ()
     if len(place) != 2 or any(not isinstance(n, (int, np.integer)) or abs(int(n)) >= 2**31 for n in place):
-        raise ValueError(f"pos must be two numbers of pixels of 32 bits, not {pos!r}")
+        raise ValueError(f"pos must be two 32-bit pixel coordinates, not {pos!r}")
     return int(place[0]), int(place[1])
 
 

@@ -106,7 +106,7 @@ class Viewer:
         if self._is_paused or self._is_due():
             self._show()
         if self._is_paused and not self._had_window:
-            sys.stderr.write("[view] there is no window, in which somebody could go on: --paused does nothing\n")
+            sys.stderr.write("[view] without a window nobody could resume: --paused does nothing\n")
             self._is_paused = False
         while self._is_paused and not self._steps:
             self._show()

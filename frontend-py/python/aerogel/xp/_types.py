@@ -28,7 +28,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
         if kind not in _KINDS:
-            raise ValueError(f"there is no kind {kind!r} of types; use one of {', '.join(_KINDS)}")
+            raise ValueError(f"there is no dtype kind {kind!r}; use one of {', '.join(_KINDS)}")
         found = complex_type(dtype)
         if found is not None:
             return kind in ("complex floating", "numeric")
@@ -88,7 +88,7 @@ def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
     found = complex_type(type)
     dtype = dtype_of(type) if found is None else found.part
     if not dtype.is_float:
-        raise TypeError(f"`finfo` takes a type of floats, not `{dtype}`")
+        raise TypeError(f"`finfo` takes a float dtype, not `{dtype}`")
     return _limits.of_floats(dtype)
 
 
@@ -96,5 +96,5 @@ def iinfo(type: Any, /) -> IntInfo:  # noqa: A002
     """What a type of integers holds."""
     dtype = type.dtype if isinstance(type, Tensor) else dtype_of(type)
     if _types.kind(dtype) not in "iu":
-        raise TypeError(f"`iinfo` takes a type of integers, not `{dtype}`")
+        raise TypeError(f"`iinfo` takes an integer dtype, not `{dtype}`")
     return _limits.of_integers(dtype)

@@ -170,8 +170,8 @@ impl Lower<'_, '_> {
         self.fail_noted(
             ErrorKind::Syntax,
             "E0215",
-            format!("`{name}` changes storage, and {what} has none"),
-            "give it a variable or an element such as `x[i]`",
+            format!("`{name}` modifies a variable or an element in place, and {what} is neither"),
+            "pass a variable or an element such as `x[i]`",
         )
     }
 

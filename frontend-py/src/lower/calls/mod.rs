@@ -201,7 +201,7 @@ impl<'a> Lower<'a, '_> {
                 ErrorKind::Compilation,
                 "E0234",
                 format!("`{name}` cannot be called in a kernel"),
-                "call it before the kernel, and use what it makes here",
+                "call it before the kernel, and use its result here",
             );
         }
         let positional: Option<Vec<Known>> = args
@@ -229,7 +229,7 @@ impl<'a> Lower<'a, '_> {
             if let Some(func) = self.host.function(callee) {
                 let name = &func.name;
                 self.warn(format!(
-                    "`{name}` is a Python function: the kernel has it as if it were decorated with `@ti.func`"
+                    "`{name}` is a Python function: it is compiled into the kernel as if it were decorated with `@ti.func`"
                 ));
                 let receiver = func.receiver.clone().map(Val::Known);
                 return self.invoke(&func, receiver, args.clone());

@@ -17,14 +17,18 @@ impl<'a> Lower<'a, '_> {
         };
         let of = self.expr(value)?;
         if attr == "T" && self.numeric_type(&of).is_some_and(|ty| ty.is_tensor()) {
-            self.warn("`A.T()` is an older name: write `A.transpose()`".to_owned());
+            self.warn(
+                "`A.T()` is a name of older versions of Taichi: write `A.transpose()`".to_owned(),
+            );
             return self
                 .tensor_method(&of, "transpose", &Args::default())
                 .map(Some);
         }
         let found = self.attribute(of, attr, value)?;
         if attr == "shape" && found.items().is_some() {
-            self.warn("`x.shape()` is an older form: write `x.shape`".to_owned());
+            self.warn(
+                "`x.shape()` is a form of older versions of Taichi: write `x.shape`".to_owned(),
+            );
             return Ok(Some(found));
         }
         self.call_value(&found, Args::default()).map(Some)
@@ -36,7 +40,7 @@ impl<'a> Lower<'a, '_> {
         if !is_tensor || args.positional.is_empty() || !args.keywords.is_empty() {
             return Ok(None);
         }
-        self.warn("`v(i)` is an older form: write `v[i]`".to_owned());
+        self.warn("`v(i)` is a form of older versions of Taichi: write `v[i]`".to_owned());
         let indices = args.positional.clone();
         let is_tuple = indices.len() > 1;
         self.index(callee.clone(), indices, is_tuple).map(Some)

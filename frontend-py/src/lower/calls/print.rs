@@ -155,7 +155,7 @@ impl<'a> Lower<'a, '_> {
                 .unwrap_or((&bracket[1..close], ""));
             let (name, conversion) = name.split_once('!').unwrap_or((name, "r"));
             if !matches!(conversion, "r" | "s" | "a") {
-                let message = format!("`!{conversion}` is no conversion of a format string");
+                let message = format!("`!{conversion}` is not a conversion of format strings");
                 let note = "there are `!r`, `!s` and `!a`";
                 return self.fail_noted(ErrorKind::Syntax, "E0225", message, note);
             }

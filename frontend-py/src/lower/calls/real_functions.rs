@@ -179,7 +179,7 @@ impl<'a> Lower<'a, '_> {
                 ErrorKind::Type,
                 "E0231",
                 message,
-                "a reference needs the very type: there is nothing to convert",
+                "a reference needs exactly this type: references are not converted",
             );
         }
         if let Origin::Local { in_parallel } = origin {
@@ -190,7 +190,7 @@ impl<'a> Lower<'a, '_> {
                     format!(
                         "`{parameter}` of `{name}` refers to a variable that all iterations share"
                     ),
-                    "make a variable inside the loop, or keep the number in a field",
+                    "declare a variable inside the loop, or store the number in a field",
                 );
             }
             let base = self.base_of(place);
@@ -248,8 +248,8 @@ impl<'a> Lower<'a, '_> {
             return self.fail_noted(
                 ErrorKind::Compilation,
                 "E0110",
-                format!("`{}` is made for ever new arguments", def.name),
-                "a real function is made once for each value of its templates: recursion must come back to one of them",
+                format!("`{}` is compiled again and again for different template arguments", def.name),
+                "a real function is compiled once for each value of its template parameters: recursion must use finitely many values",
             );
         }
         let result = signature.result.as_ref().map(return_type);

@@ -27,8 +27,8 @@ impl Lower<'_, '_> {
             return Ok(());
         }
         let message = format!("`ti.{name}` is not supported on the CPU");
-        let note = "iterations there share nothing but memory, on which atomic functions work; `ti.init(arch=ti.gpu)` \
-                    has it";
+        let note = "iterations on the CPU share only memory, through atomic functions; use `ti.init(arch=ti.gpu)` \
+                    for it";
         self.fail_noted(ErrorKind::NotSupported, "E0238", message, note)
     }
 
@@ -69,10 +69,10 @@ impl Lower<'_, '_> {
         if self.state.shared_bytes > MOST_BYTES {
             let all = self.state.shared_bytes;
             let message = format!(
-                "the threads of a block of kernel `{}` would share {all} bytes in this loop, and a card has {MOST_BYTES}",
+                "the threads of a block of kernel `{}` would share {all} bytes in this loop, and a GPU has {MOST_BYTES}",
                 self.state.func.name
             );
-            let note = "make the array smaller, or its elements of a narrower type";
+            let note = "make the array smaller, or use a narrower dtype";
             return self.fail_noted(ErrorKind::Compilation, "E0238", message, note);
         }
         let of = Type::Vec(count as u32, ty)

@@ -125,8 +125,8 @@ impl<'a> Lower<'a, '_> {
             return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
         }
         if let Val::Known(Known::List(_)) = of {
-            let message = "a list of Python's cannot be changed by a kernel";
-            let note = "keep what a kernel changes in a field";
+            let message = "a kernel cannot modify a Python list";
+            let note = "store values that a kernel modifies in a field";
             return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
         }
         self.expect_elements_to_change(&of, value)?;
@@ -233,7 +233,11 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok(())
             }
-            _ => self.fail(ErrorKind::Syntax, "E0105", "only names can be bound here"),
+            _ => self.fail(
+                ErrorKind::Syntax,
+                "E0105",
+                "only names can be assigned to here",
+            ),
         }
     }
 
@@ -334,7 +338,7 @@ impl<'a> Lower<'a, '_> {
                 self.fail(
                     ErrorKind::Type,
                     "E0214",
-                    format!("{what} cannot be kept in a variable"),
+                    format!("{what} cannot be stored in a variable"),
                 )
             }
             Val::Poison(reported) => Err(*reported),

@@ -94,7 +94,7 @@ impl<'a> Lower<'a, '_> {
                     format!("index it: `{}[i]`", field.name)
                 }
                 (Val::Known(known), ExprKind::Name(name)) if known.is_number() => format!(
-                    "`{name}` is a value of Python, known while compiling: keep what a kernel changes in a field, \
+                    "`{name}` is a Python value, a constant of the kernel: store values that a kernel modifies in a field, \
                      for instance `ti.field(int, shape=())`"
                 ),
                 _ => return self.fail(ErrorKind::Syntax, "E0215", message),

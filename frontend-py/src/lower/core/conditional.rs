@@ -40,7 +40,7 @@ impl<'a> Lower<'a, '_> {
         let lt = self.expect_numeric(&lhs)?;
         if elem(lt).is_float() {
             let word = if op == BoolOp::And { "and" } else { "or" };
-            let message = format!("`{word}` needs integers or truth values, not `{lt}`");
+            let message = format!("`{word}` needs integers or booleans, not `{lt}`");
             return self.fail(ErrorKind::Type, "E0207", message);
         }
         if lt.is_tensor() {

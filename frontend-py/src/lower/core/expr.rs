@@ -171,7 +171,7 @@ impl<'a> Lower<'a, '_> {
                     return self.fail(ErrorKind::Name, "E0301", message);
                 }
                 let note = format!(
-                    "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
+                    "`{name}` exists only in the block that first assigns it: assign it before the `if` or loop"
                 );
                 self.fail_noted(ErrorKind::Name, "E0301", message, note)
             }

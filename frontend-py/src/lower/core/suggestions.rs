@@ -142,7 +142,7 @@ impl<'a> Lower<'a, '_> {
             && textures::is_method(attr)
             && let Ok(Some(_)) = self.host.attr(known, "_aerogel_texture")
         {
-            let note = "a kernel is given the textures that it uses: annotate a parameter \
+            let note = "textures are passed as arguments: annotate a parameter \
                 `ti.types.texture(num_dimensions=2)`";
             return self.fail_noted(ErrorKind::Compilation, "E0302", message, note);
         }
@@ -185,7 +185,7 @@ impl<'a> Lower<'a, '_> {
             return Ok(());
         }
         let name = dotted(from).map_or_else(|| attr.to_owned(), |text| format!("{text}.{attr}"));
-        let message = format!("`{name}` belongs to Python: a kernel cannot assign to it");
+        let message = format!("`{name}` is a Python object: a kernel cannot assign to it");
         let note = format!(
             "what a kernel changes is in a field: make `{name} = ti.field(int, shape=())` outside, and assign to \
              `{name}[None]`"
@@ -208,14 +208,16 @@ impl<'a> Lower<'a, '_> {
         let name = dotted(from).unwrap_or_else(|| "this".to_owned());
         let note = match matches!(known, Known::Object(_)) && self.is_array(known) {
             true => format!(
-                "for a few numbers write `{name} = ti.Vector([0.0, 0.0, 0.0])`; an array is passed to the kernel, as a \
-                 parameter annotated `ti.types.ndarray()`, or is a field"
+                "for a few numbers write `{name} = ti.Vector([0.0, 0.0, 0.0])`; pass an array as a parameter \
+                 annotated `ti.types.ndarray()`, or use a field"
             ),
             false => {
-                "copy it into a variable first, or keep what a kernel changes in a field".to_owned()
+                "copy it into a variable first, or store values that a kernel modifies in a field"
+                    .to_owned()
             }
         };
-        let message = format!("`{name}` belongs to Python: a kernel cannot assign to its elements");
+        let message =
+            format!("`{name}` is a Python object: a kernel cannot assign to its elements");
         self.fail_noted(ErrorKind::Syntax, "E0215", message, note)
     }
 
@@ -228,9 +230,8 @@ impl<'a> Lower<'a, '_> {
     /// What to do with an object that is used as an array.
     pub(crate) fn array_note(&mut self, known: &Known) -> Option<&'static str> {
         let is_array = matches!(known, Known::Object(_)) && self.is_array(known);
-        is_array.then_some(
-            "an array is passed to a kernel: annotate a parameter `ti.types.ndarray()`, and give it there",
-        )
+        is_array
+            .then_some("pass the array to the kernel: annotate a parameter `ti.types.ndarray()`")
     }
 
     /// What there is in kernels instead of a function of Python's.
@@ -244,14 +245,16 @@ impl<'a> Lower<'a, '_> {
         let ours = OF_NUMPY.iter().find(|(theirs, _)| *theirs == name);
         if let (true, Some((_, ours))) = (of_numpy, ours) {
             let many = match name {
-                "empty" | "full" | "ones" | "zeros" => " for a few numbers, and a field for many",
+                "empty" | "full" | "ones" | "zeros" => {
+                    " for small arrays, and a field for large ones"
+                }
                 _ => "",
             };
             return format!("in kernels this is `{ours}`{many}");
         }
         match (intrinsics::is_function(name), of_numpy) {
             (true, _) => format!("did you mean `ti.{name}`?"),
-            (_, true) => "`ti` and `ti.math` have the functions of kernels".to_owned(),
+            (_, true) => "functions for kernels are in `ti` and `ti.math`".to_owned(),
             _ => "decorate it with `@ti.func`".to_owned(),
         }
     }

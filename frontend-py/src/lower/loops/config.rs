@@ -47,7 +47,7 @@ impl Lower<'_, '_> {
             Some(Control::Parallel { .. } | Control::Loop) => {
                 "the loop that follows runs inside another"
             }
-            Some(_) => "the loop that follows stands in a branch",
+            Some(_) => "the loop that follows is inside a branch",
             None => "the loop that follows runs in order",
         }
     }

@@ -188,7 +188,7 @@ impl<'a> Lower<'a, '_> {
                 let note = if let Some(note) = array {
                     note
                 } else if over.items().is_some() {
-                    "to unroll the loop write `for x in ti.static(...)`"
+                    "to unroll the loop, write `for x in ti.static(...)`"
                 } else {
                     "loops run over `range`, `ti.ndrange`, fields, arrays, or anything under `ti.static`"
                 };
@@ -216,7 +216,9 @@ impl<'a> Lower<'a, '_> {
                 );
             };
             if scalar.is_float() {
-                self.warn(format!("a bound of this loop is cut off: i32 <- {scalar}"));
+                self.warn(format!(
+                    "a bound of this loop is truncated: i32 <- {scalar}"
+                ));
             }
             // A constant is wide by its value, whatever `default_ip` is.
             wide = wide
@@ -645,7 +647,7 @@ impl<'a> Lower<'a, '_> {
                     ErrorKind::Syntax,
                     "E0122",
                     format!("the loop index `{name}` hides a variable of this name"),
-                    "give it another name",
+                    "rename it",
                 );
             }
         }
@@ -654,7 +656,7 @@ impl<'a> Lower<'a, '_> {
             && names.len() > 1
         {
             let message = format!("the loop has 1 index, not {}", names.len());
-            let note = "`ti.ndrange((a, b))` has one axis, from `a` to `b`; over the axes of a shape goes `ti.ndrange(*x.shape)`";
+            let note = "`ti.ndrange((a, b))` has one axis, from `a` to `b`; to loop over a shape write `ti.ndrange(*x.shape)`";
             return self.fail_noted(ErrorKind::Syntax, "E0121", message, note);
         }
         if let (Bind::Grouped, crate::ast::ExprKind::Tuple(names)) = (bind, target.kind) {

@@ -39,7 +39,7 @@ impl Lower<'_, '_> {
                         return self.fail(
                             ErrorKind::Type,
                             "E0222",
-                            format!("`{name}` takes a type and one or two extents"),
+                            format!("`{name}` takes a dtype and one or two sizes"),
                         );
                     }
                 };
@@ -215,7 +215,7 @@ impl Lower<'_, '_> {
         self.fail(
             ErrorKind::Type,
             "E0226",
-            format!("an extent of a matrix must be between 1 and {MAX_EXTENT}, not {n}"),
+            format!("the size of a matrix axis must be between 1 and {MAX_EXTENT}, not {n}"),
         )
     }
 }

@@ -11,9 +11,9 @@ use crate::lower::calls::Args;
 use crate::lower::values::{SeqKind, Val};
 use crate::lower::{Lower, Res};
 
-/// What is said where a dictionary should grow, or be indexed as an array is.
-const WHOLE: &str = "a dictionary of a kernel is written whole, as in `{\"a\": x, \"b\": y}`; what is indexed when the \
-                     kernel runs is a vector or a field";
+/// The note for a dictionary that grows, or is indexed at run time.
+const WHOLE: &str = "a dictionary in a kernel is constant, as in `{\"a\": x, \"b\": y}`; to index at run time, \
+                     use a vector or a field";
 
 impl<'a> Lower<'a, '_> {
     /// `{"a": 1, 2: v}`

@@ -49,7 +49,7 @@ impl<'a> Lower<'a, '_> {
                     let chosen = self.slice(part, extent)?;
                     if chosen.is_empty() {
                         self.range = part.range;
-                        let message = "the slice chooses nothing";
+                        let message = "the slice is empty";
                         return self.fail(ErrorKind::Index, "E0404", message);
                     }
                     Index::Slice(chosen)

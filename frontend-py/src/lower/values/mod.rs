@@ -137,7 +137,7 @@ impl Lower<'_, '_> {
                 Some("index it: `x[i]`, or `x[None]` for a field without axes")
             }
             Val::Array(_) | Val::Shared(_) => Some("index it: `x[i]`"),
-            Val::Texture(_) => Some("ask for its texels: `fetch`, `sample_lod`, `load`"),
+            Val::Texture(_) => Some("read its texels: `fetch`, `sample_lod`, `load`"),
             Val::Method(..) | Val::Known(Known::Func(_) | Known::Builtin(_)) => {
                 Some("call it: add `()`")
             }
@@ -270,7 +270,7 @@ impl Lower<'_, '_> {
                 "a tensor of {} elements is too large for a kernel",
                 elems.len()
             );
-            let note = "keep so many numbers in a field or an array, and loop over them";
+            let note = "store the numbers in a field or an array, and loop over them";
             return self.fail_noted(ErrorKind::Type, "E0203", message, note);
         }
         let elem = Type::Scalar(elem(ty));

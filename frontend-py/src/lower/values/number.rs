@@ -137,7 +137,7 @@ impl Lower<'_, '_> {
                 return self.fail(
                     ErrorKind::Type,
                     "E0207",
-                    format!("`not` needs an integer or a truth value, not `{ty}`"),
+                    format!("`not` needs an integer or a boolean, not `{ty}`"),
                 );
             }
             let truth = self.operand(operand, ScalarType::U1, ty)?;
@@ -172,8 +172,7 @@ impl Lower<'_, '_> {
         match ty.scalar() {
             Some(scalar) if scalar.is_int() => self.convert(val, Type::BOOL),
             _ => {
-                let message =
-                    format!("a condition must be an integer or a truth value, not `{ty}`");
+                let message = format!("a condition must be an integer or a boolean, not `{ty}`");
                 let note = if ty.is_tensor() {
                     "combine the elements: `.all()` or `.any()`"
                 } else {
@@ -196,7 +195,7 @@ impl Lower<'_, '_> {
             return self.fail(
                 ErrorKind::Type,
                 "E0208",
-                format!("a condition must be an integer or a truth value, not `{ct}`"),
+                format!("a condition must be an integer or a boolean, not `{ct}`"),
             );
         }
         let ty = elem(tt).promote(elem(ft));

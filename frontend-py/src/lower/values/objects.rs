@@ -171,8 +171,8 @@ impl<'a> Lower<'a, '_> {
             return self.fail_noted(
                 ErrorKind::Syntax,
                 "E0237",
-                format!("the member `{attr}` is made inside an `if` or a loop"),
-                format!("give `{name}.{attr}` a value at the beginning of `__init__`"),
+                format!("the member `{attr}` is first assigned inside an `if` or a loop"),
+                format!("assign `{name}.{attr}` at the beginning of `__init__`"),
             );
         }
         let grown: Rc<[Val]> = {

@@ -27,8 +27,9 @@ impl Lower<'_, '_> {
         let [lhs, rhs, result] = all;
         for ((&x, &y), &z) in lhs.iter().zip(&rhs).zip(&result) {
             let wrapped = self.wrapped(op, x, y, z);
-            let message =
-                format!("{what} overflow detected: {{}} {sign} {{}} is no `{ty}`, it becomes {{}}");
+            let message = format!(
+                "{what} overflow detected: {{}} {sign} {{}} does not fit `{ty}`, it becomes {{}}"
+            );
             self.warn_if(wrapped, &message, vec![x, y, z]);
         }
     }
@@ -66,7 +67,8 @@ impl Lower<'_, '_> {
             });
             let flips = b.compare(CompareOp::Ne, x_below, y_below);
             let lost = b.binary(BinaryOp::Or, differs, flips);
-            let message = format!("Store overflow detected: {{}} is no `{to}`, it becomes {{}}");
+            let message =
+                format!("Store overflow detected: {{}} does not fit `{to}`, it becomes {{}}");
             self.warn_if(lost, &message, vec![x, y]);
         }
     }

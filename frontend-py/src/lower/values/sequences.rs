@@ -192,7 +192,7 @@ impl Lower<'_, '_> {
         let same = self.compare(CompareOp::Eq, a, b)?;
         match self.numeric_type(&same) {
             Some(ty) if ty.is_tensor() => {
-                let message = format!("`==` of these is `{ty}`, not one truth value");
+                let message = format!("`==` of these is `{ty}`, not one boolean");
                 let note = "combine the elements: `(a == b).all()`";
                 self.fail_noted(ErrorKind::Type, "E0208", message, note)
             }

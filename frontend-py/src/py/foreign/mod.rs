@@ -132,7 +132,7 @@ fn by_numpy(given: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Result<Foreig
     let array = py
         .import("numpy")?
         .call_method1(pyo3::intern!(py, "asarray"), (given,))
-        .map_err(|e| Refused::raised(py, "NumPy, asked for the array,", &e))?;
+        .map_err(|e| Refused::raised(py, "NumPy, converting the array,", &e))?;
     let found = array.getattr(pyo3::intern!(py, "__array_struct__"))?;
     let found = numpy::read(&found, &array, Kind::Protocol)?;
     Ok(Foreign::Host(found.of_object(value)))
@@ -248,7 +248,7 @@ pub(crate) fn foreign_array<'py>(
     let giver = giver.filter(|_| shared);
     if !giver.map_or(Ok(true), |giver| giver.is_shared(py))? {
         return Err(PyValueError::new_err(format!(
-            "the {} returns a copy each time that it is asked for its memory, so that there is none to share: copy it, as by \
+            "the {} returns a new copy on each access to its memory, so there is no memory to share: copy it, as by \
              `x.from_numpy(array)`",
             value.get_type().name()?
         )));

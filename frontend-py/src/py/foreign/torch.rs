@@ -50,8 +50,8 @@ const DTYPES: [(&str, ScalarType); 13] = [
     ("uint64", ScalarType::U64),
 ];
 
-const NO_VALUES: &str = "the tensor has no memory of its own, as inside `torch.func`'s transforms and `FakeTensorMode`, and as \
-                         wrappers of other tensors have none: pass a plain tensor, and call the kernel outside of them";
+const NO_VALUES: &str = "the tensor has no memory of its own (a wrapper, or a tensor inside a `torch.func` transform or \
+                         `FakeTensorMode`): pass a plain tensor, and call the kernel outside of these";
 
 impl Torch {
     fn new(torch: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -186,7 +186,7 @@ impl Torch {
             .map_err(no_shape)?;
         if self.is_neg.bind(py).call1((value,))?.is_truthy()? {
             return Err(Refused::value(
-                "the tensor's negative bit is set, so that its memory has other numbers: pass `tensor.resolve_neg()`",
+                "the tensor's negative bit is set, so its memory has the negated values: pass `tensor.resolve_neg()`",
             ));
         }
         let address = self.data_ptr.bind(py).call1((value,));
@@ -248,7 +248,7 @@ fn no_such(dtype: &Bound<'_, PyAny>) -> Refused {
         _ => ": convert it, as by `tensor.float()`",
     };
     Refused::kind(format!(
-        "the tensor's dtype is {name}, which kernels do not have{remedy}"
+        "the tensor's dtype is {name}, which kernels do not support{remedy}"
     ))
 }
 

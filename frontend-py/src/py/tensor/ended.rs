@@ -50,8 +50,8 @@ impl Traced {
                 let mut text = text.replacen("{}", &b.to_string(), 1);
                 if text.ends_with("along one axis") && (*a == 1 || *b == 1) {
                     text.push_str(
-                        ": one that only the run knows is not stretched, also if it turns out to be 1; take a single index, and \
-                         put an axis there, as in `x[0, None]`",
+                        ": an axis whose size is known only at run time is not broadcast, even if the size is 1; take a single \
+                         index, and insert an axis, as in `x[0, None]`",
                     );
                 }
                 let text = shown(text, self.lines.of_agreement(*number));
@@ -64,14 +64,14 @@ impl Traced {
                 let what = self.program.dim_text(*dim);
                 let wrong = match n {
                     ..0 => "below zero".to_owned(),
-                    _ => format!("and indices go up to {}", i32::MAX),
+                    _ => format!("and indices are at most {}", i32::MAX),
                 };
-                let text = format!("an extent, {what}, is {n}, {wrong}");
+                let text = format!("the size of an axis, {what}, is {n}, {wrong}");
                 PyValueError::new_err(shown(text, self.lines.of_dim(*dim)))
             }
             RunError::Failure(Failure::Number(dim, n)) => {
                 let what = self.program.dim_text(*dim);
-                let text = format!("the number {what} is {n}, which is no `i32`");
+                let text = format!("the number {what} is {n}, which does not fit `i32`");
                 PyValueError::new_err(shown(text, self.lines.of_dim(*dim)))
             }
             RunError::Failure(Failure::Library(buffer, why)) => {
@@ -79,8 +79,8 @@ impl Traced {
             }
             RunError::Failure(Failure::Kept(buffer, most)) => {
                 let text = format!(
-                    "the gradient of a loop would keep more than {most} bytes of what its turns begin with: \
-                     ti.init(ad_memory=...) allows more, and of a loop inside a loop only those of one inner loop are kept at \
+                    "the gradient of a loop would save more than {most} bytes of the state before its iterations: raise the \
+                     limit by ti.init(ad_memory=...), or split the loop into nested loops: only one inner loop is saved at \
                      a time"
                 );
                 let class = super::super::error::of_check(AssertKind::Memory);

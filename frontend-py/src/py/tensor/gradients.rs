@@ -261,8 +261,8 @@ impl NativeTensor {
             return Ok(());
         }
         Err(PyValueError::new_err(format!(
-            "{who} is given a tensor that a gradient is taken through, which it has no rule for: {instead}give it \
-             `x.detach()` if it does not matter, or call it in `with ti.no_grad():`"
+            "{who} takes a tensor that requires a gradient, and has no rule for gradients: {instead}pass \
+             `x.detach()` if the gradient does not matter, or call it in `with ti.no_grad():`"
         )))
     }
 }

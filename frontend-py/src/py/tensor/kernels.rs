@@ -113,13 +113,13 @@ impl KernelCall<'_> {
         let made = trace.step(move |s| {
             if s.mask()?.is_some() {
                 return Err(RecordError::AtPoints(format!(
-                    "kernel `{name}` is called where something is done at some points only: call it outside of `if_cond` with a \
+                    "kernel `{name}` is called in a block that runs for some points only: call it outside of `if_cond` with a \
                      condition for each point, and of loops that points leave one by one"
                 )));
             }
             if numbers.iter().any(|&k| s.rank(arrays[k]) != 0) {
                 return Err(RecordError::Value(format!(
-                    "kernel `{name}` takes one number where a block makes a tensor larger"
+                    "kernel `{name}` takes one number, and gets a tensor to which a block adds axes"
                 )));
             }
             for (&array, _) in arrays.iter().zip(&written).filter(|(_, written)| **written) {
@@ -228,16 +228,16 @@ pub(super) struct KernelRunner {
     unique: Option<&'static str>,
 }
 
-/// Why another run of a kernel with the same arguments would not do the same, if it would not.
+/// Why another run of a kernel with the same arguments would have other results, if it would.
 fn unique(instance: &Instance) -> Option<&'static str> {
     if instance.summary.is_random {
         return Some(
-            "it draws random numbers, and the gradient would draw others: give it an array of them",
+            "it draws random numbers, and the gradient would draw others: pass an array of random numbers",
         );
     }
     let uses_more = !instance.trees.is_empty() || !instance.captured.is_empty();
     uses_more.then_some(
-        "it uses fields or arrays that are no arguments: give it these as tensors, or call it outside of the program",
+        "it uses fields or arrays that are not arguments: pass them as tensors, or call it outside of the program",
     )
 }
 

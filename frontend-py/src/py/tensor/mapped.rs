@@ -53,7 +53,7 @@ pub(crate) fn vmap_tensors(
     let slot = |t: &Bound<'_, NativeTensor>| match t.get().home {
         Home::Lazy(slot) => Ok(slot),
         Home::Program(..) => Err(PyValueError::new_err(
-            "a tensor of a program is no part of what is done outside of it",
+            "a tensor of a program cannot be used outside of it",
         )),
     };
     let mut pairs = Vec::new();

@@ -62,9 +62,9 @@ impl NativeTensor {
         let others = handles(others);
         let is_counted = matches!(&call.how[..], "add" | "mul");
         if is_counted && others.iter().chain([&self]).any(|t| t.dtype() == "u1") {
-            // Sums of truth values could mean that there is one, or how many there are.
+            // A sum of booleans could mean "any" or "how many".
             return Err(PyTypeError::new_err(
-                "`accum` takes numbers, not truth values: write `x.astype(ti.i32)`",
+                "`accum` takes numbers, not booleans: write `x.astype(ti.i32)`",
             ));
         }
         let all = std::iter::once(self).chain(others.iter().copied());

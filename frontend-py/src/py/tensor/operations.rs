@@ -48,7 +48,7 @@ impl NativeTensor {
         let foreign = foreign::on_host(array)?;
         let ty = foreign
             .ty
-            .ok_or_else(|| PyValueError::new_err("no tensor has elements of this type"))?;
+            .ok_or_else(|| PyValueError::new_err("tensors do not support this dtype"))?;
         let from = foreign.contents()?;
         let copy = Operand::of_bytes(&from, ty, &foreign.shape);
         Ok(leaf(copy.map_err(error::memory)?))
@@ -578,7 +578,7 @@ impl NativeTensor {
     ) -> PyResult<Self> {
         if labels.len() != others.len() + 1 {
             return Err(PyValueError::new_err(format!(
-                "{} operands are named, {} are given",
+                "the equation names {} operands, but {} are passed",
                 labels.len(),
                 others.len() + 1
             )));

@@ -48,7 +48,7 @@ pub(super) fn expect_there(r: &Recording, buffer: Buffer) -> PyResult<()> {
     let made = Python::attach(|py| places::named(py, place));
     let made = made.map_or_else(String::new, |made| format!(", made in {made},"));
     Err(PyValueError::new_err(format!(
-        "a tensor{made} stands for one of many in the function that `vmap` has called, and is used outside of it: let the \
+        "a tensor{made} belongs to a function that `vmap` has called, and is used outside of it: let the \
          function return it"
     )))
 }

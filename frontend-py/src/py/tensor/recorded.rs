@@ -106,7 +106,7 @@ pub(super) fn value_in(trace: &Arc<Mutex<Trace>>, tensor: &NativeTensor) -> PyRe
             Ok(*value)
         }
         _ => Err(PyValueError::new_err(
-            "a tensor of another program, or of none, is no part of this one: make it an `input`",
+            "a tensor of another program, or of none, cannot be used in this one: make it an `input`",
         )),
     }
 }
@@ -143,8 +143,8 @@ impl NativeTensor {
         };
         if !others.iter().all(at_home) {
             return Err(PyValueError::new_err(
-                "a tensor of a program and one of another, or of none, do not mix: return it from the one and make it an \
-                 `input` of the other; what Python keeps of its inputs, as in a list, has no numbers once it is traced",
+                "tensors of two programs, or of one and of none, cannot be combined: return it from the one and make it an \
+                 `input` of the other; a tensor saved in Python while tracing, as in a list, has no values afterwards",
             ));
         }
         let all = std::iter::once(self).chain(others.iter().copied());

@@ -61,7 +61,7 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
     }
 }
 
-const RETURN_IT: &str = "a tensor of a program has numbers while that runs: let the program return it, and take what it returns";
+const RETURN_IT: &str = "a tensor of a program has values only while the program runs: return it from the program, and use the result";
 
 impl NativeTensor {
     pub(crate) fn computed(&self, py: Python<'_>) -> PyResult<Operand> {
@@ -71,8 +71,8 @@ impl NativeTensor {
                 if recorder::traced(py)?.is_none() {
                     RETURN_IT
                 } else {
-                    "a tensor of a program has no numbers while the program is traced, so no `if`, `while`, `range` and `float` \
-                 takes it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it. \
+                    "a tensor of a program has no values while the program is traced, so `if`, `while`, `range` and `float` \
+                 cannot use it: choose by `if_cond` or `where`, repeat by `loop`, show it by `print_value`, or return it. \
                      An argument that is known when the program is traced is annotated `int` or `bool`, or named in `static`"
                 },
             ));

@@ -64,7 +64,7 @@ impl Known {
         for (label, n) in given {
             if !spec.contains(&label[..]) {
                 let (label, spec) = (quoted(label), quoted(spec));
-                return refused(format!("`extents` names {label}, which {spec} has not"));
+                return refused(format!("`extents` names {label}, which is not in {spec}"));
             }
             out.put(label, *n, "`extents`")?;
         }
@@ -137,7 +137,7 @@ impl Known {
     fn sums_unknown<T>(&self) -> Recorded<T> {
         let spec = quoted(&self.spec);
         refused(format!(
-            "the extents of an index that is a sum are not known, in {spec}"
+            "the size of an axis whose index is a sum is not known, in {spec}"
         ))
     }
 
@@ -234,7 +234,7 @@ impl Known {
                 && (size - 1).saturating_sub(reach).rem_euclid(*factor) != 0
             {
                 return refused(format!(
-                    "the windows of {} with a stride of {factor} do not end where axis {axis} of {place} does, with \
+                    "windows of {} with a stride of {factor} do not cover axis {axis} of {place} exactly, which has \
                      {size} elements: {spec}",
                     reach.saturating_add(1)
                 ));
@@ -253,7 +253,7 @@ impl Known {
         }
         if reach >= size {
             return refused(format!(
-                "indices along axis {axis} of {place} reach {reach}, it has {size} elements: {spec}"
+                "indices along axis {axis} of {place} reach {reach}, but it has {size} elements: {spec}"
             ));
         }
         Ok(None)
@@ -264,7 +264,7 @@ impl Known {
         match labels.find(|&label| !self.of.contains_key(label)) {
             None => Ok(()),
             Some(label) => refused(format!(
-                "no tensor of {} has {}: name its extent in `extents`",
+                "no tensor of {} has {}: give its size in `extents`",
                 quoted(&self.spec),
                 quoted(label)
             )),
@@ -279,7 +279,7 @@ impl Known {
         match self.last(a.offset, a.terms.iter()) {
             Some(last) => Ok(Extent::Number(last.saturating_add(1).max(0))),
             None => refused(format!(
-                "a sum in the result is of labels of known extent, in {}",
+                "a sum in the result needs labels of known size, in {}",
                 quoted(&self.spec)
             )),
         }
@@ -295,6 +295,6 @@ pub(super) fn underdetermined<'l, T>(labels: impl Iterator<Item = &'l str>) -> R
     let names: Vec<String> = labels.map(quoted).collect();
     let names = names.join(" and ");
     refused(format!(
-        "the extents of {names} follow from nothing: name them in `extents`"
+        "the sizes of {names} cannot be inferred: give them in `extents`"
     ))
 }

@@ -114,7 +114,7 @@ impl Notation {
         };
         if texts.len() != shapes.len() {
             let (spec, n, given) = (quoted(spec), texts.len(), shapes.len());
-            return refused(format!("{spec} names {n} tensors, {given} are given"));
+            return refused(format!("{spec} names {n} tensors, but {given} are passed"));
         }
         let tensors: Vec<Vec<Axis>> = texts
             .iter()

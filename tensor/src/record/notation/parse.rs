@@ -120,7 +120,7 @@ pub(super) fn axes(text: &str, spec: &str) -> Recorded<Vec<Axis>> {
     let (source, target) = rest.rsplit_once("->").unwrap_or(("", rest));
     if batch.contains('|') || batch.contains("->") || source.contains("->") {
         return refused(format!(
-            "{} of {} is no tensor: write `batch|input->output`",
+            "{} of {} does not describe a tensor: write `batch|input->output`",
             quoted(text.trim()),
             quoted(spec)
         ));
@@ -177,7 +177,7 @@ fn items(row: &str, spec: &str) -> Recorded<Vec<String>> {
     while !rest.is_empty() {
         let Some(n) = item_length(rest) else {
             return refused(format!(
-                "{} of {} is no row: letters and `..`, or items between commas",
+                "{} of {} is not a list of indices: write letters and `..`, or items between commas",
                 quoted(&row),
                 quoted(spec)
             ));
@@ -260,7 +260,7 @@ fn index(item: &str, spec: &str) -> Recorded<Index> {
             None => {
                 let (item, spec) = (quoted(item), quoted(spec));
                 return refused(format!(
-                    "{item} of {spec} is no index: labels, numbers, `2*o+k`, `..`"
+                    "{item} of {spec} is not an index: indices are labels, numbers, `2*o+k`, `..`"
                 ));
             }
         }
@@ -305,7 +305,7 @@ fn joined(item: &str, spec: &str) -> Recorded<Vec<Segment>> {
         || {
             let (item, spec) = (quoted(item), quoted(spec));
             refused(format!(
-                "{item} of {spec} is no axis: `^` stands between labels and extents"
+                "{item} of {spec} is not an axis: `^` joins labels and sizes"
             ))
         },
         Ok,

@@ -71,7 +71,7 @@ pub(super) fn plan(
     if parts.is_empty() {
         let spec = quoted(&known.spec);
         return refused(format!(
-            "no part of the result of {spec} is made of anything"
+            "no segment of the result of {spec} is computed from a tensor"
         ));
     }
     joined(call, target, &mut Vec::new(), &mut parts, known)
@@ -220,7 +220,7 @@ fn put_rest(open: &Open<'_>, known: &mut Known) -> Recorded<bool> {
         if open.is_result {
             return Ok(true);
         }
-        return refused(format!("the extents of {text} in {spec} are not known"));
+        return refused(format!("the sizes of {text} in {spec} are not known"));
     };
     if unknown.len() > 1 {
         return Ok(false);
@@ -229,7 +229,7 @@ fn put_rest(open: &Open<'_>, known: &mut Known) -> Recorded<bool> {
     if rest < 0 || rest > 0 && unknown.is_empty() {
         let (axis, place) = (open.axis, &open.place);
         return refused(format!(
-            "{text} has {sum} elements, axis {axis} of {place} has {n}: {spec}"
+            "{text} has {sum} elements, but axis {axis} of {place} has {n}: {spec}"
         ));
     }
     for label in unknown {

@@ -22,7 +22,7 @@ impl Mapping<'_> {
             unreachable!("a loop is given");
         };
         if self.varies(lo) && step.abs() != 1 {
-            let what = "`vmap`: a loop with a step begins with another number for each: begin with 0, and add to its \
+            let what = "`vmap`: the start of a loop with a step varies over the batch: start at 0, and add to the \
                         counter";
             return Err(RecordError::Value(what.to_owned()));
         }

@@ -57,7 +57,7 @@ class Accum(Module):
 
     def __init__(self, spec: str, *, bias: bool = False, dtype: Any = None, **sizes: int) -> None:
         if not isinstance(spec, str) or "=>" not in spec:
-            raise ValueError(f'`Accum` takes a text such as "b|i->o => b|o", not {spec!r}')
+            raise ValueError(f'`Accum` takes a string such as "b|i->o => b|o", not {spec!r}')
         given, result = (part.strip() for part in spec.rsplit("=>", 1))
         tensors = [part.strip() for part in given.split(";")]
         if len(tensors) == 1:
@@ -73,7 +73,7 @@ class Accum(Module):
         self._labels = [label for row in rows for label in row]
         for label in self._labels:
             if not re.fullmatch(r"[A-Za-z_]\w*", label):
-                raise ValueError(f"`Accum`: the axes of the weight are labels, {label!r} in {own!r} is not")
+                raise ValueError(f"`Accum`: the axes of the weight must be labels, not {label!r} in {own!r}")
         shape = tuple(sizes.get(label, -1) for label in self._labels)
         #: How many axes of the weight are outputs; the others are summed over.
         self._n_out = len(rows[0]) + len(rows[1])
@@ -107,7 +107,7 @@ class Accum(Module):
             if None in shape:
                 label = self._labels[shape.index(None)]
                 raise ValueError(
-                    f"{self._label()}: how many elements `{label}` of {self.spec!r} has follows from no input: write "
+                    f"{self._label()}: no input determines the size of `{label}` in {self.spec!r}: write "
                     f"`Accum(..., {label}=...)`"
                 )
             draw_by(self.weight, self._draw(shape))

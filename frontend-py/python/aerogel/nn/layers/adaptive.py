@@ -51,7 +51,7 @@ class AdaptiveSoftmax(Module):
     ) -> None:
         cutoffs = [int(c) for c in cutoffs]
         if not cutoffs or sorted(set(cutoffs)) != cutoffs or cutoffs[0] < 1 or cutoffs[-1] >= n_classes:
-            raise ValueError(f"`AdaptiveSoftmax`: cutoffs rise from 1 to below {n_classes}, {cutoffs} do not")
+            raise ValueError(f"`AdaptiveSoftmax`: cutoffs must increase from 1 to below {n_classes}, not {cutoffs}")
         self.in_features, self.n_classes, self.cutoffs = in_features, n_classes, [*cutoffs, n_classes]
         self.n_clusters = len(cutoffs)
         self.head = Linear(in_features, cutoffs[0] + self.n_clusters, head_bias, dtype=dtype)
@@ -77,7 +77,7 @@ class AdaptiveSoftmax(Module):
         x, target = _checks.floats(x, self._label()), _checks.indices(target, self._label())
         if x.ndim != target.ndim + 1:
             raise ValueError(
-                f"{self._label()}: inputs of shape {x._native.shape_text()} have targets with an axis less, not "
+                f"{self._label()}: for inputs of shape {x._native.shape_text()} targets have one axis less, not "
                 f"{target._native.shape_text()}"
             )
         head = log_softmax(self.head(x), -1)

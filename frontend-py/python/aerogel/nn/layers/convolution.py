@@ -40,7 +40,7 @@ class _Convolution(Module):
         first, second = (self.in_channels, self.out_channels) if self._is_transposed else (
             self.out_channels, self.in_channels)  # fmt: skip
         if self.in_channels == -1 and groups != 1:
-            raise ValueError(f"{called}: with {groups} groups `in_channels` has to be given")
+            raise ValueError(f"{called}: with {groups} groups `in_channels` is required")
         second = second // groups if second != -1 else -1
         self.weight = Parameter(shape=(first, second, *self.kernel_size), init=by_inputs, dtype=dtype)
         if not bias:

@@ -68,7 +68,7 @@ class Linear(Module):
         """The outputs."""
         x = _checks.floats(x, self._label())
         if x.ndim == 0:
-            raise ValueError(f"{self._label()} takes one axis at least, the input is a single number")
+            raise ValueError(f"{self._label()} takes at least one axis, the input is a scalar")
         weight = _checks.infer(self, "weight", self.out_features, x.shape[-1])
         if self.in_features == -1:
             self.in_features = weight.shape[1]

@@ -66,7 +66,7 @@ class BatchNorm(Module):
         if self._ranks:
             _checks.axes(x, self._label(), *self._ranks, what="batch, channels, ...")
         elif x.ndim < 2:
-            raise ValueError(f"{self._label()} takes two axes at least, the shape is {x._native.shape_text()}")
+            raise ValueError(f"{self._label()} takes at least two axes, the shape is {x._native.shape_text()}")
         if self.num_features == -1:
             self._begin(x)
         _checks.size(x, 1, self.num_features, self._label(), "num_features")

@@ -36,7 +36,7 @@ class _Recurrent(Module):
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"`{type(self).__name__}`: the probability of dropout is from 0 to 1, not {dropout}")
         if num_layers < 1:
-            raise ValueError(f"`{type(self).__name__}`: there is one layer at least, not {num_layers}")
+            raise ValueError(f"`{type(self).__name__}`: there must be at least one layer, not {num_layers}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
         self.has_bias = bias
@@ -107,7 +107,7 @@ class _Recurrent(Module):
             return (zeros((count, x.shape[1], self.hidden_size), x.dtype),) * self._carried
         given = tuple(state) if self._carried > 1 else (state,)
         if len(given) != self._carried:
-            raise ValueError(f"{self._label()}: the state has {self._carried} tensors, {len(given)} are given")
+            raise ValueError(f"{self._label()}: the state has {self._carried} tensors, {len(given)} are passed")
         out = []
         for s in given:
             s = asarray(s)
@@ -115,7 +115,7 @@ class _Recurrent(Module):
             shape = s._native.shape
             if len(shape) != 3 or shape[0] != count or shape[2] != self.hidden_size:
                 raise ValueError(
-                    f"{self._label()}: the state has the shape ({count}, batch, {self.hidden_size}), what is given has "
+                    f"{self._label()}: the state has the shape ({count}, batch, {self.hidden_size}), the argument has "
                     f"{s._native.shape_text()}"
                 )
             out.append(s)

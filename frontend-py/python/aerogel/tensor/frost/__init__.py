@@ -49,4 +49,4 @@ pi = math.pi
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
-    raise AttributeError(f"TensorFrost's `{name}` is not here")
+    raise AttributeError(f"TensorFrost's `{name}` is not supported")

@@ -45,7 +45,7 @@ class _Operand:
         """The result, whose gradient passes to the operand as if the function were the identity: for `pass_grad`."""
         x, trace = self._operand, tracing.program
         if trace is None or id(x) in trace.stored:
-            raise RuntimeError("`pass_grad`: the operand has another value since: call it on the result at once")
+            raise RuntimeError("`pass_grad`: the operand was modified in between: call it on the result immediately")
         # Zero, with the derivative of the operand; infinities have no difference.
         step = where(isfinite(x), x.detach() - x, 0)
         return result.detach() - step.astype(result.dtype)

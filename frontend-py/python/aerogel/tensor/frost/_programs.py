@@ -28,7 +28,7 @@ def initialize(backend: str = cpu, flags: str = "", kernel_lang: Any = None) -> 
     import aerogel
 
     if backend == codegen:
-        raise NotImplementedError("the source of kernels in other languages is not made; see `Program.text`")
+        raise NotImplementedError("Aerogel does not generate source in other languages; see `Program.text`")
     aerogel.init(arch=aerogel.cpu, log_level="error")
 
 

@@ -15,7 +15,7 @@ def _scattered(place: Any, key_and_value: tuple[Any, ...]) -> tuple[Any, Any, An
     if key:
         return place, key[0], value
     if not isinstance(place, Tensor) or not isinstance(place._made, tuple):
-        raise TypeError("what is scattered to is memory at indices, as in `scatterAdd(memory[i, j], value)`")
+        raise TypeError("the target is memory at indices, as in `scatterAdd(memory[i, j], value)`")
     return (*place._made, value)
 
 

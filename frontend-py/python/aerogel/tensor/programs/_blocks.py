@@ -59,12 +59,12 @@ class Block:
         self._begin = begin
         #: Its name in error messages.
         self.called = f"`{word}` ({here()})"
-        self._trace.not_begun[self] = f"{self.called} begins no block: write `with {word}(...):`"
+        self._trace.not_begun[self] = f"{self.called} does not begin a block: write `with {word}(...):`"
 
     def __enter__(self) -> Any:
         trace = self._trace
         if trace.not_begun.pop(self, None) is None:
-            raise RuntimeError(f"{self.called} begins once: write `with` and its name for each block")
+            raise RuntimeError(f"{self.called} can begin only once: write `with` and its name for each block")
         frame = users_frame()
         look_at_block(frame, binds_once=not trace.divides_integers)
         value = self._begin(trace)
@@ -104,7 +104,7 @@ def loop(begin: Any = None, end: Any = None, step: int = 1) -> Block:
     """
     if begin is None:
         raise TypeError(
-            "`loop` takes how often its block is done, as in `loop(10)`, `loop(n)` or `loop(begin, end, step)`; "
+            "`loop` takes the number of iterations, as in `loop(10)`, `loop(n)` or `loop(begin, end, step)`; "
             "`break_loop()` leaves it earlier"
         )
     if isinstance(begin, (range, list, tuple)):

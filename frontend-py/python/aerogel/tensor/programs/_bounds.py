@@ -42,10 +42,10 @@ class Bounds:
         except TypeError:
             step = 0
         if step == 0:
-            raise ValueError("a loop's step is a whole number other than zero, known when the program is traced")
+            raise ValueError("a loop's step is an integer other than zero, known when the program is traced")
         n_known = max(-((begin - end) // step), 0) if is_number(begin) and is_number(end) else 0
         if n_known > _MOST:
-            raise OverflowError(f"a loop up to {end}: its {n_known} iterations are counted by `i32`")
+            raise OverflowError(f"a loop up to {end}: its {n_known} iterations do not fit an `i32` counter")
         self._from: Tensor | None = None
         self._count: Tensor | None = None
         self.first, self.last, self.step = lo, hi, step
@@ -84,7 +84,7 @@ class Bounds:
 
 def _look(count: Tensor, where: Any = None) -> None:
     if count.item() > _MOST and (where is None or where.numpy().any()):
-        raise OverflowError(f"a loop of {count.item()} iterations: they are counted by `i32`")
+        raise OverflowError(f"a loop of {count.item()} iterations: they do not fit an `i32` counter")
 
 
 def _look_wide(bound: Tensor, where: Any = None) -> None:

@@ -47,8 +47,7 @@ def _set_all(carried: Any, ranks: list[int], new: Any, called: str) -> None:
     """
     if _trees.structure(new) != _trees.structure(carried):
         raise TypeError(
-            f"{called} gives {_trees.text(new)}, and was given {_trees.text(carried)}: both are of one structure "
-            f"({here()})"
+            f"{called} returns {_trees.text(new)} for {_trees.text(carried)}: both need the same structure ({here()})"
         )
     values = [asarray(value) for value in _trees.leaves(new)]
     pairs = [pair for old, value in zip(_trees.leaves(carried), values) for pair in _planes(old, value, called)]
@@ -57,7 +56,7 @@ def _set_all(carried: Any, ranks: list[int], new: Any, called: str) -> None:
         own = len(value._native.shape)
         if own > rank:
             raise ValueError(
-                f"{called} gives a tensor with {own} axes, and was given one with {rank}: what a loop carries keeps "
+                f"{called} returns a tensor with {own} axes for one with {rank}: loop-carried values keep "
                 f"its shape ({here()})"
             )
         old.set(value)
@@ -67,7 +66,7 @@ def _planes(old: Any, new: Any, called: str) -> list[tuple[Tensor, Tensor]]:
     """The real tensors of both."""
     if not isinstance(old, ComplexTensor):
         if isinstance(new, ComplexTensor):
-            raise TypeError(f"{called} gives a complex tensor, and was given a real one")
+            raise TypeError(f"{called} returns a complex tensor for a real one")
         return [(old, new)]
     if not isinstance(new, ComplexTensor):
         return [(old.real, new), (old.imag, new * 0)]
@@ -150,7 +149,7 @@ def _chosen(condition: Tensor, if_true: Any, if_false: Any) -> Any:
     """One of two trees for each of many, under ``vmap`` outside of a program."""
     if _trees.structure(if_true) != _trees.structure(if_false):
         raise TypeError(
-            f"`if_false` of `cond` gives {_trees.text(if_false)}, and `if_true` {_trees.text(if_true)}: both are of "
+            f"`if_false` of `cond` returns {_trees.text(if_false)}, `if_true` {_trees.text(if_true)}: both are of "
             "one structure"
         )
     others = iter(_trees.leaves(if_false))
@@ -159,7 +158,7 @@ def _chosen(condition: Tensor, if_true: Any, if_false: Any) -> Any:
         own, other = asarray(value), asarray(next(others))
         if own.ndim != other.ndim:
             raise ValueError(
-                f"`if_false` of `cond` gives a tensor with {other.ndim} axes, and `if_true` one with {own.ndim}"
+                f"`if_false` of `cond` returns a tensor with {other.ndim} axes, and `if_true` one with {own.ndim}"
             )
         return where(condition, own, other)
 
@@ -185,13 +184,13 @@ def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None
     xs = None if xs is None else _trees.mapped(xs, asarray)
     parts = [] if xs is None else _trees.leaves(xs)
     if not parts and length is None:
-        raise ValueError("`scan` goes along the first axis of `xs`, or takes a `length`")
+        raise ValueError("`scan` iterates over the first axis of `xs`, or takes a `length`")
     n = length if length is not None else parts[0].shape[0]
     for part in parts:
         own = part.shape[0]
         if isinstance(n, int) and isinstance(own, int):
             if own != n:
-                raise ValueError(f"`scan` goes along {n} parts, and a tensor of `xs` has {own}")
+                raise ValueError(f"`scan` has {n} iterations, and the first axis of a tensor of `xs` has size {own}")
         elif part is not parts[0] or length is not None:
             demand(part.real if isinstance(part, ComplexTensor) else part, 0, n)
     if tracing.program is None:
@@ -212,7 +211,7 @@ def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None
 
 def _pair(made: Any) -> Any:
     if not isinstance(made, tuple) or len(made) != 2:
-        raise TypeError(f"the body of `scan` gives what is carried and the results, not {_trees.text(made)}")
+        raise TypeError(f"the body of `scan` returns the carried values and the results, not {_trees.text(made)}")
     return made
 
 

@@ -73,11 +73,11 @@ def look_at_block(frame: Any, binds_once: bool) -> None:
     block = around[-1]
     function.blocks.add(block)
     for word, at in _exits(block.body, False):
-        instead = "return what `where` chooses, or set a value in the block and return that behind it"
+        instead = "return the result of `where`, or set a value in the block and return it after the block"
         if word != "return":
             instead = "`break_loop()` and `continue_loop()` leave a loop of the program"
         raise ValueError(
-            f"`{word}` in a block ({function.file}:{at}) would leave out what comes after it, whether the block runs "
+            f"`{word}` in a block ({function.file}:{at}) would skip the statements after it, whether the block runs "
             f"or not: {instead}"
         )
     if binds_once:

@@ -331,7 +331,7 @@ class Program:
                 "takes inputs in the order of the calls of `input`"
             )
         if len(values) != len(lowered.inputs):
-            raise TypeError(f"`{self.__name__}` takes {len(lowered.inputs)} tensors, {len(values)} were given")
+            raise TypeError(f"`{self.__name__}` takes {len(lowered.inputs)} tensors, {len(values)} were passed")
         natives = []
         for n, (value, wanted) in enumerate(zip(values, lowered.inputs)):
             is_plain = is_number(value) or isinstance(value, (list, tuple))

@@ -119,14 +119,14 @@ class Trace:
                 out.append(extent._dim)
             elif isinstance(extent, Tensor):
                 if extent.ndim:
-                    raise ValueError("an extent is a single number, and a tensor's own are `x.shape`: write that")
+                    raise ValueError("a size is a scalar; for the shape of a tensor write `x.shape`")
                 out.append(self.native.dim_of_number(extent._native))
             elif not hasattr(extent, "__index__"):
-                raise TypeError(f"an extent is a whole number, or that of another tensor, not {extent!r}")
+                raise TypeError(f"a size is an integer, or a size of another tensor, not {extent!r}")
             else:
                 n = extent.__index__()
                 if n < 0:
-                    raise ValueError(f"an extent is {n}, below zero")
+                    raise ValueError(f"the size of an axis is {n}, below zero")
                 out.append(n)
         return out
 
@@ -140,8 +140,8 @@ class Trace:
             raise RuntimeError(what)
         if self.is_broken:
             raise RuntimeError(
-                "an exception left a block of the program (a loop, a branch) and was caught outside of it: what the "
-                "block does is not known then. Catch it inside"
+                "an exception left a block of the program (a loop, a branch) and was caught outside of it, so the "
+                "block is incomplete. Catch it inside"
             )
         self.expect_ended(0)
 
@@ -215,7 +215,7 @@ class Trace:
         """Stores one number to all elements at which a condition holds."""
         if value.ndim or how != "set":
             raise ValueError(
-                "where a condition holds a program stores one number: how many there are is known when it runs. Choose "
+                "under a mask a program stores one value: the number of elements is known only at run time. Choose "
                 "by `where`, or store in `if_cond`"
             )
         from aerogel.tensor._searching import where
@@ -232,7 +232,7 @@ class Trace:
     def store_with_previous(self, target: Tensor, key: Any, value: Any, how: str) -> Tensor:
         """Puts values to what is there, one point after the other: what was there before each."""
         if isinstance(target, _native.NativeField):
-            raise TypeError("what was there before is known of memory of the program, not of a field")
+            raise TypeError("the old value is available for memory of the program, not for a field")
         self._expect_own(target)
         value = kept(value, target.dtype)._native
         native, mode = self.native, self._mode(target)
@@ -289,7 +289,7 @@ class Trace:
     def watch(self, function: Callable[..., None], name: str, value: Tensor) -> None:
         """Calls a function with a value, and with where it is at hand, when the program gets there."""
         if self.is_in_vmap:
-            raise ValueError(f"`vmap`: the function calls `{name}`, which has no rule for many")
+            raise ValueError(f"`vmap`: the function calls `{name}`, which has no batching rule")
         self.native.watch(function, name, value._native)
 
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
@@ -342,7 +342,7 @@ class Trace:
             return out
         if kind != "value":
             raise TypeError(
-                f"argument `{name}` of {called} has to be known when the kernel is compiled, and a tensor of a program "
+                f"argument `{name}` of {called} must be known when the kernel is compiled, and a tensor of a program "
                 "is not"
             )
         if native.shape:
@@ -352,13 +352,13 @@ class Trace:
     def write(self, target: Any, key: Any, component: Any) -> None:
         """Python is about to write to a field or an array."""
         raise RuntimeError(
-            "a field or an array is changed while a program is traced, when nothing is computed: store to elements of "
-            "a field, as in `x[i, j] = value`, or change it before the program runs"
+            "a field or an array is modified while a program is traced, when nothing is computed: store to elements "
+            "of a field, as in `x[i, j] = value`, or modify it before the program runs"
         )
 
     def deactivate(self, node: Any) -> None:
         """Python is about to make cells inactive."""
-        raise RuntimeError("cells are made inactive while a program is traced, when nothing is computed")
+        raise RuntimeError("cells are deactivated while a program is traced, when nothing is computed")
 
 
 def _last(field: Any) -> list[int]:

@@ -21,9 +21,7 @@ def _type_of(dtype: Any, word: str) -> Any:
     if isinstance(dtype, (int, list, tuple)):
         raise TypeError(f"`{word}` takes the shape first and then the type, as in `{word}([-1, 3], ti.f32)`")
     if complex_type(dtype) is not None:
-        raise TypeError(
-            f"`{word}` takes real types, not `{complex_type(dtype)}`: make one of the real parts, and one of the others"
-        )
+        raise TypeError(f"`{word}` takes real dtypes, not `{complex_type(dtype)}`: make one for each of its parts")
     return dtype_of(dtype)
 
 
@@ -57,13 +55,11 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
     """The tensor, which has this shape and type: else an error, when the program is traced or when it runs."""
     trace = trace_of("assert_tensor")
     if dtype is not None and tensor.dtype is not dtype_of(dtype):
-        raise TypeError(f"a tensor of `{dtype_of(dtype)}` is asked for, not of `{tensor.dtype}`")
+        raise TypeError(f"a tensor of `{dtype_of(dtype)}` is asserted, not of `{tensor.dtype}`")
     wanted = _wanted(trace, shape, "assert_tensor")
-    message = "a tensor has an extent of {}, asserted is {}"
+    message = "a tensor has an axis of size {}, asserted is {}"
     if not trace.native.assert_shape(tensor._native, wanted, message):
-        raise ValueError(
-            f"a tensor of {len(wanted)} axes with other extents is asserted; it has {tensor._native.shape}"
-        )
+        raise ValueError(f"a tensor of {len(wanted)} axes with other sizes is asserted; it has {tensor._native.shape}")
     return tensor
 
 

@@ -171,7 +171,7 @@ fn trues(mask: &Bound<'_, NativeTensor>, shape: &[Extent]) -> PyResult<Vec<Nativ
     let (py, mask) = (mask.py(), mask.get());
     if matches!(mask.home, Home::Program(..)) {
         return Err(PyValueError::new_err(
-            "`x[mask]` cannot be part of a program: how many elements it has is its shape; choose by `where`",
+            "`x[mask]` cannot be part of a program: its shape would depend on values; choose by `where`",
         ));
     }
     expect_mask(py, mask, shape)?;

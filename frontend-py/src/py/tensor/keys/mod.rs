@@ -117,7 +117,7 @@ impl<'py> Keys<'py> {
             Written::Plain(Item::Index(whole(key)?))
         } else {
             return Err(PyIndexError::new_err(format!(
-                "an index is an integer, a part, or a tensor of integers, not {}",
+                "an index is an integer, a slice, or a tensor of integers, not {}",
                 key.get_type().name()?
             )));
         };
@@ -165,7 +165,7 @@ impl<'py> Keys<'py> {
         let step = slice.getattr(intern!(py, "step"))?;
         if is_traced && tensor_of(&step)?.is_some() {
             return Err(PyTypeError::new_err(
-                "the step of a part is a number that is known when the program is traced",
+                "the step of a slice must be known when the program is traced",
             ));
         }
         let step = if step.is_none() { 1 } else { bound_of(&step)? };
