@@ -236,7 +236,7 @@ def _typed(key: str, value: Any) -> Any:
     if key == "fast_math":
         return _fast_math(value)
     if isinstance(default, bool):
-        # Anything else has a truth value, but that of "false" is not the one meant.
+        # `bool` accepts any other value, but `bool("false")` is True, which nobody means.
         kind, fits = "True or False", not isinstance(value, str)
     elif isinstance(default, int):
         kind, fits = "an integer", hasattr(value, "__index__")
@@ -278,7 +278,7 @@ def debug() -> bool:
 
 
 def ad_memory() -> int:
-    """The most bytes that gradients take for what is kept until they are computed."""
+    """The most bytes of values that are saved until gradients are computed."""
     begin_as_parent()
     return _ad_memory()
 
@@ -316,7 +316,7 @@ def _warn_of_unused(given: dict[str, Any], chosen: Any) -> None:
 
 
 def current_cache_folder() -> str:
-    """The folder in which compiled kernels are kept, if ``ti.init`` names no other."""
+    """The folder in which compiled kernels are cached, unless ``ti.init`` names another one."""
     named = environment("offline_cache_file_path")
     if named:
         return os.path.abspath(named)

@@ -175,7 +175,7 @@ def numpy_dtype(dtype: HasScalar) -> Any:
 
 
 def _rounded_to_bf16(single: float, exact: float) -> float:
-    """The nearest number of 8 bits, of two the even one; rounding to 24 bits on the way must not make a tie."""
+    """The nearest number with 8 bits of mantissa, ties to even; rounding to 24 bits first must not create a tie."""
     import struct
 
     if single != single:

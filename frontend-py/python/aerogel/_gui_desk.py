@@ -13,12 +13,12 @@ from aerogel._config import environment
 from aerogel._gui_events import KEYS, STEP, Event, EventFilter, is_down, modifiers
 from aerogel._gui_widgets import Button, Slider, Widgets, WidgetValue
 
-#: So many frames a program shows after its window was closed without asking whether it is open.
+#: How many frames a program may show after its window was closed without checking whether it is open.
 _DEAF_FRAMES = 5
 
 
 class Desk:
-    """What a GUI has of a window: one of the desktop where there is one, and otherwise what programs ask of it."""
+    """The window of a GUI: a desktop window where there is a display, otherwise an object with the same interface."""
 
     SHIFT, ALT, CTRL = "Shift", "Alt", "Control"
     ESCAPE, RETURN, TAB, BACKSPACE, SPACE = "Escape", "Return", "Tab", "BackSpace", " "
@@ -87,7 +87,7 @@ class Desk:
 
     @property
     def fps_limit(self) -> float | None:
-        """How many frames a second there shall be at most, or None. Without a window nothing is held back."""
+        """The highest number of frames per second, or None. Without a window there is no limit."""
         return self._fps_limit
 
     @fps_limit.setter
@@ -149,7 +149,7 @@ class Desk:
             self._notice_closing()
         for kind, key, x, y in told:
             self._hear(kind, str(KEYS.get(key, key)), x, y)
-        # A program that never asks has no use for old ones.
+        # A program that never reads events has no use for old ones.
         del self._queue[:-1000]
         self._polled = time.perf_counter()
 

@@ -11,7 +11,7 @@ import aerogel as ti
 
 @ti.func
 def _as(A, dt):
-    """``A`` in the element type that the caller asks for; integers become floating."""
+    """``A`` converted to the dtype ``dt``; without one, integers become floats."""
     if ti.static(dt is not None):
         return A.cast(dt)
     if ti.static(A.dtype in (ti.f16, ti.bf16, ti.f32, ti.f64)):
@@ -21,7 +21,7 @@ def _as(A, dt):
 
 @ti.func
 def _scaled(a):
-    """``a`` times a power of two, so that its largest element is about 1 and squares stay in range; the way back.
+    """``a`` times a power of two, so that its largest element is about 1 and squares stay in range; and the inverse.
 
     That power is the same for all matrices nearby: it has no derivative.
     """

@@ -36,7 +36,7 @@ def trace(message: str) -> None:
 
 
 def debug(message: str) -> None:
-    """A message about what goes on inside."""
+    """Logs a message about Aerogel's internal state."""
     _write(DEBUG, message)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-#: The colours of curves: Okabe and Ito's, which colour-blind people tell apart.
+#: The colours of curves: Okabe and Ito's, which colour-blind people can distinguish.
 _COLORS = (0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x000000)
 _INK, _GRID, _PAPER = 0x333333, 0xDDDDDD, 0xFFFFFF
 

@@ -196,6 +196,6 @@ def _is_file(path: str) -> bool:
 
 
 def is_in_file(function: Any) -> bool:
-    """Whether a function stands in a file; those of notebooks and of the prompt can be defined anew."""
+    """Whether a function is defined in a file; those in notebooks and at the prompt can be redefined."""
     code = getattr(getattr(function, "__aerogel_func__", function), "__code__", None)
     return code is not None and _is_file(code.co_filename)

@@ -46,7 +46,7 @@ class AerogelArithmeticError(AerogelAssertionError, ArithmeticError):
 
 
 class AerogelExtentError(AerogelRuntimeError, ValueError):
-    """A layout is described by extents or axes that it cannot have."""
+    """A layout has an invalid shape or invalid axes."""
 
 
 class AerogelMemoryError(AerogelRuntimeError, MemoryError):

@@ -36,7 +36,7 @@ class GUI(Desk):
         res: The size in pixels: a number for a square, or width and height.
         background_color: 0xRRGGBB.
         show_gui: Whether it is shown in a window, where there is a desktop.
-        fullscreen: Whether the window takes all the screen; the image is stretched to it.
+        fullscreen: Whether the window fills the screen; the image is scaled to it.
         fast_gui: Nothing changes: all calls draw, and as fast.
 
     Raises:
@@ -88,7 +88,7 @@ class GUI(Desk):
             OSError: The file cannot be written; then there is none.
             RuntimeError: The display is gone. Fields keep what they hold.
             SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, or the window was closed, and the program does
-                not ask whether it runs.
+                not check whether it is running.
         """
         if self._frames and self.frame >= self._frames:
             raise SystemExit(0)
@@ -198,7 +198,7 @@ class GUI(Desk):
         """Draws a scalar field in colours from dark blue (0) to yellow (1).
 
         Args:
-            scalar_field: A field or array of shape (n, m), which is stretched over the whole picture.
+            scalar_field: A field or array of shape (n, m), which is scaled to the whole picture.
             normalize: Whether the colours go from the smallest value to the largest instead.
         """
         a = _arrays.stretched(np.nan_to_num(_arrays.scalars(scalar_field)), *self.res)

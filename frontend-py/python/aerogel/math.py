@@ -91,7 +91,7 @@ def step(edge, x):
 
 @ti.pyfunc
 def fract(x):
-    """``x`` minus the whole number below it."""
+    """The fractional part of ``x``: ``x - floor(x)``."""
     return x - ti.floor(x)
 
 

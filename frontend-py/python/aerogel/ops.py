@@ -112,21 +112,21 @@ clz = _kernel_only("clz", "The number of leading zero bits.")
 
 @builtin("floor")
 def floor(x: Any, dtype: Any = None) -> Any:
-    """The largest whole number not above ``x``, converted to ``dtype`` if one is given."""
+    """The largest integer not above ``x``, converted to ``dtype`` if one is given."""
     y = _map("floor", lambda v: float(math.floor(v)) if math.isfinite(v) else v, x)
     return y if dtype is None else cast(y, dtype)
 
 
 @builtin("ceil")
 def ceil(x: Any, dtype: Any = None) -> Any:
-    """The smallest whole number not below ``x``, converted to ``dtype`` if one is given."""
+    """The smallest integer not below ``x``, converted to ``dtype`` if one is given."""
     y = _map("ceil", lambda v: float(math.ceil(v)) if math.isfinite(v) else v, x)
     return y if dtype is None else cast(y, dtype)
 
 
 @builtin("round")
 def round(x: Any, dtype: Any = None) -> Any:
-    """The nearest whole number, halves away from zero, converted to ``dtype`` if one is given."""
+    """The nearest integer, halves away from zero, converted to ``dtype`` if one is given."""
     if _is_tensor(x):
         # Not that of tensors, which takes halves to even numbers as NumPy's.
         from aerogel.tensor._tensor import unary

@@ -1,8 +1,8 @@
 """``ti.profiler``: how often each kernel ran, how long it took, and how long compiling took.
 
-Times of kernels are measured around each launch, all its tasks together, when ``ti.init(kernel_profiler=True)`` asks
-for it; on a GPU by events of the card, without what copying and waiting take. Steps of compiling are always counted.
-``ti.init`` begins anew with both.
+With ``ti.init(kernel_profiler=True)`` the time of each launch is measured, all its tasks together; on a GPU by
+events of the device, without the time of copying and waiting. Steps of compiling are always counted.
+``ti.init`` resets both.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def export_chrome_trace(path: str | os.PathLike[str]) -> None:
 
     Each thread is a lane. Launches, and kernels being compiled, are bars in those of Python's threads, and in all what
     they did of a launch's tasks: ``step.0`` is the first loop of the kernel ``step``, or what stands before it. The
-    last 262144 bars of launches are kept, and as many of tasks.
+    last 262144 bars of launches are stored, and as many of tasks.
 
     Raises:
         OSError: The file cannot be written; then there is none.
@@ -179,7 +179,7 @@ def print_memory_profiler_info() -> None:
 
 
 class CuptiMetric:
-    """A counter of NVIDIA's GPUs; kept for programs that name one.
+    """A counter of NVIDIA's GPUs; it exists for programs that name one.
 
     Args:
         name: CUPTI's name of it.

@@ -20,10 +20,10 @@ def grid(field_dict: Mapping[str, Any], shape: Sequence[int]) -> StructField:
 
     Args:
         field_dict: The type of each member by its name, as ``ti.Struct.field`` takes them.
-        shape: The extent of each axis.
+        shape: The size of each axis.
 
     Raises:
-        ValueError: If ``shape`` has not two or three extents.
+        ValueError: If ``shape`` does not have two or three axes.
     """
     if len(shape) not in (2, 3):
         raise ValueError(f"a sparse grid has 2 or 3 axes, not {len(shape)}")

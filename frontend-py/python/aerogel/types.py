@@ -141,7 +141,7 @@ class NdarrayType:
         dtype: The type of an element: a scalar type, or a vector or matrix type; any if left out.
         ndim: The number of index axes; any if left out.
         element_dim: The number of an element's axes: 0 for numbers, 1 for vectors, 2 for matrices.
-        element_shape: The extents of an element.
+        element_shape: The shape of an element.
         needs_grad: Whether the array must have a gradient.
         boundary: What an index outside means: ``"clamp"`` takes the element at the edge, ``"unsafe"`` is not
             checked but in debug mode.

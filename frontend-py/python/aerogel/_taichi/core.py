@@ -1,4 +1,4 @@
-"""What programs ask ``taichi._lib.core`` for: which of Taichi's back ends there are."""
+"""The part of ``taichi._lib.core`` that programs use: which of Taichi's back ends are available."""
 
 from __future__ import annotations
 

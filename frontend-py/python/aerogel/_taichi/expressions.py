@@ -1,4 +1,4 @@
-"""The classes of Taichi's that stand for what a kernel computes, for programs that ask for them by ``isinstance``."""
+"""Taichi's expression classes, for programs that test for them by ``isinstance``."""
 
 from __future__ import annotations
 

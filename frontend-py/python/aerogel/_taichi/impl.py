@@ -1,4 +1,4 @@
-"""``ti.lang.impl``: the package's names, and the configuration as Taichi's own modules ask for it."""
+"""``ti.lang.impl``: the package's names, and the configuration in the form that Taichi's own modules read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def current_cfg() -> Any:
 
 
 class _Program:
-    """The program between ``ti.init`` and the next, as Taichi's modules ask for it."""
+    """The program from one ``ti.init`` to the next, in the form that Taichi's modules read."""
 
     def config(self) -> Any:
         """The configuration in use, which is ``ti.cfg``."""

@@ -1,4 +1,4 @@
-"""``taichi._lib`` and ``taichi._lib.utils``: the core of Taichi, as far as programs ask for it."""
+"""``taichi._lib`` and ``taichi._lib.utils``: the part of Taichi's core that programs use."""
 
 from __future__ import annotations
 

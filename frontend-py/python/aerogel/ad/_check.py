@@ -235,7 +235,7 @@ def _spread(shape: tuple[int, ...], most: int) -> Iterator[tuple[int, ...]]:
 
     n = int(np.prod(shape, dtype=np.int64))
     step = max(1, -(-n // max(most, 1)))
-    # Along the last axis as well: a step that divides its extent would always meet the same column.
+    # Along the last axis as well: a step that divides its size would always select the same column.
     while len(shape) > 1 and math.gcd(step, shape[-1]) > 1:
         step += 1
     for flat in range(0, n, step):

@@ -1,4 +1,4 @@
-"""``ti.ad.checkpoint``: many steps on a tape, of which few states are kept and the others computed again."""
+"""``ti.ad.checkpoint``: many steps on a tape that saves few states and recomputes the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def checkpoint(
         memory: The most that states take, bytes or text such as ``"2GB"``; what ``ti.init(ad_memory=...)`` says if it
             is not given.
         snapshots: The most states.
-        until: Instead of ``steps``: called with the number of steps done, whether they were enough. It is asked
+        until: Instead of ``steps``: called with the number of steps done, returns whether to stop. It is called
             after each step, and at least one is done. As few steps are run again as if their number had been known if
             there are less than ``(s + 1) (s + 2) / 2``, and few more otherwise.
         state: The fields and arrays that a step needs from the one before, where that is less than it writes and reads.
@@ -146,7 +146,7 @@ class _Run:
     def __init__(self, steps: Any) -> None:
         self.seeds: list[int] = []
         self._steps = steps
-        # For each launch a number that depends on the cells that it has asked for.
+        # For each launch a hash of the active cells that it has queried.
         self._asked: list[int | None] = []
 
     def seed(self, at: int) -> int:
@@ -157,7 +157,7 @@ class _Run:
 
     @contextlib.contextmanager
     def asking(self, at: int, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Iterator[None]:
-        """Notes which cells a launch asks for, or compares them with those of the first run."""
+        """Notes the hash of the cells that a launch queries, or compares it with that of the first run."""
         is_first = at == len(self._asked)
         asked = self._steps.asked(kernel, args, kwargs) if is_first or self._asked[at] is not None else None
         yield
@@ -205,9 +205,9 @@ class _State:
 
 
 class Checkpointed(Entry):
-    """Steps of which some states are kept.
+    """Steps of which some states are saved.
 
-    What can be kept is numbered: whole fields and arrays in the order in which steps write them for the first time.
+    What can be saved is numbered: whole fields and arrays, in the order in which steps first write them.
     """
 
     def __init__(
@@ -252,13 +252,13 @@ class Checkpointed(Entry):
         self._record_around.recording.add_steps(self._steps)
 
     def _makes_room(self, at: int) -> bool:
-        """Whether the state after so many steps is kept, though nobody knows how many there will be.
+        """Whether the state after ``at`` steps is saved, while the total number of steps is not known.
 
-        Another one goes for it if there are as many as fit.
+        If memory is full, another state is dropped for it.
         """
         room = self._room()
         while len(self._states) >= room:
-            # A state has turned out to be larger than it was thought to be, if there are more than fit.
+            # More states than fit are saved if a state turned out to be larger than estimated.
             which = dropped([state.at for state in self._states], at, len(self._states))
             if which is None and len(self._states) == room:
                 return False
@@ -268,7 +268,7 @@ class Checkpointed(Entry):
         return True
 
     def _room(self) -> int:
-        """How many states may be kept."""
+        """How many states may be saved."""
         each = self._bytes_of_state()
         if each > self._most_bytes:
             raise AerogelMemoryError(
@@ -342,7 +342,7 @@ class Checkpointed(Entry):
             for k in reversed(range(len(self._states))):
                 state = self._states[k]
                 state.restore()
-                # What is behind has done its work, and makes room for what is kept on the way.
+                # Gradients of the later steps are done; their states make space for those saved meanwhile.
                 del self._states[k + 1 :]
                 self._reverse(state, end, max(1, room - k))
                 end = state.at
@@ -350,7 +350,7 @@ class Checkpointed(Entry):
             self.held.put_back()
 
     def _reverse(self, state: _State, end: int, room: int) -> None:
-        """Goes back from step ``end`` to a state, which memory holds, with so many states kept at a time."""
+        """Computes gradients from step ``end`` back to a state in memory, with ``room`` saved states at a time."""
         begin = state.at
         while end - begin > 1:
             leg = first_leg(end - begin, room)

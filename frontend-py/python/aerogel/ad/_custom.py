@@ -37,8 +37,8 @@ def no_grad(func: F) -> F:
 def grad_replaced(func: F) -> F:
     """Makes a Python function whose gradient another one computes, the one under ``@grad_for(func)``.
 
-    Called under a tape, the kernels in it are launched and nothing else; on the way back the other function is called
-    with the same arguments, when all gradients of what came later are there.
+    Called under a tape, its kernels are launched and nothing is recorded of them; in the backward pass the other
+    function is called with the same arguments, when all gradients of later launches are computed.
 
     >>> @grad_replaced
     ... def forward(n):

@@ -1,7 +1,7 @@
 """What is on a tape, in the order in which it happened.
 
-What an entry overwrote of what others need is kept as snapshots. The way back writes these, so that each gradient sees
-the memory of its own launch. What memory holds when the way back first writes to it is noted, and put back at its end.
+Values that an entry overwrites and others need are saved as snapshots. The backward pass restores these, so that each
+gradient sees the memory of its own launch. The contents before its first write are noted, and restored at its end.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Launch(Entry):
             self.kept = [snapshot for snapshot, _ in kept]
         else:
             self.kept, self.n_own = _NOTHING, 0
-        #: The tape's memory, and which cells the launch has asked it for.
+        #: The tape's memory, and which active cells the launch has queried.
         self.asked: tuple[Any, Any] | None = None
         #: Where kinks that its gradient meets are counted, if they are.
         self.kinks: Counter[str] | None = None

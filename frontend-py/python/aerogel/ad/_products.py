@@ -15,7 +15,7 @@ from aerogel.errors import AerogelRuntimeError
 def vjp(run: Callable[[], Any], outputs: Any, inputs: Any, seed: Any = None, *, seeds: Any = None) -> Any:
     """The gradient of the outputs, weighted by ``seed``, by the inputs: ``seed @ J``.
 
-    With ``seeds``, several of them: the kernels run once, and the way back is gone once for each seed.
+    With ``seeds``, several of them: the kernels run once, and the backward pass runs once for each seed.
 
     Args:
         run: What launches the kernels.

@@ -23,7 +23,7 @@ from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 class Record(_recorder.Recorder):
     """What a tape is beside its loss."""
 
-    #: What is launched in place of a kernel, if not the kernel itself, and on the way back.
+    #: What is launched in place of a kernel, if not the kernel itself, and in the backward pass.
     primal: str | None = None
     derivative = "grad"
 
@@ -31,7 +31,7 @@ class Record(_recorder.Recorder):
         self.validation = validation
         #: How often gradients met each kink, where that is counted.
         self.kinks: Counter[str] | None = Counter() if validation else None
-        # Whether what Python writes is kept too, so that all can be done again.
+        # Whether values that Python writes are saved too, so that all steps can be replayed.
         self.keeps_written = keeps_written
         self.retained = Retained()
         self.clear()
@@ -51,11 +51,11 @@ class Record(_recorder.Recorder):
         self._arrays: dict[int, Any] = {}
         # Puts back what gradients that are written by hand change.
         self._undo = Undo(self.recording, self._arrays)
-        # What launches of functions have asked for whose gradient is given.
+        # The activity that launches of functions with a custom gradient have queried.
         self._asked_within: list[Any] = []
         self._most_bytes = ad_memory()
 
-    #: The gradients of tensors, on the way back.
+    #: The gradients of tensors, during the backward pass.
     gradients: Any = None
 
     #: Gives the seed of the next launch.
@@ -108,7 +108,7 @@ class Record(_recorder.Recorder):
             set_recorder(self)
 
     def _note_asked(self, entry: Launch, asked: Any) -> None:
-        """Keeps which cells a launch has asked for."""
+        """Notes which active cells a launch has queried."""
         self.recording.after_launch(asked)
         if entry.derivative is None:
             self._asked_within.append(asked)
@@ -134,7 +134,7 @@ class Record(_recorder.Recorder):
             self.add(entry)
 
     def deactivate(self, node: Any) -> None:
-        """Refuses to let go of what gradients need, and lets nothing depend on what the cells held."""
+        """Raises an error if gradients need the cells; nothing depends on their old values afterwards."""
         self.recording.before_deactivate(node)
         with _recorder.unrecorded():
             if self.around is not None:
@@ -146,7 +146,7 @@ class Record(_recorder.Recorder):
         return read(self, source)
 
     def insert(self, function: Any, args: tuple[Any, ...] = ()) -> None:
-        """Adds a call of something that has a ``grad``, which is called on the way back."""
+        """Adds a call of something that has a ``grad``, which is called in the backward pass."""
         self.replaced(function.grad, args, {})
 
     def replaced(self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -176,7 +176,7 @@ class Record(_recorder.Recorder):
 
     def _note_arrays(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         for arg in [*args, *(kwargs or {}).values()]:
-            # A `ti.ndarray` that is asked for its interface gives its memory away.
+            # A `ti.ndarray` whose array interface is read exposes its memory.
             is_array = isinstance(arg, Ndarray) or hasattr(arg, "__array_interface__")
             if is_array and not isinstance(arg, NumericField):
                 self._sums[id(arg)] = (arg, _checksum(arg))

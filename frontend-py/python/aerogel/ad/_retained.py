@@ -14,7 +14,7 @@ from aerogel.data.ndarray import Ndarray
 class Retained:
     """The fields and arrays whose gradients are retained, and what has been gathered of them.
 
-    An element's gradient is complete when the way back comes to what wrote the element last. It is noted there, before
+    An element's gradient is complete when the backward pass reaches the element's last write. It is noted there, before
     that consumes it, and put back at the end.
     """
 

@@ -1,6 +1,6 @@
-"""Which states of a sequence of steps are kept, so that few steps are run again: binomial checkpointing.
+"""Which states of a sequence of steps are saved, so that few steps are rerun: binomial checkpointing.
 
-Griewank and Walther, Algorithm 799: revolve (2000). With `s` states kept at a time, of which the first is that before
+Griewank and Walther, Algorithm 799: revolve (2000). With `s` states saved at a time, of which the first is that before
 the first step, and every step run at most `r` times besides, `C(s + r, s)` steps can be reversed.
 
 Where nobody knows how many steps there will be, states are chosen as these are made: Stumm and Walther, New algorithms
@@ -13,7 +13,7 @@ import math
 
 
 def n_advances(n: int, s: int) -> int:
-    """How many steps are run, besides those that are recorded, to reverse ``n`` with ``s`` states kept.
+    """How many steps are run, besides the recorded ones, to reverse ``n`` steps with ``s`` saved states.
 
     >>> n_advances(10, 1), n_advances(10, 3), n_advances(10, 10)
     (45, 15, 9)
@@ -27,7 +27,7 @@ def n_advances(n: int, s: int) -> int:
 
 
 def first_leg(n: int, s: int) -> int:
-    """After how many of ``n`` steps the next state is kept, so that the fewest are run again.
+    """After how many of ``n`` steps the next state is saved, so that the fewest are rerun.
 
     >>> first_leg(10, 3)
     4
@@ -44,7 +44,7 @@ def first_leg(n: int, s: int) -> int:
 
 
 def first_states(n: int, s: int) -> list[int]:
-    """Before which of ``n`` steps states are kept while all are run for the first time.
+    """Before which of ``n`` steps states are saved during the first run.
 
     >>> first_states(10, 3)
     [0, 4, 7]
@@ -60,15 +60,15 @@ def first_states(n: int, s: int) -> list[int]:
 
 
 def dropped(kept: list[int], n: int, s: int) -> int | None:
-    """Which of ``s`` states goes so that the one after ``n`` steps can be kept; none if that one is not kept.
+    """Which of ``s`` states is dropped so that the one after ``n`` steps can be saved; None if that one is not saved.
 
     The fewest steps are run again if there are less than ``C(s + 2, 2)`` of them; if there are more, at each number of
     steps the fewest for those states that are left.
 
     Args:
-        kept: Before which steps states are kept, that before the first among them.
+        kept: Before which steps states are saved, including the one before the first step.
         n: How many steps have been run.
-        s: How many states are kept.
+        s: How many states are saved.
 
     >>> dropped([0, 1, 2], 3, 3), dropped([0, 4, 7], 8, 3)
     (1, None)

@@ -25,7 +25,7 @@ from aerogel.errors import AerogelRuntimeError
 
 
 class Second(Record):
-    """A tape that launches kernels with their tangents, and on the way back computes the tangents of gradients."""
+    """A tape that launches kernels with their tangents; its backward pass computes the tangents of gradients."""
 
     called = "a product with a Hessian"
     primal = "dual"

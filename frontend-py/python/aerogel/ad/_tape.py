@@ -36,8 +36,8 @@ _LATER = object()
 class Tape(Record):
     """Records kernels, and computes the gradient of the loss by all that they read when it ends.
 
-    What later kernels, or Python, overwrite of what earlier gradients need is kept and put back meanwhile; afterwards
-    every field holds what it held before.
+    Values that later kernels, or Python, overwrite and earlier gradients need are saved, and restored meanwhile;
+    afterwards every field has the values that it had before.
 
     Args:
         loss: A field of floats without axes, or an array or tensor of one number; its gradient becomes 1. With a

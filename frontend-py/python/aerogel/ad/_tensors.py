@@ -122,7 +122,7 @@ def launch(tape: Record, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def seed_tensor(tape: Record, loss: Any, seed: Any) -> None:
-    """Lets the way back begin at a tensor."""
+    """Starts the backward pass at a tensor."""
     from aerogel.tensor._gradients import seed_of
 
     tape.gradients.add([(loss, seed_of(loss, seed, "grad"))])

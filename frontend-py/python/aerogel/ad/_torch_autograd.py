@@ -113,7 +113,7 @@ class Call:
         return args
 
     def described(self, args: list[Any]) -> list[Any]:
-        """Arguments, of which those have gradients that have them on the way back. They share memory."""
+        """Arguments that share memory with the given ones, with gradients where the backward pass has them."""
         out = list(args)
         for n, k in enumerate(self.at):
             if self.is_array(n) and self.active[n]:

@@ -2,8 +2,8 @@
 
 A graph calls the operator with the number of a function. Graphs drop, repeat and reorder operators, so only functions
 have a number whose kernel reads and writes nothing but its arguments, and whose gradient needs nothing but the inputs.
-That is known once the kernel has been compiled: the first call breaks the graph, and PyTorch compiles the next one
-anew.
+That is known once the kernel has been compiled: the first call breaks the graph, and PyTorch recompiles the next
+one.
 """
 
 from __future__ import annotations

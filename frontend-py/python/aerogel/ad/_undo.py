@@ -24,7 +24,7 @@ class Undo(_recorder.Recorder):
 
     @property
     def _native(self) -> Any:
-        # Made when the way back begins, when all arrays are known.
+        # Created when the backward pass begins, when all arrays are known.
         if self._made is None:
             of_arrays = [array.grad for array in self._arrays.values() if array.grad is not None]
             derivatives = [*gradients("grad"), *gradients("dual"), *of_arrays]

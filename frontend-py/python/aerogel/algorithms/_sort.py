@@ -317,7 +317,7 @@ class _Bits(_Words):
         x: The field or array.
         name: What messages call it.
         ordered: Whether floats become words with the order of unsigned numbers, if all of them can: ranks of others
-            are made anew for each digit.
+            are recomputed for each digit.
     """
 
     def __init__(self, x: Any, name: str, ordered: bool = False) -> None:
@@ -333,7 +333,7 @@ class _Bits(_Words):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """What `_rank` asks for: the kind of the words, and their bits in all and of the mantissa."""
+        """The arguments of `_rank`: the kind of the words, their number of bits, and the bits of the mantissa."""
         kind = SIGNED if self.dtype.is_signed_int else UNSIGNED
         if self.dtype.is_float and not self.ordered:
             kind = FLOAT

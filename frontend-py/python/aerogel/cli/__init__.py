@@ -110,7 +110,7 @@ def _version() -> str:
 
 
 class _Version(argparse.Action):
-    """Prints the version; it is asked for only then."""
+    """Prints the version, which is imported only when needed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         print(_version())

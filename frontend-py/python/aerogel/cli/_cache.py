@@ -28,7 +28,7 @@ _HASHES = 64
 
 
 def _device(file: str) -> str | None:
-    """The card that a kernel is for; empty for processors, and nothing if the file does not say so."""
+    """The GPU that a kernel was compiled for: empty for CPUs, and None if the file does not name it."""
     with contextlib.suppress(OSError), open(file, "rb") as f:
         if f.read(len(_MAGIC)) == _MAGIC:
             f.seek(_HASHES, os.SEEK_CUR)
@@ -37,7 +37,7 @@ def _device(file: str) -> str | None:
 
 
 def _of_cards(files: list[str]) -> str:
-    """How many kernels there are for each card, and their size, a line each."""
+    """How many kernels there are for each GPU, and their size, a line each."""
     cards: dict[str, list[int]] = {}
     for file in files:
         if card := _device(file):
@@ -48,7 +48,7 @@ def _of_cards(files: list[str]) -> str:
 
 
 def describe() -> str:
-    """Where the compiled kernels are, how many, and their size; of those for cards the same for each."""
+    """Where the compiled kernels are, how many, and their size; the same for the kernels of each GPU."""
     folder, files, size = _files()
     return f"{folder}: {len(files)} compiled kernels, {size / 1e6:.1f} MB{_of_cards(files)}"
 

@@ -9,7 +9,7 @@ from aerogel.view import Options
 
 
 def options_of(args: argparse.Namespace) -> Options:
-    """What the command line asks for; misuse ends the process with code 2."""
+    """The options of the command line; misuse ends the process with code 2."""
     width, _, height = args.size.partition("x")
     if not (width.isdigit() and height.isdigit() and int(width) >= 320 and int(height) >= 200):
         args.misuse(f"--size is a width and a height of at least 320x200, as in 1080x680, not {args.size!r}")

@@ -69,7 +69,7 @@ class Field:
             return len(_older("dim()", "len(x.shape)", self.shape))
 
         def data_type(self) -> Any:
-            """The type of the elements: ``x.dtype``."""
+            """The dtype: ``x.dtype``."""
             return _older("data_type()", "x.dtype", self.dtype)
 
         def loop_range(self) -> Any:

@@ -99,7 +99,7 @@ def _occupancy(cells: np.ndarray, of: NumericField | SNode, size: int, axis: int
         n = min(size, shape[a])
         first = 0 if isinstance(of, SNode) else _first_index(of, a)
         tile = tile * n + (cells[:, a].astype(np.int64) - first) * n // shape[a]
-        # Tile t has the indices from ceil(t * extent / n) on.
+        # Tile t has the indices from ceil(t * size / n) on.
         starts = -(-np.arange(n + 1, dtype=np.int64) * shape[a] // n)
         per_tile = np.outer(per_tile, np.diff(starts)).ravel()
         extents.append(n)
@@ -136,7 +136,7 @@ def _shades() -> str:
 
 
 def text(of: NumericField | SNode, size: int, axis: int | None, levels: int, shades: str = _SHADES) -> str:
-    """A map of each of the first sparse nodes on the way to a field or node and, for a node, below it."""
+    """A map of each of the first sparse nodes from the root to a field or node and, for a node, below it."""
     node = of._parent_node if isinstance(of, NumericField) else of
     assert node is not None
     nodes = [n for n in node.path_from_root() if _is_sparse(n)]

@@ -74,7 +74,7 @@ def is_int(x: Any) -> bool:
 
 
 def extent(d: Any, what: str = "an extent") -> int:
-    """An extent of a node.
+    """The size of an axis of a node.
 
     Raises:
         TypeError: It is no integer.

@@ -32,9 +32,8 @@ _LARGEST_SHOWN = 1 << 28
 class _Gradient:
     """``x.grad`` and ``x.dual``: what was made for a field, or may be placed beside it.
 
-    A field of floats whose layout is not finished yet has both, so that a layout can give them a place; one that nobody
-    asked for and that stays without a place is no mistake. Gradients have tangents, ``x.grad.dual``, for second
-    derivatives.
+    A field of floats whose layout is not finished yet has both, so that a layout can place them; a gradient that was
+    not requested and is never placed is no error. Gradients have tangents, ``x.grad.dual``, for second derivatives.
     """
 
     def __init__(self, keyword: str) -> None:
@@ -75,7 +74,7 @@ class NumericField(Field, _native.NativeField):
 
     @functools.cached_property
     def _needed(self) -> list[Any]:
-        """The gradients that were asked for."""
+        """The gradients that were requested."""
         return []
 
     def _may_have_gradient(self, kind: str) -> bool:
@@ -285,7 +284,7 @@ class MatrixField(NumericField):
     ndim: int
     # One for each component, where they differ.
     _types: list[QuantType] | None = None
-    # Those that were asked for, by number, before the field had a place.
+    # Gradients that were requested, by number, before the field was placed.
     _components: dict[int, ScalarField] | None = None
 
     def _make_alike(self, name: str) -> MatrixField:
@@ -537,7 +536,7 @@ def field(
 
     Args:
         dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
-        shape: The extent of each axis; left out, the field must be placed in a layout before it is used.
+        shape: The size of each axis; if left out, the field must be placed in a layout before it is used.
         order: The axes from the one that varies slowest to the one that varies fastest, such as ``"ji"``.
         name: A name for messages.
         offset: What the first index of each axis is.
@@ -634,7 +633,7 @@ def _make_matrix(types: list[Any], n: int, m: int, ndim: int, name: str) -> Matr
 
 
 def _with_gradients(out: Any, needs_grad: bool, needs_dual: bool) -> Any:
-    """The field with those of its gradients that are asked for, of the same type."""
+    """The field with the requested gradients, of the same dtype."""
     for kind, needed in (("grad", needs_grad), ("dual", needs_dual)):
         if needed:
             setattr(out, kind, out._make_alike(f"{out._name}.{kind}" if out._name else ""))

@@ -211,7 +211,7 @@ class Matrix(_native.NativeElement):
         return iter(self._data) if self.ndim == 1 else iter([Vector(r) for r in self.to_list()])
 
     def get_shape(self) -> tuple[int, ...]:
-        """The extents: ``(n,)`` for a vector, ``(n, m)`` for a matrix."""
+        """The shape: ``(n,)`` for a vector, ``(n, m)`` for a matrix."""
         return (self.n,) if self.ndim == 1 else (self.n, self.m)
 
     @property

@@ -32,7 +32,7 @@ class MatrixType:
         return f"ti.types.{'vector' if self.ndim == 1 else 'matrix'}({shape}, {self.dtype})"
 
     def get_shape(self) -> tuple[int, ...]:
-        """The extents of a value."""
+        """The shape of a value."""
         return (self.n,) if self.ndim == 1 else (self.n, self.m)
 
     def __call__(self, *args: Any) -> Matrix:

@@ -110,8 +110,8 @@ class Ndarray(_native.NativeNdarray):
     def __dlpack__(self, **kwargs: Any) -> Any:
         """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``.
 
-        On a GPU it is the memory there, where it then stays; all kernels have ended. ``dl_device=(1, 0)`` asks for
-        that of the host.
+        On a GPU it is device memory, where the array then stays; all kernels have ended. ``dl_device=(1, 0)`` requests
+        host memory.
 
         Raises:
             BufferError: The array is read-only.
@@ -232,7 +232,7 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
 
     Args:
         dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
-        shape: The extent of each axis.
+        shape: The size of each axis.
         needs_grad: Whether there is an array of the same type for the gradient, ``x.grad``.
         needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``; with ``needs_grad`` also one for
             the tangent of the gradient, ``x.grad.dual``, which second derivatives need.

@@ -285,7 +285,7 @@ class SNode:
     def show_sparsity(
         self, size: int = 32, axis: int | None = None, levels: int = 2, filename: str | None = None
     ) -> None:
-        """Prints how many cells of the sparse nodes on the way here and below are active, and where.
+        """Prints how many cells of the sparse nodes above and below this one are active, and where.
 
         The first axis goes right and the second up.
 
@@ -390,7 +390,7 @@ class _PlaceNode:
 
     @property
     def ptr(self) -> _PlaceNode:
-        """What Taichi's programs ask of a node's native side."""
+        """The native side of a node, which Taichi's programs access."""
         return self
 
     def get_snode_grad_type(self) -> Any:

@@ -230,7 +230,7 @@ class Struct:
         Args:
             members: The type of each member.
             methods: Functions that elements have in kernels.
-            shape: The extent of each axis; left out, the field must be placed in a layout before it is used.
+            shape: The size of each axis; if left out, the field must be placed in a layout before it is used.
             kwargs: ``order``, ``offset``, ``name``, ``needs_grad``, ``needs_dual`` as in ``ti.field``, and ``layout``:
                 ``ti.Layout.SOA`` gives each member memory of its own.
         """
@@ -320,7 +320,7 @@ class StructField(Field):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extent of each axis."""
+        """The size of each axis."""
         return self._leaves()[0].shape
 
     @property

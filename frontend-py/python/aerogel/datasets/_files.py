@@ -111,8 +111,8 @@ class Table(NamedTuple):
 def csv(path: str | os.PathLike[str], *, delimiter: str = ",", header: bool | None = None) -> Table:
     """The columns of a text file with values between commas.
 
-    Columns of whole numbers are integers, those of other numbers floats, where nothing stands for NaN. Columns of texts
-    become integers: the numbers of the texts in alphabetical order.
+    Columns of integers are integers, those of other numbers floats, where an empty value is NaN. Columns of strings
+    become integers: the index of each string in alphabetical order.
 
     Args:
         path: The file, in UTF-8.

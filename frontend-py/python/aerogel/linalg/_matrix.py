@@ -17,7 +17,7 @@ _MOST_PRINTED = 4096
 
 
 def numpy_dtype(dtype: DataType) -> Any:
-    """The type of elements, for NumPy.
+    """The dtype of the elements, for NumPy.
 
     Raises:
         AerogelTypeError: If it is neither f32 nor f64.
@@ -94,7 +94,7 @@ class SparseMatrixBuilder:
 
     Raises:
         AerogelTypeError: If ``dtype`` is another type.
-        ValueError: If an extent is missing or negative.
+        ValueError: If a size is missing or negative.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class SparseMatrixBuilder:
         """The matrix of the entries, those of one place added up; the builder is empty afterwards.
 
         Args:
-            dtype: The type of elements; the builder's if it is not given.
+            dtype: The dtype of the elements; the builder's if it is not given.
 
         Raises:
             AerogelRuntimeError: If more entries were added than there is room for.
@@ -192,7 +192,7 @@ class SparseMatrix:
 
     Raises:
         AerogelTypeError: If ``dtype`` is another type.
-        ValueError: If there are no extents.
+        ValueError: If there is no shape.
     """
 
     # NumPy leaves `array * matrix` to the matrix.
@@ -239,7 +239,7 @@ class SparseMatrix:
         """A copy of a sparse matrix of SciPy's, in any of its formats.
 
         Args:
-            dtype: The type of elements; if it is not given, f32 for a matrix of float32 and f64 for others.
+            dtype: The dtype of the elements; if it is not given, f32 for a matrix of float32 and f64 for others.
 
         Raises:
             AerogelTypeError: If its elements are complex.

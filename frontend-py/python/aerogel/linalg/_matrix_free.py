@@ -117,7 +117,7 @@ def MatrixFreeCG(A: LinearOperator, b: Any, x: Any, tol: float = 1e-6, maxiter: 
         quiet: Whether nothing is printed.
 
     Returns:
-        Whether the residual became as small as asked for.
+        Whether the residual became as small as requested.
 
     Raises:
         AerogelTypeError: If ``A`` is no LinearOperator, or the element types differ or are no floats.

@@ -1,4 +1,4 @@
-"""What layers ask of their inputs, as errors that name the layer and its parameter."""
+"""Checks of the inputs of layers; their errors name the layer and its parameter."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def axes(x: Tensor, called: str, *ranks: int, what: str = "") -> Tensor:
 
 
 def size(x: Tensor, axis: int, wanted: Any, called: str, parameter: str, shape: Any = None) -> None:
-    """That an axis of the input has the size that a parameter has; in programs, this may be asked when they run.
+    """Checks that an axis of the input has the size of a parameter's axis; in programs, possibly when they run.
 
     Raises:
         ValueError: If it has not.

@@ -13,11 +13,11 @@ from aerogel.tensor._tensor import Tensor
 
 
 def sizes(value: Any, n: int, called: str, name: str, least: int = 0) -> tuple[int, ...]:
-    """A whole number for each spatial axis, or one for all.
+    """An integer for each spatial axis, or one for all.
 
     Raises:
-        TypeError: If there are others than whole numbers.
-        ValueError: If there are others than ``n``, or one is too small.
+        TypeError: If a value is not an integer.
+        ValueError: If there are not ``n`` values, or one is too small.
     """
     try:
         given = tuple(map(operator.index, value)) if isinstance(value, (tuple, list)) else (operator.index(value),) * n

@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel.nn._parameter import LazyParameter, Parameter
 
-#: The attributes by which a module is kept, which say nothing of what it computes.
+#: Attributes that store a module's state and do not influence what it computes.
 _OWN = frozenset(["_parameters", "_buffers", "_modules", "_persistent", "_parent", "_trained"])
 
 

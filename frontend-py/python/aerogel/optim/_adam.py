@@ -15,7 +15,7 @@ class Adam(Optimizer):
     Args:
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
-        betas: Which parts of both running means are kept.
+        betas: The decay rates of both running means.
         eps: What is added to the root of the squares.
         weight_decay: How much of the parameter is added to its gradient.
         amsgrad: Whether the largest mean of squares so far is used.
@@ -63,7 +63,7 @@ class AdamW(Adam):
     Args:
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
-        betas: Which parts of both running means are kept.
+        betas: The decay rates of both running means.
         eps: What is added to the root of the squares.
         weight_decay: By how much parameters are made smaller.
         amsgrad: Whether the largest mean of squares so far is used.
@@ -110,7 +110,7 @@ class NovoGrad(Optimizer):
     Args:
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
-        betas: Which parts of the running means of gradients and of their lengths are kept.
+        betas: The decay rates of the running means of gradients and of their norms.
         eps: What is added to lengths.
         weight_decay: How much of the parameter is added to its gradient.
         grad_averaging: Whether gradients are multiplied by ``1 - betas[0]``.
@@ -153,7 +153,7 @@ class Lion(Optimizer):
     Args:
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate: how far each element moves.
-        betas: Which part of the running mean a step takes, and which part is kept.
+        betas: The weight of the running mean in a step, and the decay rate of the running mean.
         weight_decay: By how much parameters are made smaller, times ``lr``.
         maximize: Whether what has the gradients is made larger.
 

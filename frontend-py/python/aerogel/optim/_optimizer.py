@@ -60,7 +60,7 @@ class Optimizer:
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = {**defaults}
         self.param_groups: list[dict[str, Any]] = []
-        #: What is kept of each parameter.
+        #: The state of each parameter.
         self.state: dict[Parameter, dict[str, Any]] = {}
         if isinstance(params, Module):
             params = params.parameters()
@@ -202,7 +202,7 @@ class Optimizer:
             p: Its value.
             g: Its gradient.
             group: The settings.
-            state: What is kept of the parameter, tensors and numbers, which this changes.
+            state: The state of the parameter, tensors and numbers, which this updates.
             n: Makes a tensor of a setting, so that it is no constant of what is compiled.
         """
         raise NotImplementedError

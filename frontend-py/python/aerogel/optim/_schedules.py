@@ -37,7 +37,7 @@ class Schedule:
         raise NotImplementedError
 
     def step(self) -> None:
-        """Goes on to the next learning rate."""
+        """Advances to the next learning rate."""
         self.last_epoch += 1
         self._set()
 
@@ -226,7 +226,7 @@ class OneCycleLR(Schedule):
         super().__init__(optimizer)
 
     def _between(self, step: int, first: float, middle: float, last: float) -> float:
-        # A loop of all steps asks for one rate more, after its last, which nothing uses.
+        # A loop over all steps reads one more rate after its last step, which nothing uses.
         if step > self.total_steps:
             raise ValueError(f"`OneCycleLR` has {self.total_steps} steps, this is step {step}")
         peak, end = self.pct_start * self.total_steps - 1.0, self.total_steps - 1.0

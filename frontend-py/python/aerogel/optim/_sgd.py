@@ -61,7 +61,7 @@ class RMSProp(Optimizer):
     Args:
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
-        alpha: Which part of the running mean is kept.
+        alpha: The decay rate of the running mean.
         eps: What is added to the root.
         weight_decay: How much of the parameter is added to its gradient.
         momentum: Which part of the last step is added to the next.
@@ -153,7 +153,7 @@ class Adadelta(Optimizer):
     Args:
         params: A module, its parameters, or groups of parameters.
         lr: By what steps are multiplied.
-        rho: Which part of the running means is kept.
+        rho: The decay rate of the running means.
         eps: What is added below the roots.
         weight_decay: How much of the parameter is added to its gradient.
         maximize: Whether what has the gradients is made larger.

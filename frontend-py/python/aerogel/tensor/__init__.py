@@ -1,4 +1,4 @@
-"""Tensors: what is written as in NumPy is compiled, a few kernels for all that is pending.
+"""Tensors: code in NumPy's notation, evaluated lazily by a few compiled kernels.
 
 >>> import aerogel as ti
 >>> ti.init(arch=ti.cpu, log_level="error")
@@ -6,7 +6,7 @@
 >>> (ti.tensor.sin(x) ** 2 + ti.tensor.cos(x) ** 2).sum().item()
 5.0
 
-Operations record statements; they run when numbers are asked for (``numpy``, ``item``, ``print``). The functions have
+Operations record statements, which run when values are needed (``numpy``, ``item``, ``print``). The functions have
 the names of the Array API standard, whose own module is ``aerogel.xp``.
 """
 
@@ -41,7 +41,7 @@ top_k = topk  # noqa: F405
 
 
 def explain(*tensors: Tensor) -> str:
-    """What becomes of the statements that tensors are made by, if their numbers are asked for together.
+    """The kernels that would evaluate these tensors together, as text.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")

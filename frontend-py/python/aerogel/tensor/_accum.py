@@ -38,15 +38,15 @@ def accum(
         spec: The axes of each tensor, between semicolons, and behind ``=>`` those of the result, each in three rows:
             ``batch|input->output``, of which the first two may be left out. An axis is a label, a number (one
             element), or a sum (``2*o+k``: a window; ``2*o=+k`` has zeros around, ``2*o<+k`` ends where the axis does);
-            ``i^j`` is an axis of two, one after the other, in which a number is an extent; ``..`` is all other axes of
-            a row, stretched as in NumPy; ``_`` is an axis without a name. Labels are letters, or words between commas.
+            ``i^j`` is an axis that concatenates two segments, where a number is a size; ``..`` is all other axes of
+            a row, broadcast as in NumPy; ``_`` is an axis without a name. Labels are letters, or words between commas.
             Axes lie in the order batch, output, input, so that ``i->o`` is a matrix with a row for each output. A label
             that stands twice in a tensor is its diagonal.
         tensors: The tensors.
         op: What is made of elements of several: ``mul``, ``add``, ``sub``, ``div``, ``minimum``, ``maximum`` ...
         how: ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
-        into: A tensor of the result's shape to which the result is put by ``how``.
-        extents: Extents of labels that follow from no tensor.
+        into: A tensor of the result's shape that is combined with the result by ``how``.
+        extents: Sizes of labels that no tensor determines.
         padding: ``valid``: windows lie inside; ``same``: there are as many as every ``stride``-th element, with zeros
             on both sides of the axis, of an odd number one more behind it.
     """

@@ -19,7 +19,7 @@ def _rank(x: Tensor) -> int:
 
 
 def stacked(given: list[Tensor], axis: int) -> list[Tensor] | Tensor:
-    """Values at cells along an axis more; where no cell may be inactive, the same as tensors of all elements.
+    """Stacks values on active cells along a new axis; if all cells are active, as tensors of all elements.
 
     Raises:
         ValueError: If the axis is not behind those of the cells.
@@ -50,7 +50,7 @@ def stacked(given: list[Tensor], axis: int) -> list[Tensor] | Tensor:
 
 
 def expect_elements(value: Tensor, own: list[int]) -> None:
-    """Refuses what has not the extents of a field's vectors or matrices as its last axes.
+    """Checks that the last axes have the shape of a field's vectors or matrices.
 
     Raises:
         ValueError: With what to write instead.

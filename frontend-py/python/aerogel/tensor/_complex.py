@@ -1,4 +1,4 @@
-"""Complex tensors: two planes of floats, real and imaginary parts, with the words that tensors have.
+"""Complex tensors: two float tensors, real and imaginary parts, with the interface of tensors.
 
 >>> import aerogel as ti
 >>> ti.init(arch=ti.cpu, log_level="error")
@@ -99,14 +99,14 @@ def _part(x: Tensor) -> Tensor:
 
 
 def joined(real: Any, imag: Any) -> ComplexTensor:
-    """A complex tensor of two parts, stretched to one shape."""
+    """A complex tensor of two parts, broadcast to one shape."""
     from aerogel.tensor._tensor import Tensor, constant, operands
 
     real, imag = operands(real, imag, to_float=True)
     if real.dtype not in (f32, f64):
         real, imag = real.astype(f32), imag.astype(f32)
     if real._native.shape != imag._native.shape:
-        # A choice stretches both, whether extents are known or not.
+        # `where` broadcasts both, whether sizes are known or not.
         yes = constant(True, u1)._native
         real, imag = (Tensor(yes.select(a._native, b._native)) for a, b in ((real, imag), (imag, real)))
     return ComplexTensor(real, imag)
@@ -142,7 +142,7 @@ def of_lists(function: Function) -> Function:
 
 
 class ComplexTensor:
-    """Complex numbers in rows, columns and more axes: two tensors of floats, computed when they are asked for."""
+    """An n-dimensional array of complex numbers: two float tensors, evaluated lazily."""
 
     _aerogel_tensor = True
     __slots__ = ("_imag", "_real", "__weakref__")
@@ -154,7 +154,7 @@ class ComplexTensor:
 
     @property
     def _native(self) -> Any:
-        """What a real tensor is made by: whoever asks has no rule for two planes."""
+        """The native side of a real tensor; a function that reads it does not support complex tensors."""
         name = sys._getframe(1).f_code.co_name
         what = "this" if name.startswith(("_", "<")) else f"`{name}`"
         raise TypeError(f"{what} takes real numbers, not `{self.dtype}`")
@@ -211,12 +211,12 @@ class ComplexTensor:
 
     @property
     def dtype(self) -> ComplexType:
-        """The type of the elements."""
+        """The dtype: ``complex64`` or ``complex128``."""
         return of_part(self._real.dtype)
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The extent of each axis."""
+        """The size of each axis."""
         return self._real.shape
 
     @property
@@ -355,7 +355,7 @@ class ComplexTensor:
         return self._each(lambda x: x.copy())
 
     def reshape(self, *shape: Any) -> ComplexTensor:
-        """The elements row by row in another shape; one extent may be -1."""
+        """The elements, in row-major order, in another shape; one size may be -1."""
         return self._each(lambda x: x.reshape(*shape))
 
     def permute(self, *axes: Any) -> ComplexTensor:
@@ -371,11 +371,11 @@ class ComplexTensor:
         return self.reshape(-1)
 
     def unsqueeze(self, axis: int = -1) -> ComplexTensor:
-        """With an axis of extent 1 more."""
+        """With a new axis of size 1."""
         return self._each(lambda x: x.unsqueeze(axis))
 
     def squeeze(self, axis: Any = None) -> ComplexTensor:
-        """Without axes of extent 1."""
+        """Without axes of size 1."""
         return self._each(lambda x: x.squeeze(axis))
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:

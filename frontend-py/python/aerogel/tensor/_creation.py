@@ -15,7 +15,7 @@ _MOST_ALONG, _MOST = (1 << 31) - 1, 1 << 47
 
 
 def _shape(shape: Any, called: str, argument: str = "shape") -> list[Any]:
-    """Extents, for the function that is called."""
+    """The checked shape, for the function that is called."""
     _types.counts(shape, called, argument)
     if tracing.program is not None:
         return tracing.program.extents(shape)
@@ -35,7 +35,7 @@ def _device(device: Any) -> None:
 
 
 def _type(dtype: Any, called: str) -> Any:
-    """A type of elements, or nothing for the default; another extent in its place is an error in the user's words."""
+    """A dtype, or None for the default; a size in its place is an error that shows the right call."""
     if isinstance(dtype, int) and not isinstance(dtype, bool):
         raise TypeError(
             f"`{called}` takes the shape as one tuple, as in `{called}((2, 3))`, and then a dtype, not {dtype}"
@@ -47,8 +47,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> 
     """One number everywhere.
 
     Args:
-        shape: The extent of each axis.
-        fill_value: The number.
+        shape: The size of each axis.
+        fill_value: The value of each element.
         dtype: Its type; without it that of ``fill_value``.
         device: ``"cpu"``.
     """
@@ -147,7 +147,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, de
 
 
 def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
-    """Whole numbers whose ends only the run of the program knows."""
+    """Integers whose bounds are known only at run time."""
     from aerogel.tensor._elementwise import maximum
 
     given = [v for v in (start, stop, step) if isinstance(v, float)]
@@ -174,7 +174,7 @@ def linspace(
 ) -> Tensor:
     """So many numbers equally far apart from ``start`` to ``stop``, with it if ``endpoint``.
 
-    In a program all three may be numbers that only the run knows; ``num`` has to follow from extents.
+    In a program all three may be values known only at run time; ``num`` must be computed from shapes.
 
     Raises:
         ValueError: If ``num`` is below zero; in a program, when it runs.
@@ -226,7 +226,7 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Each tensor along an axis of its own, stretched along those of the others."""
+    """Each tensor along an axis of its own, broadcast along the others."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"the indexing is 'xy' or 'ij', not {indexing!r}")
     from aerogel.tensor._shapes import broadcast_to

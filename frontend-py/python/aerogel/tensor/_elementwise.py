@@ -1,4 +1,4 @@
-"""Functions of each element; operands are stretched to one shape."""
+"""Element-wise functions; operands are broadcast to one shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of NumPy's and PyTorch's that are others here: what asks for one is told ours."""
+"""NumPy's and PyTorch's names that differ here: the error for such a name states Aerogel's."""
 
 from __future__ import annotations
 

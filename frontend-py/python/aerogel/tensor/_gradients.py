@@ -1,4 +1,4 @@
-"""Gradients of functions of tensors: ``grad`` and its kin."""
+"""Gradients of functions of tensors: ``grad`` and related functions."""
 
 from __future__ import annotations
 

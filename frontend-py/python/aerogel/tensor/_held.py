@@ -1,4 +1,4 @@
-"""Whether anybody holds what is stored to."""
+"""Whether a variable refers to the target of a store, or it is a temporary."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _of_named() -> int:
     return _Probe.n
 
 
-#: So many references has what nobody holds; below zero for a Python that lends names to its instructions, where such
-#: have no more.
+#: The number of references of a temporary; below zero for a Python whose instructions borrow references, where a
+#: temporary has no more than a variable's value.
 _TEMPORARY = _of_temporary() if _of_temporary() < _of_named() else -1
 
 

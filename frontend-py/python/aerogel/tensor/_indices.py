@@ -15,7 +15,7 @@ from aerogel.tensor._unknown import differ, expect
 
 
 def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[Tensor, Tensor]:
-    """The indices of a triangle, which follow from whole numbers that are known."""
+    """The indices of a triangle, computed from known integers."""
     import numpy as np
 
     sizes = _types.whole_numbers([n, n if m is None else m], name)

@@ -67,7 +67,7 @@ def _are_together(key: Any) -> bool:
 
 
 def _is_truth(k: Any) -> bool:
-    """Whether a key is a truth value: Python's, NumPy's, or a tensor without axes."""
+    """Whether a key is a boolean: Python's, NumPy's, or a tensor without axes."""
     if isinstance(k, bool):
         return True
     if isinstance(k, Tensor):
@@ -76,7 +76,7 @@ def _is_truth(k: Any) -> bool:
 
 
 def has_truths(key: Any) -> bool:
-    """Whether a key takes all or nothing by a truth value."""
+    """Whether a key contains a boolean, which selects all or nothing."""
     if isinstance(key, tuple):
         return any(map(_is_truth, key))
     return _is_truth(key)

@@ -191,7 +191,7 @@ def _numbers(seeds: Sequence[Tensor]) -> list[float]:
 
 
 def call(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
-    """Calls a kernel with tensors through which gradients go: they go on through what it writes and returns.
+    """Calls a kernel with tensors that require gradients: gradients pass through the arrays it writes and its result.
 
     Floats that it returns are tensors then.
     """

@@ -12,7 +12,7 @@ _MOST_AXES = 64
 
 
 def whole(obj: Any, array: Any, is_exact: bool) -> Any:
-    """The array of a list, of ``uint64`` if it has large whole numbers alone, of which NumPy makes floats."""
+    """The array of a list; of ``uint64`` if it has only large integers, which NumPy would convert to floats."""
     import numpy as np
 
     exact = np.asarray(obj, object)

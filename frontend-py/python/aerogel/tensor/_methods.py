@@ -21,7 +21,7 @@ class Methods:
 
     __slots__ = ()
 
-    # What TensorFrost asks of tensors.
+    # Methods that TensorFrost programs use.
 
     @property
     def indices(self: Any) -> tuple[Tensor, ...]:
@@ -269,7 +269,7 @@ class Methods:
 
     @property
     def imag(self: Any) -> Tensor:
-        """Zeros: its numbers are real."""
+        """Zeros: the tensor is real."""
         from aerogel.tensor import _creation
 
         return _creation.zeros_like(self)
@@ -322,8 +322,8 @@ class Methods:
         Nothing is computed yet: gradients are tensors like others.
 
         Args:
-            grad: What the gradient of each element counts, of the same shape; of one number 1 by default.
-            retain_graph: Accepted; what has been recorded is kept as long as somebody holds a tensor that needs it.
+            grad: The weight of each element's gradient, of the same shape; for a scalar 1 by default.
+            retain_graph: Accepted; recorded operations are stored as long as a tensor that needs them exists.
             create_graph: Whether the gradients may be differentiated again.
             inputs: The tensors that get their gradient, if not all do.
 

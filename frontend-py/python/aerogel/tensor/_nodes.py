@@ -1,8 +1,8 @@
 """Calls whose gradient a rule gives, among the statements through which reverse mode goes by itself.
 
-The results of such a call are leaves for reverse mode: it stops there. Then the rule makes, of the gradients by the
-results, those by the inputs, from which reverse mode goes on. A node comes after those that its inputs depend on, so
-the nodes are visited from the last to the first, each when all gradients by its results are there.
+The results of such a call are leaves for reverse mode: it stops there. Then the rule computes, from the gradients by
+the results, those by the inputs, where reverse mode continues. A node comes after those that its inputs depend on, so
+the nodes are visited from the last to the first, each when all gradients by its results are computed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aerogel.tensor._tensor import Tensor, tracing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    #: Makes of the gradient by each result the tensors from which reverse mode goes on, each with its gradient.
+    #: Computes, from the gradient by each result, the tensors where reverse mode continues, each with its gradient.
     Rule = Callable[[list[Tensor]], list[tuple[Tensor, Tensor]]]
 
 
@@ -260,7 +260,7 @@ class Gradients:
         return [(self._first + k, native) for k, native in enumerate(made[n:]) if native is not None], made[:n]
 
     def through_nodes(self, down_to: int = 0) -> None:
-        """Goes through all nodes on the way whose results have a number not below ``down_to``."""
+        """Visits all nodes with gradients whose results have a number not below ``down_to``."""
         while pending := [n for n in self.by_number if n >= down_to and _node(n) is not None]:
             node = _node(max(pending))
             assert node is not None

@@ -20,7 +20,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 
 
 def _numbers(op: str, tensors: list[Tensor]) -> list[Tensor]:
-    """Products of truth values could mean that there is one, or how many there are."""
+    """Refuses booleans: their products could mean "any" or "how many"."""
     if any(t.dtype is u1 for t in tensors):
         raise TypeError(f"`{op}` takes numbers, not booleans: write `x.astype(ti.i32)`")
     return tensors
@@ -163,7 +163,7 @@ def _contracted(tensors: list[Tensor], named: list[list[int]], out: list[int]) -
     return tensors[0]
 
 
-#: As many elements an axis counts as having whose extent only the run knows.
+#: The assumed size of an axis whose size is known only at run time.
 _MANY = 64
 #: NumPy has no more labels.
 _MOST_LABELS = 52
@@ -183,7 +183,7 @@ def _path(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> list
 
     if any(t.ndim != len(term) for t, term in zip(tensors, named)):
         return at_once
-    # An extent that only the run knows is that of another tensor, or counts as many.
+    # A size that is known only at run time is that of another tensor, or the assumed one.
     known: dict[int, int] = {}
     for t, term in zip(tensors, named):
         known.update({label: n for label, n in zip(term, t.shape) if isinstance(n, int) and n != 1})

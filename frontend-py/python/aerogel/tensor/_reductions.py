@@ -143,7 +143,7 @@ def _below_largest(x: Any, axis: Any, name: str) -> tuple[Tensor, list[int] | No
     axes, dtype = _types.axes(_axes(axis), x.ndim, name), x.dtype
     if 0 in [n for k, n in enumerate(x.shape) if (axes is None or k in axes) and isinstance(n, int)]:
         raise ValueError(f"`{name}` of 0 elements: the shape is {x._native.shape_text()}")
-    # Halves would be rounded on the way.
+    # Half-precision intermediate results would be rounded.
     x = x.astype(f32) if dtype in (f16, bf16) else x
     # Results do not depend on what is taken off.
     return x - max(x, axes, keepdims=True).detach(), axes, dtype
@@ -291,7 +291,7 @@ def cummin(x: Any, /, axis: int = 0) -> Tensor:
 
 
 def prefix_sum(x: Any, /, axis: int = -1) -> Tensor:
-    """The sum of the numbers up to each along an axis, in their own type; truth values are counted."""
+    """The inclusive prefix sum along an axis, in the tensor's dtype; booleans are counted."""
     x = asarray(x)
     x = x.astype(_types.default_int()) if x.dtype is u1 else x
     return Tensor(x._native.scan("add", _types.axis(axis, x.ndim, "prefix_sum"), False))

@@ -296,7 +296,7 @@ def _only_smooth(tree: Any) -> Any:
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, of which gradients keep the arguments alone: the rest is computed again on the way back.
+    """The function, of which only the arguments are saved for gradients: the backward pass recomputes the rest.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -370,7 +370,7 @@ def run_with_gradient(program: Any, gradient: Any, args: Any, kwargs: Any) -> An
 
     def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
         smooth = tuple(g for g in _trees.leaves(gradients) if g is not None)
-        # One of many has no numbers to call a program with: then its function is recorded.
+        # A batched tensor has no values to call a program with: its function is recorded instead.
         pull = gradient._function if any(g._native.is_one_of_many() for g in smooth) else gradient
         own, named = given.args
         # Numbers and arrays of the caller's are tensors of the program's, too.

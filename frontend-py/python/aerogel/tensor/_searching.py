@@ -91,14 +91,14 @@ class TopK(NamedTuple):
 def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
     """The ``k`` largest (or smallest) numbers along an axis in order, and where they are.
 
-    In a program, ``k`` may follow from extents.
+    In a program, ``k`` may be computed from shapes.
     """
     x = asarray(x)
     _types.axis(axis, x.ndim, "topk")
     refuse_order(x, axis, "topk")
     n = x.shape[axis]
     if isinstance(k, Tensor) and tracing.program is not None:
-        # How many are asked for follows from extents.
+        # `k` is computed from shapes.
         at_least(k, 0, "`topk`: {} elements are requested")
         at_least(n - k, 0, f"`topk`: {{}} elements more than are requested along axis {axis}")
         first = tuple(slice(k) if at == axis % x.ndim else slice(None) for at in range(x.ndim))
@@ -163,7 +163,7 @@ def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor
     Args:
         x: The tensor.
         indices: A tensor of integers for each axis, or one for the first.
-        values: What is stored, stretched to the shape of the indices and the other axes.
+        values: The values to store, broadcast to the shape of the indices and the other axes.
         how: ``set``, ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
     """
     x = asarray(x)

@@ -20,7 +20,7 @@ def _list(axis: Any, what: str = "axis") -> list[int]:
 
 @by_planes
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
-    """The elements row by row in another shape; one extent may be -1."""
+    """The elements, in row-major order, in another shape; one size may be -1."""
     x = asarray(x)
     if tracing.program is not None:
         shape = list(shape) if isinstance(shape, (list, tuple)) else [shape]
@@ -86,20 +86,20 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
 
 @by_planes
 def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
-    """With axes of extent 1 more, at these places of the result."""
+    """With new axes of size 1 at these positions of the result."""
     x = asarray(x)
     return Tensor(x._native.unsqueeze(_list(axis)), x._outside)
 
 
 @by_planes
 def unsqueeze(x: Any, /, axis: int = -1) -> Tensor:
-    """With an axis of extent 1 more."""
+    """With a new axis of size 1."""
     return asarray(x).unsqueeze(axis)
 
 
 @by_planes
 def squeeze(x: Any, /, axis: Any = None) -> Tensor:
-    """Without these axes of extent 1; without an ``axis`` without all of them."""
+    """Without these axes of size 1; without an ``axis``, all of them are removed."""
     x = asarray(x)
     if axis is None:
         axis = [k for k, n in enumerate(x.shape) if n == 1]
@@ -150,7 +150,7 @@ def _rolled(x: Tensor, shift: Any, axis: Any) -> Tensor:
 
 @by_planes
 def tile(x: Any, repetitions: Any, /) -> Tensor:
-    """The tensor so many times along each axis; in a program, numbers of times may follow from extents."""
+    """The tensor repeated along each axis; in a program, numbers of repetitions may be computed from shapes."""
     x, times = asarray(x), list(repetitions) if isinstance(repetitions, (list, tuple)) else [repetitions]
     _types.whole_numbers([n for n in times if not isinstance(n, Tensor)], "repetitions")
     _types.counts(repetitions, "tile", "repetitions")
@@ -213,14 +213,14 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
 
 @by_planes
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
-    """The tensor stretched to a shape."""
+    """The tensor broadcast to a shape."""
     _types.counts(shape, "broadcast_to", "shape")
     extents = _list(shape, "broadcast_to") if tracing.program is None else tracing.program.extents(shape)
     return Tensor(asarray(x)._native.broadcast_to(extents))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that several shapes are stretched to."""
+    """The shape that several shapes broadcast to."""
     rank = max((len(s) for s in shapes), default=0)
     out = [1] * rank
     for shape in shapes:
@@ -233,7 +233,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
-    """Tensors stretched to one shape."""
+    """Tensors broadcast to one shape."""
     made = [asarray(a) for a in arrays]
     planes = [a.real if is_complex(a) else a for a in made]
     shape = (
@@ -243,7 +243,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     def stretched(x: Tensor) -> Tensor:
         if shape is not None:
             return broadcast_to(x, shape)
-        # A choice stretches both sides.
+        # `where` broadcasts both sides.
         yes = constant(True, u1)._native
         return Tensor(functools.reduce(yes.select, (b._native.cast(x._native.dtype) for b in (x, *planes))))
 
@@ -282,7 +282,7 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
     axis = _types.axis(axis, given[0].ndim + 1, "stack")
     for k, a in enumerate(given):
         own, first = a._native.shape, given[0]._native.shape
-        # Extents that only the run knows are looked at then.
+        # Sizes that are known only at run time are checked then.
         differ = [n != m for n, m in zip(own, first) if isinstance(n, int) and isinstance(m, int)]
         if len(own) != len(first) or any(differ):
             raise ValueError(f"`stack`: operand {k} has the shape {a.shape}, the first one {given[0].shape}")
@@ -346,8 +346,8 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
 
     Args:
         x: The tensor.
-        widths: How many elements before and behind along each axis: pairs, one pair for all, or one number; in a
-            program they may follow from extents.
+        widths: How many elements before and after along each axis: pairs, one pair for all, or one number; in a
+            program they may be computed from shapes.
         mode: ``constant``, ``edge`` (the nearest element), ``wrap`` (from the other end), ``reflect`` (mirrored at the
             outermost elements) or ``symmetric`` (mirrored at the ends, so that these stand twice).
         value: What stands in a constant margin.
@@ -386,7 +386,7 @@ def _is_number(width: Any) -> bool:
 
 
 def _margins(pair: tuple[Any, ...]) -> tuple[Any, Any]:
-    """So many elements before and behind, as extents."""
+    """The widths before and after an axis, as sizes."""
     if tracing.program is not None and any(isinstance(w, Tensor) for w in pair):
         for width in pair:
             if isinstance(width, Tensor):

@@ -235,7 +235,7 @@ def gammaln(x: Any, /) -> Tensor:
 
 
 def gammasgn(x: Any, /) -> Tensor:
-    """The sign of the gamma function: that of zero at zero, NaN at negative whole numbers."""
+    """The sign of the gamma function: that of zero at zero, NaN at negative integers."""
     (x,), dtype = _computed("gammasgn", x)
     odd = floor(x) % 2 != 0
     out = where(x >= 0, 1.0, where(odd, -1.0, 1.0))
@@ -244,7 +244,7 @@ def gammasgn(x: Any, /) -> Tensor:
 
 
 def digamma(x: Any, /) -> Tensor:
-    """The derivative of ``gammaln``; NaN at negative whole numbers, infinite at zero.
+    """The derivative of ``gammaln``; NaN at negative integers, infinite at zero.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")

@@ -181,7 +181,7 @@ def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Tensor:
-    """How often each number from 0 on is among whole numbers, or the sum of the weights at them.
+    """How often each integer from 0 on occurs in ``x``, or the sum of its weights.
 
     Without a ``length`` the size of the result is the largest number plus one, so that it is computed at once, and not
     inside of programs.

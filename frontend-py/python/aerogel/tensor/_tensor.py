@@ -1,4 +1,4 @@
-"""The class of tensors: what is recorded of each, and numbers where they are asked for."""
+"""The class of tensors: recorded operations, evaluated when values are needed."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ of_torch: list[Callable[[Any], Tensor]] = []
 
 
 class Tensor(Backward, Methods):
-    """Numbers of one type in rows, columns and more axes, computed when they are asked for.
+    """An n-dimensional array of numbers of one dtype, evaluated lazily.
 
-    Operators and functions record what is to be done; ``numpy``, ``item``, ``print`` and what takes numbers compile all
-    that is pending into a few kernels, and keep the result.
+    Operators and functions record operations. ``numpy``, ``item``, ``print`` and other uses of the values compile the
+    recorded operations into a few kernels, and cache the result.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -73,12 +73,12 @@ class Tensor(Backward, Methods):
 
     @property
     def dtype(self) -> DataType:
-        """The type of the elements."""
+        """The dtype of the elements."""
         return ALL[self._native.dtype]
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The extent of each axis; in a program that is traced, numbers of the program where they are not known."""
+        """The size of each axis; in a program that is traced, values of the program where sizes are not known."""
         if tracing.program is not None:
             return tracing.program.shape(self)
         shape = self._native.shape
@@ -131,17 +131,17 @@ class Tensor(Backward, Methods):
     # Numbers.
 
     def realize(self) -> Tensor:
-        """Computes the numbers, if that has not been done."""
+        """Evaluates the tensor, unless its values are cached."""
         self._native.realise()
         return self
 
     def numpy(self) -> Any:
-        """The numbers as a NumPy array of its own; those of ``bf16`` want the package ``ml_dtypes``."""
+        """A copy of the values as a NumPy array; ``bf16`` needs the package ``ml_dtypes``."""
         self._has_numbers("`numpy` takes")
         return self._copied()
 
     def _copied(self) -> Any:
-        """The numbers as a NumPy array, which is for showing where gradients go through the tensor."""
+        """The values as a NumPy array, for printing, also if the tensor requires a gradient."""
         import numpy as np
 
         self._native.realise()
@@ -152,7 +152,7 @@ class Tensor(Backward, Methods):
     to_numpy = numpy
 
     def _has_numbers(self, who: str) -> None:
-        """Refuses to give numbers that a program has not yet, or that no gradient would go through."""
+        """Raises an error if a program has no values yet, or a gradient would not pass through them."""
         self._expect_numbers(who)
         if self.requires_grad and not _native.are_gradients_off():
             raise AerogelRuntimeError(
@@ -279,7 +279,7 @@ class Tensor(Backward, Methods):
     def __iter__(self) -> Iterator[Tensor]:
         n = len(self)
         if tracing.trace is None and tracing.mapped is None and not self._native.is_one_of_many():
-            # Each part of it would compute it anew.
+            # Each slice would compute it again.
             self.realize()
         return (self[k] for k in builtins.range(n))
 
@@ -311,7 +311,7 @@ class Tensor(Backward, Methods):
     # Shapes.
 
     def reshape(self, *shape: Any) -> Tensor:
-        """The elements row by row in another shape; one extent may be -1."""
+        """The elements, in row-major order, in another shape; one size may be -1."""
         from aerogel.tensor import _shapes
 
         return _shapes.reshape(self, shape[0] if len(shape) == 1 else shape)
@@ -330,11 +330,11 @@ class Tensor(Backward, Methods):
         return self.reshape(-1)
 
     def unsqueeze(self, axis: int = -1) -> Tensor:
-        """With an axis of extent 1 more."""
+        """With a new axis of size 1."""
         return Tensor(self._native.unsqueeze([axis]), self._outside)
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
-        """Without axes of extent 1; without an ``axis`` without all of them."""
+        """Without these axes of size 1; without an ``axis``, all of them are removed."""
         axes = [k for k, n in enumerate(self.shape) if n == 1] if axis is None else axis
         return Tensor(self._native.squeeze(_types.whole_numbers(axes, "squeeze")), self._outside)
 
@@ -429,7 +429,7 @@ def constant(value: Any, dtype: DataType) -> Tensor:
 def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks DLPack.
 
-    What a kernel writes to a ``ti.ndarray`` later is seen by what has not been computed by then.
+    If a kernel writes to the ``ti.ndarray`` later, operations that are not evaluated yet see the new values.
 
     Args:
         obj: The numbers.
@@ -522,7 +522,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         from aerogel.data import _torch
 
         if obj.requires_grad and not _native.are_gradients_off() and tracing.program is None:
-            # Gradients by what is computed of it go on in PyTorch.
+            # Gradients by values computed from it continue in PyTorch.
             out: Tensor = of_torch[0](obj)
             return out if dtype is None else out.astype(dtype)
 
@@ -641,7 +641,7 @@ def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
     return function
 
 
-#: Sums and products of truth values are truth values.
+#: Sums and products of booleans are booleans.
 _OF_TRUTH = {"add": "or", "mul": "and"}
 
 

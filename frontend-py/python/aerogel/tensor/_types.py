@@ -95,7 +95,7 @@ def _limits(name: str) -> tuple[int, int]:
 
 
 def beyond(name: str, x1: Any, x2: Any) -> bool | None:
-    """What a comparison with a whole number of Python's says that is beyond the other's type; nothing for others."""
+    """The result of a comparison with a Python integer outside the other's dtype; None for other cases."""
     less, greater = ("lt", "le", "ne"), ("gt", "ge", "ne")
     for x, n, low, high in ((x1, x2, greater, less), (x2, x1, less, greater)):
         own = getattr(getattr(x, "dtype", None), "_aerogel_dtype", None)
@@ -112,7 +112,7 @@ def index_type() -> DataType:
 
 
 def whole_numbers(value: Any, what: str) -> list[int]:
-    """One whole number or several: axes, extents."""
+    """One integer or several: axes, sizes."""
     given = [value] if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0 else value
     try:
         return [n.__index__() for n in given]
@@ -121,7 +121,7 @@ def whole_numbers(value: Any, what: str) -> list[int]:
 
 
 def counts(given: Any, called: str, argument: str) -> None:
-    """Refuses numbers of elements below zero; what only the run of a program knows is asked when it runs.
+    """Refuses negative sizes; sizes known only at run time are checked when the program runs.
 
     Raises:
         ValueError: With the names of the function and its argument.

@@ -1,4 +1,4 @@
-"""Extents that only the run of a program knows: what is asked of them, and what cannot be."""
+"""Sizes that are known only when a program runs: checks at run time, and errors for what is impossible."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from aerogel.tensor._tensor import Tensor, tracing
 
 
 def all_known(extents: Any) -> bool:
-    """Whether extents are numbers of Python's."""
+    """Whether all sizes are Python integers."""
     return all(isinstance(n, int) for n in extents)
 
 
 def differ(n: Any, m: Any) -> bool:
-    """Whether two extents are known to be different."""
+    """Whether two sizes are known to be different."""
     return isinstance(n, int) and isinstance(m, int) and n != m
 
 
 def stretches(shape: Any, whole: Any) -> bool:
-    """Whether a tensor of a shape is known to be stretched to another one."""
+    """Whether a tensor of a shape is known to be broadcast to another one."""
     both = zip(reversed(shape), reversed(whole))
     return len(shape) <= len(whole) and all(n == m or n == 1 for n, m in both)
 
@@ -34,7 +34,7 @@ def outside_of_programs(what: str, why: str) -> None:
 
 
 def demand(x: Tensor, axis: int, n: Any) -> None:
-    """Asks, when the program runs, an axis for an extent."""
+    """Checks, when the program runs, that an axis has a size."""
     wanted: list[Any] = [None] * x.ndim
     wanted[axis] = n if isinstance(n, int) else tracing.program.extents([n])[0]
     if not tracing.trace.assert_shape(x._native, wanted, f"axis {axis} has {{}} elements where {{}} are needed"):
@@ -42,7 +42,7 @@ def demand(x: Tensor, axis: int, n: Any) -> None:
 
 
 def least(n: Any, m: Any) -> Any:
-    """The smaller of two extents."""
+    """The smaller of two sizes."""
     if isinstance(n, int) and isinstance(m, int):
         return min(n, m)
     from aerogel.tensor._elementwise import minimum
@@ -51,13 +51,13 @@ def least(n: Any, m: Any) -> Any:
 
 
 def at_least(n: Any, count: int, message: str) -> None:
-    """Asks, when the program runs, an extent for so many elements; ``{}`` in the message is how many there are."""
-    # Of one of many it is the same of all.
+    """Checks, when the program runs, that a size is at least ``count``; ``{}`` in the message is the size."""
+    # It is the same for the whole batch.
     if not tracing.program.is_in_block or tracing.program.is_in_vmap:
         tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)
         return
 
-    # A block may not run, and what it asks for is asked in it; one with a condition at each point is computed at all.
+    # A block may not run, so its checks are inside it; a block with a condition at each point always runs.
     def look(extent: Tensor, where: Any = None) -> None:
         if extent.item() < count:
             raise ValueError(message.format(extent.item()))

@@ -1,4 +1,4 @@
-"""Functions of one, done for many at once."""
+"""``vmap``: functions of one example, vectorised over a batch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     >>> ti.vmap(lambda row, w: (row * w).sum(), in_axes=(0, None))(x, ti.tensor.asarray([1, 0, 2]))
     tensor([ 4, 13], dtype=i32)
 
-    The function is called once, with tensors that stand for one of many and have no numbers. It may do what a program
-    may: reductions, products, gathers, stores to tensors of its own, ``vmap``. Random numbers are the same for all.
+    The function is called once, with symbolic tensors for one example, which have no values. It may use what a program
+    may: reductions, products, gathers, stores to its own tensors, ``vmap``. Random numbers are the same for all.
 
     Args:
         function: Of tensors, or of tuples, lists and dictionaries of them, which it may give too.
@@ -87,7 +87,7 @@ def _is_array(tree: Any) -> bool:
 
 
 class _Mapping:
-    """What stands for one of many while a function is called, and what is made for all."""
+    """The symbolic tensors while a function is called, and the batched results."""
 
     def __init__(self) -> None:
         #: What stands for one, all, the axis along which they lie, and what all are called.
@@ -120,7 +120,7 @@ class _Mapping:
         self._made = iter(_native.vmap_tensors(self.pairs, self._planes, trace))
 
     def one(self, value: Any, axis: int | None, name: str) -> Any:
-        """One of many."""
+        """The symbolic tensor for one example of a batched argument."""
         if axis is None:
             return value
         x: Any = _tensor(value, name)

@@ -329,7 +329,7 @@ def multi_dot(arrays: Any, /) -> Tensor:
     if len(given) < 2:
         raise ValueError("`multi_dot` takes at least two matrices")
     while len(given) > 1:
-        # The pair whose product takes the largest extent away.
+        # The pair whose product removes the largest size.
         inner = [given[k].shape[-1] for k in range(len(given) - 1)]
         k = inner.index(max(inner)) if all_known(inner) else 0
         given[k : k + 2] = [given[k] @ given[k + 1]]

@@ -97,11 +97,11 @@ class Generator:
         return normal(self.key(), _given(shape, "randn"), dtype=dtype)
 
     def integers(self, low: int, high: int, shape: Any, *, dtype: Any = None) -> Tensor:
-        """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive)."""
+        """Random integers from ``low`` (inclusive) to ``high`` (exclusive)."""
         return integers(self.key(), low, high, shape, dtype=dtype)
 
     def permutation(self, n: int) -> Tensor:
-        """The numbers below ``n`` in an order by chance."""
+        """The integers below ``n`` in random order."""
         return permutation(self.key(), n)
 
 
@@ -139,7 +139,7 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     extents = _shape(shape, "normal")
     if tracing.program is not None:
-        # Extents of the program as `uniform` takes them.
+        # Sizes of the program in the form that `uniform` takes.
         extents = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
     both = uniform(key, [2, *extents], dtype=kind if kind._aerogel_dtype not in ("f16", "bf16") else "f32")
     radius = sqrt(-2.0 * log(1.0 - both[0]))
@@ -147,7 +147,7 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
 
 
 def integers(*args: Any, shape: Any = None, dtype: Any = None) -> Tensor:
-    """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive): ``integers(low, high, shape)``.
+    """Random integers from ``low`` (inclusive) to ``high`` (exclusive): ``integers(low, high, shape)``.
 
     They are drawn as by ``rand``; ``integers(key, low, high, shape)`` are those of a key.
     """
@@ -193,7 +193,7 @@ default = Generator(0)
 
 
 def seed(value: int) -> None:
-    """Begins the numbers of ``rand`` and ``randn`` anew."""
+    """Resets the random numbers of ``rand`` and ``randn`` to a seed."""
     if not hasattr(value, "__index__"):
         raise TypeError(f"a seed is an integer, not {value!r}")
     default.__init__(value)

@@ -87,7 +87,7 @@ def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:
         A NumPy array of the image's type; the image itself if it has the size.
 
     Raises:
-        ValueError: A size is not a positive whole number, or the image has less than two axes.
+        ValueError: A size is not a positive integer, or the image has less than two axes.
     """
     array = img.to_numpy() if hasattr(img, "to_numpy") else np.asarray(img)
     height = w if h is None else h

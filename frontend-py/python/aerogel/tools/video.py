@@ -211,7 +211,7 @@ class VideoManager:
 
 
 def _follow(process: Any, shown: Any) -> list[str]:
-    """Moves a progress bar as ffmpeg goes on; what else it says, line by line."""
+    """Updates a progress bar while ffmpeg runs; returns its other output, line by line."""
     said, done = [], 0
     for line in process.stdout:
         key, _, value = line.strip().partition("=")

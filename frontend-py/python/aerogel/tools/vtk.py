@@ -19,7 +19,7 @@ _TYPES |= {
 def write_vtk(scalar_field: Any, filename: str) -> str:
     """Writes a grid of numbers or vectors as ``filename.vtr``.
 
-    The points of the grid are at whole numbers; a grid with two axes lies in the plane z = 0.
+    The points of the grid have integer coordinates; a grid with two axes lies in the plane z = 0.
 
     Args:
         scalar_field: A field, array or NumPy array with two or three axes; fields of vectors have one more as arrays.

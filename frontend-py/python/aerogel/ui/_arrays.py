@@ -145,7 +145,7 @@ def check_places(what: str, positions: bytes, width: int, how: dict[str, Any]) -
         ValueError: One is not.
     """
     values = np.frombuffer(positions, np.float32)
-    # One pass: a sum is finite only of what is. Where it is not, what is too large together is told apart.
+    # One pass: a sum of positions is finite only if all are. If it is not, overflow of the sum is distinguished.
     with np.errstate(all="ignore"):
         if _kept.known(positions, "is finite", (), lambda: np.isfinite(values.sum())):
             return
@@ -179,7 +179,7 @@ def radii(x: Any, positions: bytes, width: int) -> bytes:
 
 
 def draw(view: Any, kind: str, positions: bytes, **how: Any) -> None:
-    """Draws things of a kind, if all that they name is there: what draws them does not ask.
+    """Draws objects of a kind after checking that all vertices they refer to exist: the renderer does not check.
 
     Raises:
         IndexError: An index names no vertex, or there are fewer vertices, indices or copies than shall be drawn.

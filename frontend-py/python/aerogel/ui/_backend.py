@@ -41,7 +41,7 @@ def _set_runtime_folder() -> None:
 
 @contextlib.contextmanager
 def _without_asking_the_display() -> Iterator[None]:
-    """Mesa asks the display which device is its own when devices are listed, and waits for ever where none answers.
+    """When devices are listed, Mesa queries the display for its device, and waits forever if no display responds.
 
     Who says which device it shall be wants that done.
     """
@@ -81,7 +81,7 @@ _dropped: list[tuple[int, Any]] = []
 
 
 def drop(thread: int, view: Any) -> None:
-    """A window is dropped: its own thread closes one of the desktop when it next asks for something of windows."""
+    """Drops a window: its own thread closes a desktop window at the next call of a window function."""
     if thread != threading.get_ident() and view.visible:
         _dropped.append((thread, view))
 

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 #: Shorter arrays are turned sooner than they are looked up.
 _FEW = 1 << 16
-#: So many arrays are kept: those that were drawn last.
+#: How many arrays are cached: those drawn last.
 _MOST = 32
 
 

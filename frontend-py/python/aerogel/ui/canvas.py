@@ -36,7 +36,7 @@ class Canvas:
         self._view.background(_arrays.color(color)[:3])
 
     def set_image(self, img: Any) -> None:
-        """Draws an image over the whole window, stretched to it.
+        """Draws an image over the whole window, scaled to it.
 
         Args:
             img: A texture, or a field or array of shape (width, height), (width, height, channels), or of vectors, the

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Scene:
-    """Things in space, lights and a camera.
+    """Objects in space, lights and a camera.
 
-    In every frame things and lamps are named anew, in any order; `Canvas.scene` draws them. Positions, colours, radii,
-    normals and indices may be fields, arrays, NumPy arrays or lists. Light is what falls on a thing from everywhere
-    and, by Lambert's law, from each lamp.
+    Objects and lights are added again in every frame, in any order; `Canvas.scene` draws them. Positions, colours,
+    radii, normals and indices may be fields, arrays, NumPy arrays or lists. An object is lit by the ambient light
+    and, by Lambert's law, by each point light.
     """
 
     def __init__(self) -> None:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Gui:
-    """Widgets over a window's picture. They are named anew in every frame, each with the value it has.
+    """Widgets over a window's picture. They are called again in every frame, each with its current value.
 
-    A widget returns what the user made of it up to the last frame that was shown: its value is one frame late at
-    most, whatever the order of the calls. Widgets of a panel with one label are told apart by their order.
+    A widget returns the user's input up to the last frame that was shown: its value is one frame late at
+    most, whatever the order of the calls. Widgets of a panel with the same label are distinguished by their order.
     """
 
     def __init__(self, window: Window) -> None:

@@ -17,7 +17,7 @@ from aerogel.ui.canvas import Canvas
 from aerogel.ui.scene import Scene
 from aerogel.ui.widgets import Gui
 
-#: What the user did so many seconds ago is the present: who asks for many keys does not make the system ask as often.
+#: Input is polled again after this many seconds, so that queries of many keys do not poll the system each time.
 _RECENT = 0.002
 
 
@@ -115,8 +115,8 @@ class Window:
         """Ends the frame and shows it.
 
         Raises:
-            RuntimeError: The display or the device is gone. Fields keep what they hold.
-            SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, and the program does not ask whether it runs.
+            RuntimeError: The display or the device was lost. Fields keep their values.
+            SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, and the program does not check ``running``.
         """
         if self._frames and self._shown >= self._frames:
             raise SystemExit(0)
@@ -132,7 +132,7 @@ class Window:
         self._wait()
 
     def _wait(self) -> None:
-        """Keeps to the limit of frames a second; without a desktop nobody looks, and nothing is held back."""
+        """Waits to keep the limit of frames per second; without a desktop it does not wait."""
         now = time.perf_counter()
         if self._view.visible and now < self._due:
             time.sleep(self._due - now)
@@ -154,12 +154,12 @@ class Window:
                 (self._pressed.add if kind == PRESS else self._pressed.discard)(key)
             elif kind == "Blur":
                 self._pressed.clear()
-        # A program that never asks has no use for old ones.
+        # A program that never reads events has no use for old ones.
         del self._events[:-1000]
         self._polled = time.perf_counter()
 
     def get_events(self, tag: str | None = None) -> list[Event]:
-        """What the user did since this was last asked.
+        """The events since the last call.
 
         Args:
             tag: PRESS or RELEASE, to be told of nothing else; the others are told at the next time.

@@ -33,8 +33,8 @@ class Values:
         kind: How it is drawn: "number", "plot", "image", "slices", "colours", "arrows", "points" or "text".
         numbers: Its elements, the axes of vectors last.
         cells: Of a sparse field the indices of its active elements, of shape (n, axes); ``numbers`` are theirs.
-        shape: The extents of its axes.
-        block: Of a sparse field the extents of the blocks that become active together.
+        shape: The size of each axis.
+        block: For a sparse field the shape of the blocks that become active together.
         wrong: What is no number, if anything.
     """
 
@@ -63,7 +63,7 @@ def is_sparse(x: Any) -> bool:
 
 
 def _block(x: Any) -> tuple[int, ...]:
-    """The extents of what is below the last node that knows activity."""
+    """The shape of a cell of the last node on the path that tracks activity."""
     nodes, axes = path_of(x), len(x.shape)
     last = max(k for k, node in enumerate(nodes) if node._kind in _SPARSE)
     outer = nodes[last].shape

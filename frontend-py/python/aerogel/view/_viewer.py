@@ -28,7 +28,7 @@ _FPS, _SHARE = 25, 0.35
 
 @dataclass
 class Options:
-    """What the command line asks for.
+    """The options of the command line.
 
     Attributes:
         only: The names of the fields to show; none for all.
@@ -68,7 +68,7 @@ class Viewer:
         self._gui: GUI | None = None
         self._tiles: dict[str, Tile] = {}
         self._fields: dict[str, Any] = {}
-        # The names of all fields that there were, asked for or not.
+        # The names of all fields that existed, requested or not.
         self._known: dict[str, None] = {}
         self._had_window = self._is_over = False
         self._launches: dict[str, int] = {}

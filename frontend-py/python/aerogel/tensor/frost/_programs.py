@@ -23,7 +23,7 @@ def initialize(backend: str = cpu, flags: str = "", kernel_lang: Any = None) -> 
     """Begins: every back end is this compiler, which needs no flags.
 
     Raises:
-        NotImplementedError: The source of kernels in another language is asked for.
+        NotImplementedError: Always: source in another language is requested.
     """
     import aerogel
 
@@ -93,7 +93,7 @@ def allocated_memory() -> int:
 
 
 def unused_allocated_memory() -> int:
-    """The bytes that are kept between uses, which count as in use."""
+    """The bytes that are allocated but unused: 0, since cached memory counts as in use."""
     return 0
 
 
@@ -104,7 +104,7 @@ def current_backend() -> str:
 
 # What became of programs.
 
-#: Programs as long as somebody holds them.
+#: Weak references to programs.
 _COMPILED: weakref.WeakSet[TensorProgram] = weakref.WeakSet()
 
 
@@ -118,7 +118,7 @@ def get_all_generated_main_functions() -> list[str]:
 
 
 def get_all_generated_kernels() -> list[str]:
-    """What became of the statements of each program that has been compiled: which share a kernel, and what is kept."""
+    """The kernels of each compiled program as text: which statements share a kernel, and what is materialised."""
     return [program.explain() for program in _programs()]
 
 

@@ -14,12 +14,12 @@ from aerogel.tensor.programs._blocks import trace_of
 
 
 def unsqueeze(x: Any, axis: int = -1) -> Tensor:
-    """With an axis of extent 1 more."""
+    """With a new axis of size 1."""
     return _shapes.unsqueeze(x, axis)
 
 
 def squeeze(x: Any, axis: int = -1) -> Tensor:
-    """Without an axis of extent 1."""
+    """Without an axis of size 1."""
     return _shapes.squeeze(x, axis)
 
 

@@ -1,7 +1,7 @@
 """Widgets and curves over the frame of `window`.
 
-They are named anew for each frame, before `window.render_frame`. Widgets return what the user made of them up to the
-last frame; without `aerogel_viz` they keep their values.
+They are called again for each frame, before `window.render_frame`. Widgets return the user's input up to the last
+frame; without `aerogel_viz` they keep their values.
 """
 
 from __future__ import annotations

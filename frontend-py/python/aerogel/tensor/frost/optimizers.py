@@ -24,7 +24,7 @@ class ModuleOptimizer(Module):
     Its settings are numbers, tensors of the program that makes it, or of type `Parameter`, which makes them inputs.
     """
 
-    #: The moments that are kept of each parameter.
+    #: The moments that are stored for each parameter.
     _moments: tuple[str, ...] = ()
     net: Any
     learning_rate: Any

@@ -24,7 +24,7 @@ def rand_like(x: Any, seed: Any = 0) -> Tensor:
 
 
 def rand_int(seed: Any, max_value: Any) -> Tensor:
-    """Whole numbers from 0 to before another, a seed for each."""
+    """Random integers from 0 to below ``max_value``, one for each seed."""
     return as_int(pcg(seed) % uint(max_value))
 
 

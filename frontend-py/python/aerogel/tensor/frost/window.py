@@ -101,7 +101,7 @@ def is_key_pressed(key: int) -> bool:
 
 
 def render_frame(image: Any = None) -> None:
-    """Ends the frame and shows an image, stretched to the window; without one the background.
+    """Ends the frame and shows an image, scaled to the window; without one the background.
 
     Args:
         image: A tensor or array of shape (height, width) or (height, width, 3), the first row on top. Floats go from 0

@@ -101,8 +101,8 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     """What ``body(carried)`` makes of ``init``, as long as ``condition(carried)`` is true.
 
     Args:
-        condition: Takes a tree of tensors, and gives one truth value, or one for each point.
-        body: Takes the tree, and gives one of the same structure and shapes.
+        condition: Takes a tree of tensors, and returns one boolean, or one for each point.
+        body: Takes the tree, and returns one of the same structure and shapes.
         init: The first tree.
 
     Raises:

@@ -1,7 +1,7 @@
-"""What the source of a function says of its blocks: names that a block binds again, and what leaves it early.
+"""Checks of a function's source: names that a block rebinds, and statements that leave a block early.
 
-Python binds a name once while a block is traced, however often the block runs. So a name that is bound before a block
-is not bound again in it; values change by ``.val =``, ``.set()`` and stores.
+Tracing runs an assignment in a block once, however often the block runs. So a name that is assigned before a block
+must not be assigned in it; values change by ``.val =``, ``.set()`` and stores.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def look_at_block(frame: Any, binds_once: bool) -> None:
         binds_once: Whether names that are bound before the block may not be bound in it.
 
     Raises:
-        ValueError: If the block binds such a name, or is left by ``return``, ``break`` or ``continue``.
+        ValueError: If the block rebinds such a name, or is left by ``return``, ``break`` or ``continue``.
     """
     function = _of(frame.f_code, frame.f_globals)
     if function is None:
@@ -173,7 +173,7 @@ def _parsed(code: Any, scope: dict[str, Any]) -> _Function | None:
 def _bindings(
     node: ast.AST, around: tuple[ast.AST, ...], branches: tuple[tuple[ast.AST, str], ...] = ()
 ) -> Iterator[_Binding]:
-    """The names that a statement binds, but for the counters of loops, which each loop binds anew."""
+    """The names that a statement assigns, except the counters of loops, which each loop assigns itself."""
     if isinstance(node, _FUNCTIONS) or isinstance(node, ast.ClassDef):
         if not isinstance(node, ast.Lambda):
             yield _Binding(node.name, node.lineno, around, branches)

@@ -212,7 +212,7 @@ class Program:
         return run_with_gradient(self, self._pulled, args, kwargs)
 
     def _is_for_many(self, args: Any, kwargs: Any) -> bool:
-        """Whether an argument stands for one of many, and has no numbers."""
+        """Whether an argument is a symbolic tensor of ``vmap``."""
         planes = [p for x in _trees.leaves([args, kwargs]) for p in ([x.real, x.imag] if is_complex(x) else [x])]
         return any(isinstance(p, Tensor) and p._native.is_one_of_many() for p in planes)
 

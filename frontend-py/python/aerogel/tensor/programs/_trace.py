@@ -28,7 +28,7 @@ class OutsideProgram(RuntimeError):
 
 
 class Extent(Tensor):
-    """An extent that is known when the program runs, as a number of the program."""
+    """A size that is known when the program runs, as a value of the program."""
 
     __slots__ = ("_dim",)
 
@@ -50,7 +50,7 @@ class Trace:
         self._constants: dict[int, Any] = {}
         #: The fields that are read, by what they are.
         self.fields_read: dict[int, Any] = {}
-        #: The extents and the points of the kernel at hand.
+        #: The shape and the points of the current kernel.
         self.kernel: Any = None
         #: The results of calls whose gradient a rule gives: the node, the variable and the value of each.
         self.node_results: list[Any] = []
@@ -80,7 +80,7 @@ class Trace:
         return native
 
     def constant(self, tensor: Tensor) -> Tensor:
-        """A tensor from outside as one of the program: its numbers are those that it has now."""
+        """A tensor from outside as a constant of the program, with its current values."""
         own = tensor._native
         if id(own) not in self._constants:
             # Held, so that no other one gets its number.
@@ -93,7 +93,7 @@ class Trace:
         return out
 
     def each_call(self, make: Callable[[], Any], dtype: str, shape: list[int]) -> Tensor:
-        """A tensor whose values ``make`` gives anew at each call of the program."""
+        """A tensor whose values ``make`` computes at each call of the program."""
         self.given.append(make)
         out = Tensor.__new__(Tensor)
         out._native = self.native.input(f"drawn {len(self.given)}", dtype, shape, True)
@@ -101,16 +101,16 @@ class Trace:
         return out
 
     def shape(self, tensor: Tensor) -> tuple[Any, ...]:
-        """The extents of a tensor as the program sees them."""
+        """The shape of a tensor in the program."""
         self.native.expect_shape(tensor._native)
         return self.numbers(tensor._native.shape)
 
     def numbers(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Extents as numbers of the program."""
+        """Sizes as values of the program."""
         return tuple(n if isinstance(n, int) else Extent(n) for n in shape)
 
     def extents(self, shape: Any) -> list[Any]:
-        """Numbers, extents and numbers of the program as extents."""
+        """Integers and values of the program as sizes."""
         if isinstance(shape, Tensor) or hasattr(shape, "__index__"):
             shape = [shape]
         out: list[Any] = []
@@ -161,12 +161,12 @@ class Trace:
 
     @property
     def is_in_vmap(self) -> bool:
-        """Whether a function of one of many is traced."""
+        """Whether a function under ``vmap`` is being traced."""
         return self.native.is_in_vmap
 
     @property
     def is_in_block(self) -> bool:
-        """Whether a loop, a branch or a function of one of many is open."""
+        """Whether a loop, a branch or a function under ``vmap`` is open."""
         return self.native.is_in_block
 
     def counters(self) -> list[Tensor]:
@@ -326,7 +326,7 @@ class Trace:
         """What a kernel is compiled for, in place of a tensor whose numbers are not known yet."""
         native, called = value._native, f"kernel `{kernel.__name__}`"
         if kind == "array":
-            # Elements may be vectors and matrices, whose extents are known.
+            # Elements may be vectors and matrices, whose shapes are known.
             last = len(native.shape) - 2
             shape = [n if isinstance(n, int) and k >= last and n <= 32 else 1 for k, n in enumerate(native.shape)]
             element = kernel._element_of(name)
@@ -362,7 +362,7 @@ class Trace:
 
 
 def _last(field: Any) -> list[int]:
-    """The extents of a field's vectors or matrices; none of a field of numbers."""
+    """The shape of a field's vectors or matrices; empty for a scalar field."""
     if not isinstance(field, MatrixField):
         return []
     return [field.n] if field.ndim == 1 else [field.n, field.m]

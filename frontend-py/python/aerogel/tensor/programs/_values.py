@@ -15,7 +15,7 @@ from aerogel.tensor.programs._trace import Trace
 
 
 def _type_of(dtype: Any, word: str) -> Any:
-    """The type of the elements of an input or memory."""
+    """The dtype of an input or memory."""
     if dtype is None:
         return _types.default_float()
     if isinstance(dtype, (int, list, tuple)):
@@ -26,7 +26,7 @@ def _type_of(dtype: Any, word: str) -> Any:
 
 
 def _wanted(trace: Trace, shape: Any, called: str) -> list[Any]:
-    """Extents that are asked for: -1 for those that are as they are."""
+    """The requested shape: -1 for sizes that may be any."""
     given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
     is_open = [isinstance(n, int) and n == -1 for n in given]
     _types.counts([n for n, free in zip(given, is_open) if not free], called, "shape")
@@ -37,8 +37,8 @@ def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     """What comes from outside: the next argument of the program.
 
     Args:
-        shape: The extents: numbers, -1 for what is known when the program runs, or those of other inputs.
-        dtype: The type of the elements.
+        shape: The size of each axis: a number, -1 for a size known when the program runs, or a size of another input.
+        dtype: The dtype of the elements.
     """
     trace = trace_of("input")
     kind = _type_of(dtype, "input")
@@ -66,8 +66,8 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
 def indices(shape: Any) -> Any:
     """The index along each axis, at every point of a shape, or at every active cell of a field.
 
-    What is made of the indices of a field's cells point by point has values at these cells alone; sums and other
-    reductions go over them. A store that makes other cells active ends their use: take the indices anew.
+    Element-wise results of the indices of a field's cells have values on these cells only; sums and other
+    reductions run over them. A store that activates other cells invalidates the indices: call ``indices`` again.
     """
     return indices_at(trace_of("indices"), shape, "indices")
 
@@ -100,7 +100,7 @@ def const(value: Any, dtype: Any = None) -> Tensor:
 
 
 def print_value(name: str, value: Any) -> None:
-    """Prints a value, in each turn of a loop; where something is done at some points only, what it is there."""
+    """Prints a value, in each iteration of a loop; in a block that runs for some points only, its value at these."""
     trace = trace_of("print_value")
     value = value if isinstance(value, Tensor) else asarray(value)
 
