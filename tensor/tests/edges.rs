@@ -282,10 +282,7 @@ fn dear_values_are_not_computed_at_each_turn() {
         .values()
         .map(ToString::to_string)
         .collect();
-    assert_eq!(
-        why,
-        ["recomputing it costs more (26 operations, 8 times)"]
-    );
+    assert_eq!(why, ["recomputing it costs more (26 operations, 8 times)"]);
 }
 
 #[test]

@@ -33,8 +33,7 @@ CODE_COVERED = [
 ]
 #: Files and folders of code that still have such words.
 CODE_LEFT: set[str] = {
-    *("tensor", "passes", "runtime", "compiler", "ir", "snode", "gpu", "ptx", "linalg", "gui"),
-    *("frontend-py/src", "frontend-py/python/aerogel"),
+    *("passes", "runtime", "compiler", "ir", "snode", "gpu", "ptx", "linalg", "gui", "frontend-py/src"),
 }
 
 #: A regular expression, where a space stands for any white space, and what to write instead.
@@ -99,9 +98,10 @@ CODE_PATTERN = pattern_of(CODE_WORDS)
 CODE = re.compile(
     r"^(`{3,}).*?^\1|^ {4}(?=.*$)(?! *[-*\d]).*?$|<!--.*?-->|`[^`\n]+`|\]\([^)\s]*\)", re.DOTALL | re.MULTILINE
 )
-#: What of comments, docstrings and messages is code: programs, names in backticks, examples, addresses, holes.
+#: What of comments, docstrings and messages is code: programs, names in backticks, examples, addresses, holes, tags, and
+#: the names of arguments.
 CODE_IN_COMMENTS = re.compile(
-    r"^ *(`{3,}).*?\1|`[^`\n]+`|^ *>>> .*?$|https?://\S+|\{[^{}\n]*\}", re.DOTALL | re.MULTILINE
+    r"^ *(`{3,}).*?\1|`[^`\n]+`|^ *>>> .*?$|https?://\S+|\{[^{}\n]*\}|<[^<>\n]+>|^ +\w+: ", re.DOTALL | re.MULTILINE
 )
 #: Comments and strings of Rust; characters and raw strings (programs of tests) are matched to be skipped.
 RUST = re.compile(

@@ -147,7 +147,7 @@ impl Reverse<'_> {
             factor = r.program.exprs.select(meant, factor, one);
         }
         let factors = r.gather_into(&point.domain, shape, index, Accum::Mul, factor);
-        let adjoint = self.adjoint(store.target)?.expect("it has been asked for");
+        let adjoint = self.adjoint(store.target)?.expect("it is needed");
         let left = self.recording.binary("mul", adjoint, factors)?;
         self.adjoints.insert(store.target, vec![left]);
         Ok(())
@@ -180,7 +180,7 @@ impl Reverse<'_> {
             let own = self.recording.program.exprs.select(stays, one, zero);
             let own = self.recording.map(&shape, own);
             n = self.recording.binary("add", n, own)?;
-            let adjoint = self.adjoint(store.target)?.expect("it has been asked for");
+            let adjoint = self.adjoint(store.target)?.expect("it is needed");
             let share = self.recording.binary("div", adjoint, n)?;
             let left = self.recording.binary("mul", share, own)?;
             self.adjoints.insert(store.target, vec![left]);
@@ -188,7 +188,7 @@ impl Reverse<'_> {
         let n = self.beside(store, n);
         let exprs = &mut self.recording.program.exprs;
         let share = exprs.binary(BinaryOp::Div, d, n);
-        // A reduction that found NaN has NaN as its adjoint, which goes on to the elements that are NaN.
+        // If a reduction found NaN, its adjoint passes to the elements that are NaN.
         let [is_nan, is_unknown] = [store.value, d].map(|e| exprs.compare(CompareOp::Ne, e, e));
         let is_unknown = exprs.binary(BinaryOp::And, is_nan, is_unknown);
         let rest = exprs.select(is_unknown, d, zero);

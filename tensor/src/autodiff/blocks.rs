@@ -8,10 +8,10 @@
 //!                                    s = f(s)                        }
 //!                                  }
 //! ```
-//! Adjoints that go in and out of a block are memory. A branch is taken again by the condition that it was taken by. A loop
-//! keeps what its turns carry from one to the next in a history, as it is when the turn begins, and runs each turn again
-//! before its adjoint: the number of turns need not be known before, and nothing but what is carried is kept. What no adjoint
-//! asks for is neither kept nor run again.
+//! Adjoints that enter and leave a block are memory. The backward pass repeats a branch by its saved condition. A loop saves
+//! its loop-carried values in a history, at the start of each iteration, and reruns each iteration before its adjoint: the
+//! number of iterations need not be known, and nothing but loop-carried values is saved. Values that no adjoint needs are
+//! neither saved nor recomputed.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -266,8 +266,8 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// The statements of a turn that runs again, and of each history that others have filled the one in which what was taken
-    /// from it is kept once more.
+    /// The statements of an iteration that reruns; and for each history filled by others, the history in which the popped
+    /// values are saved again.
     fn taken_again(
         &mut self,
         edited: Vec<Stmt>,
@@ -277,7 +277,7 @@ impl Reverse<'_> {
         let mut turn = Vec::new();
         for stmt in edited {
             match kept(&stmt) {
-                // It has been kept.
+                // It has been saved.
                 Some((Library::Push, _, h)) if histories.is_shared(h) => {}
                 Some((Library::Pop, value, h)) if histories.is_shared(h) => {
                     let again = self.history(value);
@@ -442,7 +442,7 @@ impl Reverse<'_> {
         out
     }
 
-    /// Drops statements on which nothing that is asked for depends: all that is read on the way.
+    /// Drops statements on which no needed value depends.
     fn keep_asked(&self, body: &mut Vec<Stmt>, mut asked: IndexSet<Buffer>) -> IndexSet<Buffer> {
         let program = &self.recording.program;
         let all: Vec<Touched> = body

@@ -292,7 +292,7 @@ impl Reverse<'_> {
         let value = moved(exprs, value);
         let index: Vec<Expr> = index.iter().map(|&e| moved(exprs, e)).collect();
         let mut domain: Vec<Dim> = order.iter().map(|&k| domain[k as usize]).collect();
-        // Extents that were asked to be equal are the buffer's.
+        // Sizes that were checked to be equal are those of the buffer.
         for (e, &n) in index.iter().zip(&shape) {
             if let ExprDef::Axis(k) = exprs[*e] {
                 domain[k as usize] = n;
@@ -332,7 +332,7 @@ impl Reverse<'_> {
                 Outside::Never => i,
                 Outside::Clamp => clamped(exprs),
                 Outside::Wrap => exprs.binary(BinaryOp::Mod, i, n),
-                // An index that is an error has stopped the run, unless nobody asked for the value.
+                // An index out of bounds has stopped the run, unless the value was not needed.
                 Outside::Zero | Outside::Error(_) => {
                     let low = exprs.compare(CompareOp::Ge, i, zero);
                     let high = exprs.compare(CompareOp::Lt, i, n);

@@ -1,11 +1,11 @@
-//! Adjoints of what a loop keeps of its turns: second derivatives through loops.
+//! Adjoints of the values that a loop saves of its iterations: second derivatives through loops.
 //!
 //! ```text
 //! push(history, s)         S = S + pop(adjoints)
 //! s = pop(history)         push(adjoints, S)
 //! ```
-//! The adjoint of a history is a history: what takes the values back is visited first, from its last turn to its first, and
-//! leaves the adjoints in the order in which what has kept the values asks for them.
+//! The adjoint of a history is a history: the loop that pops the values is visited first, from its last iteration to its
+//! first, and pushes the adjoints in the order in which the adjoint of the pushing loop needs them.
 
 use indexmap::IndexSet;
 
@@ -63,7 +63,7 @@ impl Reverse<'_> {
         history
     }
 
-    /// The adjoint of a value that is kept: what takes the value has kept it.
+    /// The adjoint of a pushed value: the adjoint of the pop has saved it.
     pub(super) fn through_push(&mut self, call: &Call) -> Recorded<()> {
         let Some([value, history]) = call.kept() else {
             return Ok(());
@@ -79,7 +79,7 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// Keeps the adjoint of a value that is taken, for what has kept the value.
+    /// Saves the adjoint of a popped value, for the adjoint of the push.
     pub(super) fn through_pop(&mut self, call: &Call, adjoint: Buffer) -> Recorded<()> {
         let history = call.outputs[1];
         let mask = call.mask().map(|mask| self.before(mask));

@@ -133,7 +133,7 @@ struct Reverse<'r> {
     versions: Versions,
     /// What statements of the visited block become so that adjoints can read what they need.
     edits: IndexMap<usize, Vec<Stmt>>,
-    /// The values of buffers of indices, once somebody asks for one.
+    /// The values of buffers of indices, computed when first needed.
     indices: Option<LookupMap<Buffer, Option<Expr>>>,
     /// How many statements touch each buffer, if there are blocks.
     uses: LookupMap<Buffer, usize>,

@@ -115,7 +115,7 @@ impl Versions {
             && let Some(all) = self.blocks[k].value_before(&r.program, buffer, changed)
             && let Stmt::Store(store) = &all.body[0]
         {
-            // Nothing has to be kept before the change.
+            // Nothing has to be saved before the change.
             let again = filled(r, copy, store.value);
             r.program.body.push(again);
             self.again.insert((buffer, changed), copy);

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 
 use crate::ir::{Array, Buffer, Program, Role, point};
 
-/// A sparse node's cell: on the way to it, the number of the cell in its container at each level.
+/// A sparse node's cell: the index of the cell in its container at each level of its path.
 type Cell = (TreeId, NodeId, Vec<u64>);
 
 /// The fields of a program.

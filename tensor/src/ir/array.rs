@@ -12,7 +12,7 @@ pub struct Operand {
     pub buffer: Arc<Bytes>,
     /// The type of its elements.
     pub ty: ScalarType,
-    /// Its extents.
+    /// Its shape.
     pub shape: Vec<usize>,
 }
 
@@ -111,9 +111,9 @@ impl Operand {
 /// An array, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// The type of the elements.
+    /// The dtype.
     pub ty: ScalarType,
-    /// The extents.
+    /// The shape.
     pub shape: Vec<usize>,
     /// The elements.
     pub data: Vec<Scalar>,

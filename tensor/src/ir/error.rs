@@ -15,16 +15,16 @@ use super::site::OutOfBounds;
 /// Why a program ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Extents do not agree: which agreement, and what they are.
+    /// Sizes that must be equal differ: which agreement, and the sizes.
     Disagreement(usize, [u64; 2]),
     /// An index outside its axis, of an access that checks it.
     Index(OutOfBounds),
     /// An index outside its axis where the writer has promised that none is: a bug of the writer. The buffer, the axis, the
     /// index and the size of the axis.
     Unproved(Buffer, usize, i64, u64),
-    /// An extent below zero, or one that no index reaches the end of: which, if it is the program's, and what it is.
+    /// A size below zero, or too large for indices: which, if it is the program's, and its value.
     Extent(Option<Dim>, i128),
-    /// A number that follows from extents is none of its type.
+    /// A number computed from shapes does not fit its type.
     Number(Dim, i128),
     /// An input is not as the program says: its number, and what is wrong.
     Input(usize, String),
@@ -98,7 +98,7 @@ pub enum RunError {
     NoRoom {
         /// Which.
         buffer: Buffer,
-        /// Its extents.
+        /// Its shape.
         shape: Vec<usize>,
         /// Why.
         error: MemoryError,

@@ -73,7 +73,7 @@ impl<S: Scope> Evaluation<'_, S> {
     }
 }
 
-/// Looks whether all extents agree that have to.
+/// Checks that all sizes that must be equal are.
 pub(crate) fn agreements<S: Scope>(program: &Program, scope: &mut S) -> Result<(), S::Error> {
     for (number, agreement) in program.agreements.iter().enumerate() {
         let left = extent(program, scope, agreement.left)?;

@@ -13,14 +13,14 @@ entity! {
     pub struct Expr, "e"
 }
 
-/// What an index outside its extent means.
+/// What an out-of-bounds index means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outside {
     /// Indices are inside, which the writer has proved.
     Never,
     /// The nearest one inside.
     Clamp,
-    /// The remainder by the extent.
+    /// The remainder modulo the size of the axis.
     Wrap,
     /// A read gives zero, a write does nothing.
     Zero,
@@ -45,7 +45,7 @@ pub enum ExprDef {
     Axis(u32),
     /// The value of a variable.
     Var(Var, ScalarType),
-    /// An extent, `i32`.
+    /// The size of an axis, `i32`.
     Extent(Dim),
     /// An element of a buffer, as it is when the statement runs.
     Load {
@@ -117,7 +117,7 @@ impl ExprDef {
     }
 }
 
-/// Whether a sum, difference or product of two whole numbers is not what it is without bounds.
+/// Whether a sum, difference or product of two integers overflows.
 fn wraps(op: BinaryOp, x: Scalar, y: Scalar, made: Scalar) -> bool {
     let (x, y) = (x.as_i128(), y.as_i128());
     let exact = match op {
@@ -191,7 +191,7 @@ impl Exprs {
         }
     }
 
-    /// Forgets which expressions are functions: no derivative of them will be asked for.
+    /// Forgets which expressions are functions: their derivatives will not be needed.
     pub fn forget_functions(&mut self) {
         self.functions.clear();
     }
@@ -237,7 +237,7 @@ impl Exprs {
         value.is_some_and(|v| v == 0.0 && v.is_sign_negative())
     }
 
-    /// Constants folded, and what changes nothing left out. Sums of floats and -0 are left as they are.
+    /// Folds constants, and drops identity elements. Sums of floats and -0 stay.
     fn simplified(&mut self, def: &ExprDef) -> Option<Expr> {
         use BinaryOp::{Add, Div, FloorDiv, Mod, Mul, Sub};
         let exact = |s: &Self, e| s.as_const(e);
@@ -249,7 +249,7 @@ impl Exprs {
                     && op.is_exact(x.ty())
                 {
                     let made = eval::binary(op, x, y);
-                    // What wraps is left as it is: in an extent it does not.
+                    // Wrapping operations stay: as sizes they do not wrap.
                     if x.ty() == ScalarType::I32 && wraps(op, x, y, made) {
                         return None;
                     }
@@ -330,7 +330,7 @@ impl Exprs {
         self.add_as_is(ExprDef::Axis(k))
     }
 
-    /// An extent.
+    /// The size of an axis.
     pub fn extent(&mut self, dim: Dim) -> Expr {
         self.add_as_is(ExprDef::Extent(dim))
     }

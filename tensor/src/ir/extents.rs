@@ -1,5 +1,5 @@
-//! Extents and the numbers that follow from them: whole numbers are counted exactly, whatever their size, and floats as
-//! they are.
+//! Sizes of axes and numbers computed from them: integers are computed exactly, with any number of bits, and floats in
+//! their own type.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -11,7 +11,7 @@ use super::ids::Dim;
 use super::program::{DimDef, Program};
 use super::scope::Scope;
 
-/// An extent's number, which is an `i32`.
+/// The value of a size, an `i32`.
 pub(crate) fn extent<S: Scope>(
     program: &Program,
     scope: &mut S,
@@ -24,7 +24,7 @@ pub(crate) fn extent<S: Scope>(
     }
 }
 
-/// An extent as a number of the program.
+/// A size as a number of the program.
 pub(crate) fn number<S: Scope>(
     program: &Program,
     scope: &mut S,
@@ -38,7 +38,7 @@ pub(crate) fn number<S: Scope>(
 }
 
 fn whole<S: Scope>(program: &Program, scope: &mut S, dim: Dim) -> Result<i128, S::Error> {
-    // Most are, and each launch asks for them.
+    // Most are, and each launch needs them.
     if let Some(e) = program.dim_def(dim).expr()
         && let ExprDef::Var(var, ty) = program.exprs[e]
     {
@@ -53,12 +53,12 @@ fn whole<S: Scope>(program: &Program, scope: &mut S, dim: Dim) -> Result<i128, S
     exact.extent(dim)
 }
 
-/// Whether a type's arithmetic is that of whole numbers: it is not meant to wrap.
+/// Whether a type's arithmetic is that of exact integers: it is not meant to wrap.
 fn is_whole(ty: ScalarType) -> bool {
     matches!(ty, ScalarType::I32 | ScalarType::I64)
 }
 
-/// Whether a value is a whole number that follows from extents, at least one.
+/// Whether a value is an integer computed from at least one size.
 pub(crate) fn follows(exprs: &Exprs, e: Expr) -> bool {
     if exprs.ty(e) != ScalarType::I32 {
         return false;
@@ -87,7 +87,7 @@ impl Value {
     }
 }
 
-/// What has been evaluated of an extent.
+/// The expressions of a size that have been evaluated.
 struct Exact<'s, S> {
     program: &'s Program,
     scope: &'s mut S,
@@ -136,7 +136,7 @@ impl<S: Scope> Exact<'_, S> {
             ExprDef::Extent(dim) => return Ok(Value::Whole(self.extent(dim)?)),
             ExprDef::Var(var, ty) => self.scope.var(var).unwrap_or(Scalar::zero(ty)),
             ExprDef::Axis(_) | ExprDef::Load { .. } => {
-                unreachable!("the verifier wants extents and given numbers")
+                unreachable!("the verifier accepts sizes and given numbers only")
             }
             ExprDef::Unary(UnaryOp::Neg, x) if whole => {
                 return Ok(Value::Whole(-self.get(x)?.whole()));
@@ -185,7 +185,7 @@ impl<S: Scope> Exact<'_, S> {
             }));
         }
         Ok(Value::Whole(match from {
-            // What is no number is no extent.
+            // NaN and infinity are not sizes.
             Value::Other(f) if f.ty().is_float() && f.as_f64().is_nan() => i128::MIN,
             Value::Other(f) if f.ty().is_float() => f.as_f64() as i128,
             other => other.whole(),
@@ -193,8 +193,8 @@ impl<S: Scope> Exact<'_, S> {
     }
 }
 
-/// What an operation makes of two whole numbers: nothing if it is none of arithmetic, and nothing in it if that is larger
-/// than all that is counted with.
+/// The result of an operation on two integers: `None` if it is not arithmetic, and `Some(None)` if the result is larger
+/// than the supported range.
 fn arithmetic(op: BinaryOp, x: i128, y: i128) -> Option<Option<i128>> {
     Some(match op {
         BinaryOp::Add => x.checked_add(y),

@@ -9,7 +9,7 @@ aerogel_base::kinds! {
     Function {
         /// `|x|` with the sign of `y`.
         CopySign = "copysign",
-        /// The nearest whole number.
+        /// The nearest integer.
         Rint = "rint",
         /// `log(1 + x)`.
         Log1p = "log1p",

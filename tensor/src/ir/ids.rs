@@ -3,7 +3,7 @@
 use aerogel_base::entity;
 
 entity! {
-    /// An extent.
+    /// The size of an axis.
     pub struct Dim, "d"
 }
 entity! {

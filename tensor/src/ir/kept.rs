@@ -1,11 +1,11 @@
-//! What passes have decided, and why: what is kept in memory, how products of matrices are made.
+//! Decisions of passes and their reasons: which temporaries are materialised, how matrix products are computed.
 
 use std::fmt;
 
-/// Why a temporary is kept in memory.
+/// Why a temporary is materialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It is asked for.
+    /// It is a result.
     Result,
     /// Several statements store to it.
     StoredAgain,
@@ -25,7 +25,7 @@ pub enum Kept {
     OperandsChange,
     /// It is made at the active cells of a field, and read elsewhere too.
     OtherCells,
-    /// An index in it may be an error, and what reads it may not ask for all of it.
+    /// An index in it may be out of bounds, and its readers may not need all elements.
     MayFail,
     /// It is read by the host.
     HostReads,

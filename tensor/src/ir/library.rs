@@ -93,11 +93,11 @@ impl Call {
 aerogel_base::kinds! {
     /// What is computed of matrices.
     Algebra {
-        /// Orthonormal columns, as many as the smaller extent, and an upper triangle: `q, r = a`.
+        /// Orthonormal columns, as many as the smaller size, and an upper triangle: `q, r = a`.
         Qr = "qr",
         /// The same with as many columns as rows.
         QrComplete = "qr_complete",
-        /// `u, s, vh = a`, as many singular values as the smaller extent, from the largest.
+        /// `u, s, vh = a`, as many singular values as the smaller size, in descending order.
         Svd = "svd",
         /// The same with square `u` and `vh`.
         SvdFull = "svd_full",

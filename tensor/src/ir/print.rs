@@ -26,8 +26,7 @@ impl fmt::Display for Program {
 }
 
 impl Program {
-    /// An extent in words that are the same in each program in which it is: inputs by number, and all that it is computed by
-    /// once.
+    /// A size as text that is the same in each program: inputs by number, and each shared subexpression once.
     pub fn dim_key(&self, dim: Dim) -> String {
         let program = self;
         let mut named: IndexMap<Expr, usize> = IndexMap::new();
@@ -63,7 +62,7 @@ fn names(buffers: &[Buffer]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The expression that an extent is computed by, where `e` is such an extent.
+/// The expression that computes a size, if `e` is a size.
 fn inside_extent(program: &Program, e: Expr) -> Option<Expr> {
     match program.exprs[e] {
         ExprDef::Extent(dim) => program.dim_def(dim).expr(),
@@ -71,7 +70,7 @@ fn inside_extent(program: &Program, e: Expr) -> Option<Expr> {
     }
 }
 
-/// What extents are computed by, operands first, down to what is known.
+/// The expressions that compute sizes, operands first, down to known values.
 fn in_extents(
     program: &Program,
     dims: impl IntoIterator<Item = Dim>,
@@ -93,12 +92,12 @@ fn in_extents(
     found
 }
 
-/// What extents are computed by more than once: written out each time, it would double from one to the next.
+/// Subexpressions that sizes use more than once: written out each time, the text could grow exponentially.
 fn shared_in_extents(program: &Program) -> IndexSet<Expr> {
     let all = (0..program.dims.len() as u32).map(Dim::from_u32);
     let mut uses: IndexMap<Expr, usize> = IndexMap::new();
     let found = in_extents(program, all.clone(), |_| false);
-    // Where each extent stands itself.
+    // Where each size itself is used.
     for e in all.filter_map(|d| program.dim_def(d).expr()) {
         *uses.entry(e).or_default() += 1;
     }
@@ -121,9 +120,9 @@ struct Printer<'p> {
     out: String,
     /// What the statement at hand uses several times, by name.
     named: IndexMap<Expr, usize>,
-    /// The same of extents, from where it is first needed to the end.
+    /// The same for sizes, from the first use to the end.
     of_extents: IndexMap<Expr, usize>,
-    /// What is to be named of extents.
+    /// The subexpressions of sizes that get a name.
     shared: IndexSet<Expr>,
     n_names: usize,
     indent: usize,
@@ -200,7 +199,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Names what extents share.
+    /// Names the subexpressions that sizes share.
     fn name_extents(&mut self, dims: impl IntoIterator<Item = Dim>) {
         if self.shared.is_empty() {
             return;

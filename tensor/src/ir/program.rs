@@ -1,4 +1,4 @@
-//! A program: extents, buffers, variables and statements.
+//! A program: sizes, buffers, variables and statements.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::region::{RegionDef, Run};
 use super::site::SiteDef;
 use super::size::Size;
 
-/// What an extent is.
+/// The definition of a size.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DimDef {
     /// A number.
     Const(u64),
-    /// The extent of an input along an axis, known when the program runs.
+    /// The size of an input along an axis, known when the program runs.
     Input(Buffer, u32),
-    /// The value of an expression of constants and extents, `i32`, whose whole numbers are counted exactly.
+    /// The value of an expression of constants and sizes, `i32`, whose integers are computed exactly.
     Value(Expr),
-    /// The same as a number of the program: it may be below zero, and is an extent of nothing.
+    /// The same as a number of the program: it may be negative, and is not the size of an axis.
     Number(Expr),
 }
 
@@ -60,7 +60,7 @@ pub struct BufferDef {
     pub name: String,
     /// The type of its elements.
     pub ty: ScalarType,
-    /// Its extents.
+    /// Its shape.
     pub shape: Vec<Dim>,
     /// What it is for.
     pub role: Role,
@@ -100,7 +100,7 @@ impl Accum {
         }
     }
 
-    /// The same for numbers of a type: truth values are added by `or` and multiplied by `and`.
+    /// The same for numbers of a type: booleans are added by `or` and multiplied by `and`.
     pub fn of(self, ty: ScalarType) -> Self {
         match (self, ty) {
             (Self::Add, ScalarType::U1) => Self::Or,
@@ -122,7 +122,7 @@ impl Accum {
         }
     }
 
-    /// What changes nothing.
+    /// The identity element.
     pub fn neutral(self, ty: ScalarType) -> Scalar {
         match self {
             Self::Mul => Scalar::one(ty),
@@ -144,8 +144,8 @@ pub struct Store {
     pub value: Expr,
     /// How, if not in place of what is there.
     pub accum: Option<Accum>,
-    /// Before the `for` around begins, the whole target becomes what changes nothing. Only with `accum`; such a `for` has
-    /// stores alone, and nothing else in it touches the target.
+    /// Before the enclosing `for` begins, the whole target becomes the identity element. Only with `accum`; such a `for` has
+    /// stores only, and nothing else in it touches the target.
     pub init: bool,
     /// What indices outside mean.
     pub outside: Outside,
@@ -154,10 +154,10 @@ pub struct Store {
 /// `for i0 < n, i1 < m: body`: all points of a space, in any order and at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct For {
-    /// The extent along each axis.
+    /// The size of each axis.
     pub domain: Vec<Dim>,
-    /// What lies in a tree, with these extents: only the points at which its cell is active when the `for` begins. The body
-    /// makes no cells of its tree active: it stores to what lies in the same cells alone, each point at its own indices.
+    /// A field of this shape: only the points where its cell is active when the `for` begins. The body does not activate
+    /// cells of its tree: it stores only to fields in the same cells, each point at its own indices.
     pub cells: Option<Buffer>,
     /// What is done at each point: no `For` and no `Call`.
     pub body: Vec<Stmt>,
@@ -191,7 +191,7 @@ pub enum Stmt {
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the innermost loop's next value.
+    /// Continues with the innermost loop's next iteration.
     Continue,
     /// A library's.
     Call(Call),
@@ -201,23 +201,23 @@ pub enum Stmt {
     Clear(Buffer),
 }
 
-/// Two extents that have to be equal, which is known when the program runs.
+/// Two sizes that must be equal, which is checked when the program runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Agreement {
-    /// One extent.
+    /// One size.
     pub left: Dim,
     /// The other one.
     pub right: Dim,
     /// What to say if they differ; `{}` stands for the first and for the second.
     pub message: String,
-    /// Where it was asked for.
+    /// Its source location.
     pub span: Span,
 }
 
 /// Statements and what they name.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Extents; equal ones have equal ids.
+    /// Sizes; equal ones have equal ids.
     pub dims: IndexSet<DimDef>,
     /// The trees of fields.
     pub trees: PrimaryMap<TreeId, Arc<Tree>>,
@@ -231,15 +231,15 @@ pub struct Program {
     pub sites: PrimaryMap<Site, SiteDef>,
     /// Variables that the caller sets before the program runs.
     pub given: Vec<Var>,
-    /// The sizes of extents that such variables are.
+    /// The size classes of such variables.
     pub sizes: IndexMap<Var, Size>,
     /// Expressions.
     pub exprs: Exprs,
-    /// Extents that have to be equal, looked at before anything runs.
+    /// Sizes that must be equal, checked before anything runs.
     pub agreements: Vec<Agreement>,
     /// What is done.
     pub body: Vec<Stmt>,
-    /// The buffers that are asked for, in their order. Statements that none of them depends on, and that change no input,
+    /// The result buffers, in order. Statements that none of them depends on, and that change no input,
     /// need not run.
     pub results: Vec<Buffer>,
     /// Why temporaries are materialised, as far as the passes have decided it.
@@ -249,7 +249,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The extent that is this.
+    /// The id of a size with this definition.
     pub fn dim(&mut self, def: DimDef) -> Dim {
         let def = match def {
             DimDef::Value(e) => match (self.exprs.as_const(e), &self.exprs[e]) {
@@ -265,17 +265,17 @@ impl Program {
         Dim::from_u32(self.dims.insert_full(def).0 as u32)
     }
 
-    /// A constant extent.
+    /// A constant size.
     pub fn size(&mut self, n: u64) -> Dim {
         self.dim(DimDef::Const(n))
     }
 
-    /// What an extent is.
+    /// The definition of a size.
     pub fn dim_def(&self, dim: Dim) -> &DimDef {
         &self.dims[dim.as_u32() as usize]
     }
 
-    /// An extent's number, if it is one.
+    /// The value of a size, if it is constant.
     pub fn const_dim(&self, dim: Dim) -> Option<u64> {
         match *self.dim_def(dim) {
             DimDef::Const(n) => Some(n),
@@ -283,7 +283,7 @@ impl Program {
         }
     }
 
-    /// The size of an extent, if it is known before the program runs.
+    /// The size class of a size, if it is known before the program runs.
     pub fn size_of(&self, dim: Dim) -> Option<Size> {
         match *self.dim_def(dim) {
             DimDef::Const(n) => Some(Size::of(n)),
@@ -295,19 +295,19 @@ impl Program {
         }
     }
 
-    /// The size of the number of points along axes with these extents, if it is known before the program runs.
+    /// The size class of the number of points of this shape, if it is known before the program runs.
     pub fn size_of_all(&self, dims: impl IntoIterator<Item = Dim>) -> Option<Size> {
         let mut sizes = dims.into_iter().map(|dim| self.size_of(dim));
         sizes.try_fold(Size::of(1), |all, size| Some(all.times(size?)))
     }
 
-    /// Whether an index is surely inside an extent.
+    /// Whether an index is proved to be in bounds.
     pub(crate) fn surely_has(&self, dim: Dim, index: i128) -> bool {
         let least = self.size_of(dim).map_or(0, |size| size.least);
         (0..i128::from(self.const_dim(dim).unwrap_or(least))).contains(&index)
     }
 
-    /// An extent as an expression.
+    /// A size as an expression.
     pub fn extent(&mut self, dim: Dim) -> Expr {
         match self.const_dim(dim).and_then(|n| i32::try_from(n).ok()) {
             Some(n) => self.exprs.i32(n),
@@ -315,7 +315,7 @@ impl Program {
         }
     }
 
-    /// A buffer that comes from outside; extents that are `None` are known when the program runs.
+    /// An input buffer; sizes that are `None` are known when the program runs.
     pub fn input(&mut self, name: &str, ty: ScalarType, shape: &[Option<u64>]) -> Buffer {
         let number = self.inputs().count() as u32;
         let buffer = self.buffers.push(BufferDef {

@@ -14,7 +14,7 @@ pub(crate) trait Scope {
     fn axis(&self, k: u32) -> Scalar;
     /// A variable that has been set.
     fn var(&self, var: Var) -> Option<Scalar>;
-    /// The extents of a buffer.
+    /// The shape of a buffer.
     fn shape(&mut self, buffer: Buffer) -> Result<&[usize], Self::Error>;
     /// An element of a buffer, which is there.
     fn element(&mut self, buffer: Buffer, at: usize) -> Result<Scalar, Self::Error>;

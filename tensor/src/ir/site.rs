@@ -4,8 +4,8 @@
 //! site s0 = load b1 from_end(0)
 //! for [8] { b3[i0] = b1[select(lt(b2[i0], i32(0)), add(b2[i0], i32(5)), b2[i0])] error s0 }
 //! ```
-//! An index outside an axis is an error that names the site. Equal programs on other lines share one plan, so the plan knows
-//! sites by number only; what a number stands for is in the table of the program that was asked for.
+//! An out-of-bounds index is an error that names the site. Equal programs on other lines share one plan, so the plan knows
+//! sites by number only; the table of the program that was called maps numbers to source locations.
 
 use aerogel_ir::{BinaryOp, CompareOp};
 

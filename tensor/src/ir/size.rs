@@ -1,8 +1,8 @@
-//! How long an axis is, as far as passes ask: the same answer for all extents of a class.
+//! Size classes of axes: passes decide by the class of a size, so all sizes of a class are compiled alike.
 
-/// Between what numbers an extent lies. Passes that decide by how long an axis is ask for this even where the number itself is
-/// known. So a program that is compiled for all extents of a class does the same arithmetic in the same order as one that is
-/// compiled for a number.
+/// The range in which a size lies. Passes that depend on the size of an axis use this range even if the size is known. So a
+/// program that is compiled for all sizes of a class does the same arithmetic in the same order as one that is compiled for
+/// a constant size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
     /// It is no shorter.
@@ -13,12 +13,12 @@ pub struct Size {
     pub most: u64,
 }
 
-/// Extents up to this one are a class each: along axes as short as this constant indices name components, which the pass
-/// `components` takes apart.
+/// Each size up to this one is a class of its own: along axes as short as this, constant indices name components, which the
+/// pass `components` splits.
 pub(crate) const LONGEST_SHORT: u64 = 4;
 
 impl Size {
-    /// The class of an extent. Behind the short ones, classes end at the odd powers of two: 8, 32, 128, 512, and so on.
+    /// The class of a size. After the short ones, classes end at the odd powers of two: 8, 32, 128, 512, and so on.
     pub fn of(n: u64) -> Self {
         if n <= LONGEST_SHORT {
             return Self {

@@ -71,7 +71,7 @@ pub(crate) fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) 
 /// A program of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
-    /// The program; its results are what was asked for.
+    /// The program; its results are the requested buffers.
     pub(crate) program: Program,
     /// What its inputs are in the one that it is from.
     pub(crate) inputs: Vec<Buffer>,
@@ -83,8 +83,8 @@ pub(crate) struct Slice {
     pub(crate) sites: LookupMap<Site, Site>,
 }
 
-/// What makes `roots`, up to buffers that are there already, to be run or (`keeps_functions`) recorded further. All extents
-/// are numbers.
+/// The statements that compute `roots`, from buffers that exist already, to be run or (`keeps_functions`) recorded further.
+/// All sizes are constants.
 pub(crate) fn slice(
     program: &Program,
     makers: &Makers,
@@ -161,7 +161,7 @@ pub(crate) struct Copier<'p, F> {
     inputs: Vec<Buffer>,
     /// The buffers that it makes, there and here.
     pub(crate) made: Vec<(Buffer, Buffer)>,
-    /// Whether derivatives may be asked for of what is copied.
+    /// Whether derivatives of the copied statements may be needed.
     keeps_functions: bool,
 }
 

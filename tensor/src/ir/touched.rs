@@ -12,7 +12,7 @@ use super::region::Run;
 /// What statements touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touched {
-    /// Buffers with loads, extents not counted.
+    /// Buffers that are loaded from; reads of their sizes do not count.
     pub(crate) reads: IndexSet<Buffer>,
     /// Buffers with stores.
     pub(crate) writes: IndexSet<Buffer>,
@@ -143,8 +143,8 @@ pub(crate) fn only_store(all: &For) -> Option<&Store> {
     }
 }
 
-/// Whether a store meets every element of its target: its indices are the axes in their order, and the target's extents the
-/// domain's.
+/// Whether a store writes every element of its target: its indices are the axes in order, and the target has the
+/// domain's shape.
 pub(crate) fn is_whole(program: &Program, all: &For, store: &Store) -> bool {
     all.cells.is_none() && is_at_own_place(program, all, store)
 }

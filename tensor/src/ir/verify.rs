@@ -83,7 +83,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 }
 
 impl<'p> Check<'p> {
-    /// Extents are numbers, extents of inputs, or arithmetic on them, so that each has one number as long as a program runs.
+    /// Sizes are numbers, sizes of inputs, or arithmetic on them, so that each has one value while a program runs.
     fn dim(&self, dim: Dim) -> Result<(), String> {
         let program = self.program;
         match program.dim_def(dim) {
@@ -92,7 +92,9 @@ impl<'p> Check<'p> {
                 let def = &program.buffers[*buffer];
                 let is_input =
                     matches!(def.role, Role::Input(_)) && (*axis as usize) < def.shape.len();
-                ensure(is_input, || format!("{dim} is no extent of an input"))
+                ensure(is_input, || {
+                    format!("{dim} is not the size of an axis of an input")
+                })
             }
             DimDef::Value(e) | DimDef::Number(e) => {
                 self.expr(*e, None)?;
@@ -105,7 +107,7 @@ impl<'p> Check<'p> {
                     };
                 });
                 ensure(fixed, || {
-                    format!("{dim} is not made of extents of inputs and given numbers alone")
+                    format!("{dim} is not computed from sizes of inputs and given numbers only")
                 })
             }
         }
@@ -146,9 +148,7 @@ impl<'p> Check<'p> {
             ensure(is_place, || format!("{buffer} is no place of {}", def.ty))?;
             let extents = def.shape.iter().map(|&d| program.const_dim(d));
             let same = extents.eq(tree.shape(place).into_iter().map(Some));
-            ensure(same, || {
-                format!("{buffer} has other extents than its place")
-            })?;
+            ensure(same, || format!("{buffer} and its place differ in shape"))?;
             ensure(tree.exponent_group(place).is_empty(), || {
                 format!("{buffer} shares an exponent")
             })?;
@@ -159,7 +159,7 @@ impl<'p> Check<'p> {
         }
         let is_field = |b: &&Buffer| program.holder(**b).is_some();
         match program.results.iter().find(is_field) {
-            Some(field) => Err(format!("{field} is asked for, and lies in a tree")),
+            Some(field) => Err(format!("{field} is a result, and lies in a tree")),
             None => Ok(()),
         }
     }
@@ -328,7 +328,7 @@ impl<'p> Check<'p> {
         let (n_in, n_out) = match call.library {
             Library::MatMul => (2, 1),
             Library::MatMulRows => (3, 1),
-            // The places are left out where nobody asks for them.
+            // The places are left out where they are not needed.
             Library::Sort { .. } if call.outputs.len() == 1 => (1, 1),
             Library::Sort { .. } => (1, 2),
             Library::Algebra(op) => match op.is_complex(call.inputs.len()) {

@@ -1,4 +1,4 @@
-//! Linear algebra and Fourier transforms of whole buffers: what each takes and gives, and how a library is asked for it.
+//! Linear algebra and Fourier transforms of whole buffers: operands, results, and the calls of a library.
 //!
 //! Leading axes are a batch: each matrix, or each row, is done by itself. Complex numbers are two buffers, each with its parts.
 
@@ -109,7 +109,7 @@ fn matrices<E: Element<Real: Stored>>(
         };
         let mut results = op.gives(is_complex);
         let mut next = || {
-            let (_, n_planes) = results.next().expect("as many as are asked for");
+            let (_, n_planes) = results.next().expect("one for each result");
             let re = plane();
             let im = (n_planes == 2).then(&mut plane);
             Planes { re, im }

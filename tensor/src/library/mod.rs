@@ -116,7 +116,7 @@ thread_local! {
     static SPARE: Cell<[Vec<u64>; 3]> = const { Cell::new([const { Vec::new() }; 3]) };
 }
 
-/// Words that are kept of each copy.
+/// The number of words that are stored for each copy.
 const MOST_SPARE: usize = 4 << 20;
 
 /// So many numbers in words, of which more are made where they do not suffice.

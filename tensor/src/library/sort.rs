@@ -1,15 +1,15 @@
 //! The numbers of rows in order.
 //!
-//! A number becomes a whole one without a sign that is in the same order, and its place stands behind it: so equal numbers
-//! stay in the order in which they come, whoever sorts. Where the places are not asked for, whole numbers are sorted alone.
+//! A number becomes an unsigned integer with the same order, followed by its position: so any sorting algorithm is stable.
+//! If the positions are not needed, the integers are sorted alone.
 
 use aerogel_base::ScalarType;
 use aerogel_runtime::buffer::MemoryError;
 
 use crate::ir::Operand;
 
-/// Sorts along the last axis: the numbers, and from where each is if that is asked for, as many of the first ones as `values`
-/// has elements. NaN is behind all.
+/// Sorts along the last axis: the numbers, and their positions if these are needed; only the first elements, as many as
+/// `values` has. NaN comes last.
 pub(crate) fn rows(
     x: &Operand,
     descending: bool,
@@ -29,7 +29,7 @@ pub(crate) fn rows(
     }
 }
 
-/// The extents of rows and of what is asked of each, and how many there are.
+/// The number of rows, their size, and how many elements of each are needed.
 fn lengths(x: &Operand, values: &Operand) -> [usize; 3] {
     let length = |of: &Operand| of.shape.last().copied().unwrap_or(1);
     let n_rows = x.shape.iter().product::<usize>().checked_div(length(x));
@@ -114,7 +114,7 @@ fn with_places<const SIZE: usize>(
     Ok(())
 }
 
-/// The first `n` of all words, in order. What is behind the first `n` of those before is not kept.
+/// The first `n` of all words, in order. Words after the first `n` of the earlier ones are dropped.
 fn first_in_order<W: Ord + Copy>(words: impl Iterator<Item = W>, n: usize, first: &mut Vec<W>) {
     first.clear();
     if n == 0 {

@@ -1,8 +1,8 @@
 //! A `for` as a kernel.
 //!
-//! Axes become a parallel nest, or a loop over active cells; buffers become array arguments, in the order in which they are
-//! met, and what lies in trees fields of the module; variables that the host set and extents become scalar arguments. A buffer without axes
-//! is an array of one element.
+//! Axes become a parallel nest, or a loop over active cells; buffers become array arguments, in the order of their first
+//! use; buffers in trees become fields of the module; variables that the host set and sizes become scalar arguments. A
+//! buffer without axes is an array of one element.
 
 mod places;
 
@@ -38,7 +38,7 @@ pub struct Kernel {
 /// A scalar that a kernel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parameter {
-    /// An extent, as `i32`.
+    /// The size of an axis, as `i32`.
     Extent(Dim),
     /// What the host set a variable to.
     Var(Var),

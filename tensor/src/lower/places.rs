@@ -1,4 +1,4 @@
-//! Where elements are: indices, brought inside the extents as their loads and stores say.
+//! The storage of elements: indices, brought in bounds as their loads and stores state (clamped, wrapped, ...).
 
 use aerogel_base::{AssertKind, ScalarType};
 use aerogel_ir::{Arg, BinaryOp, Builder, CompareOp, FieldId, Op, Type, Value};
@@ -7,7 +7,7 @@ use super::{Lower, Parameter};
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Outside};
 
 impl Lower<'_, '_> {
-    /// An element's storage, at indices inside the extents, and whether it is meant at all.
+    /// An element's storage, at indices in bounds, and whether it is accessed at all.
     pub(super) fn place(
         &mut self,
         buffer: Buffer,
@@ -31,7 +31,7 @@ impl Lower<'_, '_> {
         Arg::from_u32(number.expect("it is named") as u32)
     }
 
-    /// The extent of a buffer along an axis.
+    /// The size of a buffer along an axis.
     fn extent_of(&mut self, buffer: Buffer, axis: usize) -> Value {
         let dim = self.program.buffers[buffer].shape[axis];
         let is_named = self.scalars.contains_key(&Parameter::Extent(dim));
@@ -113,7 +113,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An index of an axis, moved and turned round the end of an extent as long, without a division at each point.
+    /// An index of an axis, shifted and wrapped at an equal size, without a division at each point.
     pub(super) fn turned(&mut self, moved: Expr, dim: Dim) -> Option<Value> {
         let exprs = &self.program.exprs;
         let ExprDef::Binary(BinaryOp::Add, at, by) = exprs[moved] else {
@@ -154,7 +154,7 @@ impl Lower<'_, '_> {
         Some(self.b.select(is_before, before, around))
     }
 
-    /// The extent that an expression is.
+    /// The size that an expression stands for.
     pub(super) fn dim_of(&self, e: Expr) -> Option<Dim> {
         match self.program.exprs[e] {
             ExprDef::Extent(dim) => Some(dim),

@@ -1,4 +1,4 @@
-//! Which elements are asked for: an index that is outside is an error in what is written, whether its element counts or not.
+//! Which elements are needed: an out-of-bounds index in a statement is an error, even if its element is not needed.
 
 use indexmap::IndexSet;
 

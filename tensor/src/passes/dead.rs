@@ -1,4 +1,4 @@
-//! Statements that nobody asks for, and copies that nobody needs.
+//! Dead statements and redundant copies.
 
 use indexmap::IndexSet;
 

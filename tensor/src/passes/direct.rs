@@ -83,7 +83,7 @@ pub(super) fn run(
 
 /// How a product is made.
 struct Direct {
-    /// The axis whose neighbours are lanes, and its extent.
+    /// The axis whose neighbours are lanes, and its size.
     lane: u32,
     n_lanes: u64,
     /// Lanes of a tile.

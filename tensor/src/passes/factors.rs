@@ -13,7 +13,7 @@ pub(super) type Epilogue<'f> = (&'f For, &'f [u32]);
 /// Axes of a `for` that makes a product, and its factors.
 #[derive(Clone)]
 pub(super) struct Factors {
-    /// Extents of all axes.
+    /// The sizes of all axes.
     pub(super) domain: Vec<Dim>,
     /// Axes of both factors and of the result.
     pub(super) batch: Vec<u32>,
@@ -32,7 +32,7 @@ pub(super) struct Factors {
     pub(super) span: Span,
 }
 
-/// The indices along axes of these extents that one index counts, the last fastest.
+/// The indices along axes of these sizes that one flat index stands for, the last axis fastest.
 pub(super) fn unravelled(program: &mut Program, index: Expr, dims: &[Dim]) -> Vec<Expr> {
     let mut rest = index;
     let mut out = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn unravelled(program: &mut Program, index: Expr, dims: &[Dim]) -> Ve
     out
 }
 
-/// As many as all indices along axes of these extents.
+/// The number of indices along axes of these sizes.
 pub(super) fn product(program: &mut Program, dims: &[Dim]) -> Dim {
     let one = program.exprs.i32(1);
     let value = dims.iter().fold(one, |n, &dim| {
@@ -73,7 +73,7 @@ impl Factors {
         }
     }
 
-    /// The extents of axes.
+    /// The sizes of axes.
     pub(super) fn dims(&self, axes: &[u32]) -> Vec<Dim> {
         axes.iter().map(|&k| self.domain[k as usize]).collect()
     }

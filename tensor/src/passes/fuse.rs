@@ -66,7 +66,7 @@ fn keys(touched: &Touched) -> [Vec<u64>; 2] {
     ]
 }
 
-/// What a `for` goes over: extents, and the cells, if not all points.
+/// The domain of a `for`: its shape, and the cells, if not all points.
 type Space = (Vec<Dim>, Option<(TreeId, NodeId)>);
 
 fn space(program: &Program, all: &For) -> Space {
@@ -95,7 +95,7 @@ impl Last {
     }
 }
 
-/// Whether statements may leave the loop around them, or go on with it, so that nothing may come before them.
+/// Whether statements may `break` or `continue` the enclosing loop, so that nothing may move before them.
 fn leaves(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
         Stmt::Break | Stmt::Continue => true,

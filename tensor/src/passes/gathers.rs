@@ -4,8 +4,8 @@
 //! for [n, m] { t[i0] add init = select(eq(i1, k[i0]), x[i1], 0) }
 //! for [n] { t[i0] = add(0, select(and(ge(k[i0], 0), lt(k[i0], m)), x[k[i0]], 0)) }
 //! ```
-//! All others are what changes nothing, and there is none where the index is outside. So is a product with zero, of integers;
-//! of floats only where the other factor is finite for certain, since NaN and infinity times zero are NaN.
+//! All other terms are the identity element, and all are where the index is out of bounds. A product with zero is handled
+//! alike for integers; for floats only if the other factor is proved finite, since NaN and infinity times zero are NaN.
 //!
 //! What was a sum is a function of its indices then, and is inlined.
 
@@ -106,9 +106,9 @@ fn without_an_axis(program: &mut Program, all: &For) -> Option<For> {
     Some(out)
 }
 
-/// A value that is what changes nothing unless conditions hold.
+/// A value that is the identity element unless conditions hold.
 struct Choice {
-    /// The conditions; what those of one level ask for is asked for only where those of the levels before hold.
+    /// The conditions by level; those of a level are evaluated only where those of the levels before hold.
     levels: Vec<Vec<Expr>>,
     value: Expr,
 }
@@ -248,7 +248,7 @@ fn the_one(
         });
         Some((level, cond, solved.next()?))
     })?;
-    // What is asked for at every index is not asked for at one.
+    // Loads that were needed at every index are not needed at a single one.
     let mut asked = levels[..=level].iter().flatten();
     if asked.any(|&cond| cond != which && may_fail(&program.exprs, cond)) {
         return None;
@@ -274,7 +274,7 @@ fn the_one(
     }
     let mut outer = Vec::new();
     if is_asked {
-        // Nothing is asked for where there are no indices.
+        // Without indices no element is needed.
         outer.push(vec![exprs.compare(CompareOp::Gt, n, zero)]);
     }
     let ty = exprs.ty(other);

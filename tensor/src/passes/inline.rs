@@ -1,4 +1,4 @@
-//! Values that are computed again where they are read, in place of being kept in memory.
+//! Inlining: values that are recomputed where they are read, instead of being materialised.
 //!
 //! ```text
 //! for [n] { t[i0] = mul(x[i0], x[i0]) }
@@ -7,7 +7,7 @@
 //! A temporary that one `for` stores as a whole, each element at the point with its indices, is a function of its
 //! indices. Reads of it become that function, where nothing that it reads has changed since, and where that costs no more:
 //! see `pays`. One that is stored at the active cells of a field is such a function at the same points of what goes over the
-//! same cells. What is kept has a [`Kept`], which `explain` tells.
+//! same cells. Each materialised temporary has a [`Kept`], which `explain` prints.
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
@@ -275,7 +275,7 @@ impl Inline {
         }
     }
 
-    /// What costs more than reading it is not computed at each turn of a loop.
+    /// A value that costs more than reading it is not recomputed in each iteration of a loop.
     fn keep_dear(&mut self, program: &Program, touched: &Touched) {
         for &buffer in &touched.reads {
             let Some(function) = self.functions.get(&buffer) else {
@@ -447,7 +447,7 @@ fn at_own_points(program: &Program, roots: &[Expr], buffer: Buffer) -> bool {
     own
 }
 
-/// An extent of what is inlined.
+/// A size in the inlined function.
 struct Extent {
     dim: Dim,
     number: Expr,

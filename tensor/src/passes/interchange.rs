@@ -18,7 +18,7 @@ use crate::ir::{
     visit_mut,
 };
 
-/// Exchanges loops of the host with spaces, where that changes nothing.
+/// Interchanges loops of the host with index spaces, where the result stays the same.
 pub(super) fn run(program: &mut Program, _: Options) -> bool {
     let reads = count_reads(program, &program.body);
     rewrite(program, &mut |program, stmt, out| {
@@ -89,7 +89,7 @@ fn exchanged(program: &mut Program, stmt: &Stmt, reads: &IndexMap<Var, usize>) -
     })
 }
 
-/// The domain of all that a loop of the host does, if its turns can be each point's own.
+/// The common domain of the statements of a host loop, if each point can run the iterations by itself.
 fn domain(program: &Program, whole: &[Stmt]) -> Option<Vec<Dim>> {
     let mut domains = IndexSet::new();
     let mut at_points = true;

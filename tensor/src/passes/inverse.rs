@@ -83,7 +83,7 @@ fn placed(program: &mut Program, all: &For) -> Option<Vec<For>> {
     Some(vec![over(all.domain.clone(), first), over(shape, second)])
 }
 
-/// A store that is not done where an index is outside, in place of one of what changes nothing at the nearest index.
+/// A store that is skipped where an index is out of bounds, instead of storing the identity element at the nearest index.
 fn unclamped(program: &mut Program, domain: &[Dim], store: &Store) -> Option<Store> {
     let accum = store.accum?;
     let ExprDef::Select(cond, value, other) = program.exprs[store.value] else {
@@ -286,7 +286,7 @@ impl Inverse {
             let axis = program.exprs.binary(over, rest, factor);
             rest = program.exprs.binary(remainder, rest, factor);
             self.axes[k as usize] = Some(axis);
-            // The remainder of a whole number of lower ones is inside.
+            // A remainder by an integer is in bounds.
             let next_is_multiple = terms.get(at + 1).is_some_and(|&(_, next)| {
                 sizes[at].is_some_and(|n| c.checked_mul(n) == Some(next))
             });
@@ -307,7 +307,7 @@ impl Inverse {
         Some(())
     }
 
-    /// What the target has at its indices: an element of `values`, whose axes are these, or what changes nothing.
+    /// The target's value at its indices: an element of `values`, whose axes are these, or the identity element.
     fn read(mut self, program: &mut Program, values: Buffer, kept: &[u32], neutral: Expr) -> Expr {
         let at: Vec<Expr> = kept.iter().filter_map(|&k| self.axes[k as usize]).collect();
         let outside = match self.open.is_empty() {

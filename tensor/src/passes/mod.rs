@@ -80,7 +80,7 @@ fn conjuncts(exprs: &Exprs, cond: Expr) -> IndexSet<Expr> {
     all
 }
 
-/// The temporaries that each of the outermost statements is the last to use. Results, and what extents are made of, stay.
+/// For each outermost statement, the temporaries whose last use it is. Results, and buffers that sizes depend on, stay.
 pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     let mut last: Vec<Vec<Buffer>> = vec![Vec::new(); program.body.len()];
     let mut seen: IndexSet<Buffer> = program.results.iter().copied().collect();

@@ -99,7 +99,7 @@ fn axes(exprs: &Exprs, index: &[Expr]) -> usize {
     axes.len()
 }
 
-/// The planes of an input, and the statement that makes them.
+/// The arrays that an input is split into (structure of arrays), and the statement that computes them.
 fn copied(program: &mut Program, buffer: Buffer, made: &mut Vec<Stmt>) -> Vec<Buffer> {
     let def = &program.buffers[buffer];
     let (ty, mut domain) = (def.ty, def.shape.clone());

@@ -298,12 +298,12 @@ fn masks(
     Some(masks)
 }
 
-/// The product of the extents of some axes, if they are known.
+/// The product of the sizes of some axes, if they are known.
 fn known(program: &Program, factors: &Factors, axes: &[u32]) -> Option<Size> {
     program.size_of_all(factors.dims(axes))
 }
 
-/// The product of the extents of some axes is no larger, as far as they are known.
+/// An upper bound of the product of the sizes of some axes, as far as they are known.
 fn bound(program: &Program, factors: &Factors, axes: &[u32]) -> u64 {
     let dims = factors.dims(axes).into_iter();
     let most = |dim: Dim| program.size_of(dim).map_or(1, |n| n.most);
@@ -401,7 +401,7 @@ fn follower(
                 return None;
             };
             if all.cells.is_some() {
-                // Not every element is asked for.
+                // Not every element is needed.
                 return None;
             }
             return read_at(program, all, target).map(|axes| (k, axes));

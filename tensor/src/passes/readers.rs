@@ -29,7 +29,7 @@ pub(super) struct Readers {
     written: IndexMap<Buffer, usize>,
 }
 
-/// More statements than these are not told apart.
+/// More statements than these are not distinguished.
 const MOST_READERS: usize = 4;
 
 impl Readers {

@@ -4,9 +4,9 @@
 //! for [n, m] { s[i0] add init = v }      for [n] { x = 0; loop k in 0, m { x = add(x, v) }; s[i0] = x }
 //! for [n] { s[f(i0)] add init = v }      for [size] { s[i0] = 0 }; for [n] { s[f(i0)] add = v }
 //! ```
-//! Where few elements take many values, parts of an axis come first, `PARTS` for each element or more, whatever the machine:
-//! the order of a sum depends on extents alone. And a number that is rounded takes no more than `CHAIN` values one after the other:
-//! what is added to a number that is much larger is lost. (As in Higham, "The accuracy of floating point summation", 1993.)
+//! A reduction to few elements first reduces chunks of an axis, at least `PARTS` for each element, whatever the machine: the
+//! order of a sum depends on sizes alone. And a floating-point sum adds at most `CHAIN` values in sequence: a small number
+//! that is added to a much larger one is lost. (As in Higham, "The accuracy of floating point summation", 1993.)
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, Span};
@@ -18,7 +18,7 @@ use crate::ir::{
     Accum, Dim, DimDef, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var, rewrite_fors,
 };
 
-/// Into so many parts an axis is cut, or more: of a known extent so many that none is much longer than this.
+/// Minimum number of chunks that a reduced axis is split into: for a known size so many that no chunk is much longer.
 const PARTS: u64 = 64;
 const LONG_PART: u64 = 4096;
 const MOST_PARTS: u64 = 1 << 14;
@@ -198,13 +198,13 @@ fn is_inside(program: &Program, domain: &[Dim], store: &Store) -> bool {
     })
 }
 
-/// Whether there surely are points for all indices along the axes that are kept.
+/// Whether it is proved that every index along the remaining axes has points.
 fn has_values(program: &Program, domain: &[Dim], kept: &[u32]) -> bool {
     let mut reduced = (0..domain.len() as u32).filter(|k| !kept.contains(k));
     reduced.all(|k| program.surely_has(domain[k as usize], 0))
 }
 
-/// All of a store's target becomes what changes nothing.
+/// Fills a store's target with the identity element.
 pub(super) fn fill(program: &mut Program, store: &Store, span: Span) -> Stmt {
     let def = &program.buffers[store.target];
     let (ty, domain) = (def.ty, def.shape.clone());
@@ -234,8 +234,8 @@ struct Cut {
     most: Option<u64>,
 }
 
-/// The axis to cut: if elements are few and values many the longest, or the first whose extent is not known; if neighbours
-/// along it lie far apart, it is read a few rows at a time.
+/// The axis to split: if elements are few and values many, the longest, or the first whose size is not known; if
+/// neighbours along it lie far apart, it is read a few rows at a time.
 fn cut(program: &mut Program, sums: &Sums) -> Option<Cut> {
     let dim = |k: u32| sums.domain[k as usize];
     let n_elements = program.size_of_all(sums.kept.iter().map(|&k| dim(k)))?;
@@ -330,7 +330,7 @@ struct Part {
     is_exact: bool,
 }
 
-/// Loops over what is not kept, at each point of what is.
+/// Loops over the reduced axes, at each point of the remaining ones.
 fn loops(
     program: &mut Program,
     sums: &Sums,
@@ -455,7 +455,7 @@ struct Counted {
     var: Var,
     lo: Expr,
     hi: Expr,
-    /// What is inside of it is added to sums of each turn's own.
+    /// The statements inside add to separate sums for each iteration.
     has_sums: bool,
 }
 
@@ -506,7 +506,7 @@ fn nest(
         let first = exprs.binary(BinaryOp::Add, lo, before);
         let full = exprs.binary(BinaryOp::Div, length, most);
         let rest = exprs.binary(BinaryOp::Sub, length, before);
-        // Not a constant where all are alike: LLVM would write out all of its turns, which is slower.
+        // Not a constant where all are equal: LLVM would unroll all iterations, which is slower.
         let inside = exprs.binary(BinaryOp::Min, rest, most);
         nest.push(Counted {
             hi: exprs.binary(BinaryOp::Add, first, inside),
@@ -600,7 +600,10 @@ fn in_parts(
                 .exprs
                 .replace(e, &mut done, &mut |exprs, def| match *def {
                     ExprDef::Axis(k) => {
-                        let new = places.iter().position(|&p| p == k).expect("it is kept");
+                        let new = places
+                            .iter()
+                            .position(|&p| p == k)
+                            .expect("the axis remains");
                         Some(exprs.axis(1 + new as u32))
                     }
                     _ => None,

@@ -92,7 +92,7 @@ fn n_accesses(program: &Program, body: &[Stmt], buffer: Buffer) -> usize {
     n
 }
 
-/// Reads the place first, if its old number may be asked for, and stores to it last.
+/// Reads the element first, if its old value may be needed, and stores to it last.
 fn keep(program: &mut Program, all: &mut For, buffer: Buffer, index: Vec<Expr>) {
     let var = program.var(program.buffers[buffer].ty);
     let value = program.get(var);

@@ -5,11 +5,12 @@
 //! for [2048, 2048] { b3[i0, i1] = f32(0) }            clear b3
 //! for cells b0 [2048, 2048] { b3[i0, i1] = a }        for cells b0 [2048, 2048] { b3[i0, i1] = a }
 //! ```
-//! As an array, one takes memory for all of its extents. It is done for what kernels alone touch, and store at the points'
-//! own indices, at the active cells of one sparse node; beside that, it may become zero everywhere, which leaves no cell.
+//! As an array, a temporary takes memory for its whole shape. The pass handles temporaries that only kernels access, that
+//! are stored at the points' own indices, at the active cells of one sparse node; they may also become zero everywhere,
+//! which deactivates all cells.
 //!
-//! What a `for` does only where such a mask is true, it does at the mask's cells. And where a loop makes other cells of the
-//! field active, what is made anew at each turn begins without the cells of the turn before.
+//! A `for` whose statements run only where such a mask is true runs over the mask's cells. If a loop activates other cells
+//! of the field, temporaries that each iteration recomputes begin without the cells of the iteration before.
 
 use std::sync::Arc;
 
@@ -181,7 +182,7 @@ fn cleared(program: &Program, body: Vec<Stmt>, found: &Found, moving: &Moving) -
     out
 }
 
-/// Whether a `for` makes a buffer anew at each turn of loops, at cells that may be others than those of the turn before.
+/// Whether a `for` recomputes a buffer in each iteration of loops, at cells that may differ between iterations.
 fn is_anew(program: &Program, all: &For, buffer: Buffer, moving: &Moving) -> bool {
     let cells = all.cells.map(|field| program.sparse_nodes(field));
     let moves = cells.is_some_and(|nodes| nodes.iter().any(|node| moving.contains(node)));

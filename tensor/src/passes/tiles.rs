@@ -75,7 +75,7 @@ pub(super) fn run(
     out
 }
 
-/// The first number that divides an extent, if that is known.
+/// The first number that divides a size, if the size is known.
 fn divisor(program: &Program, dim: Dim, of: [u64; 7]) -> Option<u64> {
     let n = program.const_dim(dim)?;
     of.into_iter().find(|&d| n.is_multiple_of(d))
@@ -370,7 +370,7 @@ impl Tiles {
     }
 }
 
-/// Whether an index is inside an extent.
+/// Whether an index is in bounds.
 pub(super) fn is_below(program: &mut Program, i: Expr, extent: Dim) -> Expr {
     let n = program.extent(extent);
     program.exprs.compare(CompareOp::Lt, i, n)

@@ -29,9 +29,9 @@ impl Affine {
 }
 
 impl Recording {
-    /// What `accum` makes of the operands' elements (put together by `op`) at all points that have one index in the result.
-    /// `extents` are those of the labels, in their order; where the result has every label once, and no other index, there
-    /// is nothing to accumulate. Elements of the result that no point has are what changes nothing.
+    /// The reduction by `accum` of the operands' elements (combined by `op`) over all points with the same index in the result.
+    /// `extents` are the sizes of the labels, in order; if the result has every label once, and no other index, there is
+    /// nothing to accumulate. Elements of the result without a point are the identity element.
     ///
     /// # Errors
     /// If types differ, or an operand or the result has another number of axes than indices.
@@ -116,7 +116,7 @@ impl Recording {
         }
     }
 
-    /// An element where axes of extent 1 are stretched. Indices that are labels are inside.
+    /// An element, with axes of size 1 broadcast. Indices that are labels are in bounds.
     fn stretched_element(&mut self, x: Buffer, mut at: Vec<Expr>, mode: Mode) -> Expr {
         let shape = self.shape(x);
         let mut inside = true;

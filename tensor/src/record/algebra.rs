@@ -26,10 +26,10 @@ impl Recording {
     }
 
     /// What a library computes of the matrices on the last two axes, each of them one buffer, or each two: real and imaginary
-    /// parts. Leading axes of `solve`'s operands are stretched.
+    /// parts. Leading axes of `solve`'s operands are broadcast.
     ///
     /// # Errors
-    /// If there are fewer axes, matrices are not square where they have to be, or types or extents do not fit.
+    /// If there are fewer axes, matrices are not square where they must be, or types or shapes do not fit.
     pub fn algebra(&mut self, op: Algebra, inputs: &[Buffer]) -> Recorded<Vec<Buffer>> {
         let name = op.common_name();
         let Some(is_complex) = op.is_complex(inputs.len()) else {

@@ -1,19 +1,19 @@
-//! Operands of different shapes over one domain: axes are aligned at the end, and an extent of 1 is stretched.
+//! Broadcasting operands of different shapes to one domain: axes are aligned at the end, and axes of size 1 are repeated.
 
 use crate::ir::{Buffer, Dim, Expr};
 
 use super::{RecordError, Recorded, Recording};
 
 impl Recording {
-    /// The shape that several shapes are stretched to.
+    /// The shape that several shapes broadcast to.
     ///
     /// # Errors
-    /// If extents differ and none is 1.
+    /// If sizes differ and none is 1.
     pub fn broadcast(&mut self, op: &str, shapes: &[Vec<Dim>]) -> Recorded<Vec<Dim>> {
         let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
         let mut out = Vec::new();
         for axis in 0..rank {
-            // The extent, the operand that has it, and its axis there.
+            // The size, the operand that has it, and its axis there.
             let mut found: Option<(Dim, usize, usize)> = None;
             for (operand, shape) in shapes.iter().enumerate() {
                 let Some(at) = (axis + shape.len()).checked_sub(rank) else {
@@ -45,17 +45,17 @@ impl Recording {
         Ok(out)
     }
 
-    /// A tensor's element at the point of a domain that it is stretched to.
+    /// A tensor's element at the point of a domain that it is broadcast to.
     pub fn at_point(&mut self, x: Buffer, rank: usize) -> Expr {
         let axes = self.program.axes(rank);
         self.at(x, &axes)
     }
 
-    /// A tensor's element where a domain that it is stretched to has these indices.
+    /// A tensor's element where a domain that it is broadcast to has these indices.
     pub fn at(&mut self, x: Buffer, point: &[Expr]) -> Expr {
         let shape = self.shape(x);
         let point = &point[point.len() - shape.len()..];
-        // A value at cells is read at the cell, along each axis of the field.
+        // A sparse value is read at the cell, along each axis of the field.
         let field = self.cells.at.get(&x).map(|(field, _)| *field);
         let n = field.map_or(0, |field| self.rank(field));
         let index = shape.iter().zip(point).enumerate();
@@ -68,7 +68,7 @@ impl Recording {
         self.element(x, index)
     }
 
-    /// The elements of several tensors at the points of the domain that all are stretched to, and that domain.
+    /// The elements of several tensors at the points of the domain that all are broadcast to, and that domain.
     pub(crate) fn stretched(
         &mut self,
         op: &str,
@@ -82,18 +82,18 @@ impl Recording {
         Ok((domain, elements))
     }
 
-    /// Whether what tensors are stretched to together with a shape is this shape.
+    /// Whether tensors broadcast with a shape to this same shape.
     pub(crate) fn stretches_to(&self, together: &[Dim], shape: &[Dim]) -> bool {
-        // Extents other than 1 have been asked to be equal.
+        // Sizes other than 1 have been checked to be equal.
         let mut both = together.iter().zip(shape);
         together.len() == shape.len()
             && both.all(|(a, b)| a == b || self.program.const_dim(*b) != Some(1))
     }
 
-    /// A tensor stretched to a shape.
+    /// A tensor broadcast to a shape.
     ///
     /// # Errors
-    /// If it does not stretch to it.
+    /// If it does not broadcast to it.
     pub fn broadcast_to(&mut self, x: Buffer, shape: &[Dim]) -> Recorded {
         let from = self.shape(x);
         let to = self.broadcast("broadcast_to", &[from.clone(), shape.to_vec()])?;

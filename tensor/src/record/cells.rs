@@ -25,7 +25,7 @@ pub(super) struct Cells {
     offsets: LookupMap<Buffer, Vec<i32>>,
     /// The field at whose cells a value is, and how often its cells had changed when it was made.
     pub(super) at: LookupMap<Buffer, (Buffer, u32)>,
-    /// The values at cells that one with several numbers at each is made of, row by row of the axes behind the cells'.
+    /// The scalar sparse values of a sparse value with components, in row-major order of the component axes.
     pub(super) parts: LookupMap<Buffer, Vec<Buffer>>,
     /// Which of them are the cells' indices: along which axis.
     axes: LookupMap<Buffer, usize>,
@@ -195,7 +195,7 @@ impl Recording {
         Ok(found)
     }
 
-    /// That operands stretched to a domain are at the cells that they are at, with few numbers at each.
+    /// Checks that a domain that operands broadcast to has the operands' cells, with few components.
     pub(super) fn stays_at_cells(
         &mut self,
         op: &str,
@@ -220,7 +220,7 @@ impl Recording {
         }
     }
 
-    /// That operands are no values at cells, for what takes all elements of a tensor.
+    /// Checks that operands are no sparse values, for operations that need all elements of a tensor.
     ///
     /// # Errors
     /// If one is.
@@ -340,7 +340,7 @@ impl Recording {
     /// The elements of a field at computed indices: zero where a cell is inactive, and outside.
     ///
     /// # Errors
-    /// If there is not an index for each axis, or their extents do not agree.
+    /// If there is not an index for each axis, or their shapes do not agree.
     pub fn load_field(&mut self, field: Buffer, index: &[Buffer]) -> Recorded {
         self.expect_indices(field, index.len())?;
         self.index_types("a field's element", index)?;

@@ -1,4 +1,4 @@
-//! Operations on each element, with operands stretched to one domain.
+//! Element-wise operations, with operands broadcast to one domain.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
@@ -281,10 +281,10 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
-    /// A function of the elements of two tensors, which are stretched to one shape.
+    /// A function of the elements of two tensors, which are broadcast to one shape.
     ///
     /// # Errors
-    /// If it does not take the types, or extents do not agree.
+    /// If it does not support the types, or shapes do not agree.
     pub fn binary(&mut self, name: &str, a: Buffer, b: Buffer) -> Recorded {
         let (domain, e) = self.stretched(name, &[a, b])?;
         let value = self.binary_expr(name, e[0], e[1])?;
@@ -294,7 +294,7 @@ impl Recording {
     /// The elements of one tensor where `cond` is true, else those of another one.
     ///
     /// # Errors
-    /// If `cond` is not of truth values, the others are of two types, or extents do not agree.
+    /// If `cond` is not boolean, the others are of two types, or shapes do not agree.
     pub fn select(&mut self, cond: Buffer, a: Buffer, b: Buffer) -> Recorded {
         if self.ty(cond) != ScalarType::U1 {
             return self.types_error("where", &[cond], "a condition of `u1`");
@@ -307,7 +307,7 @@ impl Recording {
         self.map_of("where", &[cond, a, b], &domain, value)
     }
 
-    /// Each element converted: floats to integers towards zero, anything to a truth value by being other than zero.
+    /// Each element converted: floats to integers towards zero, anything to a boolean by comparing with zero.
     pub fn cast(&mut self, x: Buffer, ty: ScalarType) -> Buffer {
         if self.ty(x) == ty {
             return x;
@@ -347,7 +347,7 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
-    /// Whether elements differ by no more than `atol` and the part `rtol` of the second; a NaN from a NaN only if asked for.
+    /// Whether elements differ by at most `atol` plus `rtol` times the second; two NaNs are close only if `equal_nan` is set.
     ///
     /// # Errors
     /// If types differ, or shapes do not agree.

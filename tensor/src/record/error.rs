@@ -1,4 +1,4 @@
-//! Why an operation cannot be recorded, in the words of whoever asked for it.
+//! Why an operation cannot be recorded, in terms of the recorded function.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ const BLOCK: &str = "the condition of the block";
 /// Why an operation cannot be recorded. Nothing was recorded then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// Extents that have to agree.
+    /// Sizes that must be equal.
     Extents {
         /// The operation.
         op: String,
         /// The operands' shapes, as text.
         shapes: Vec<String>,
-        /// Which axis, of which operand (counted from 0), and its extent; twice.
+        /// Which axis, of which operand (counted from 0), and its size; twice.
         sides: Box<[(usize, usize, String); 2]>,
         /// What each operand is called, if not by its number.
         roles: Vec<String>,
@@ -26,7 +26,7 @@ pub enum RecordError {
     Axis {
         /// The operation.
         op: String,
-        /// What was asked for.
+        /// The requested axis.
         axis: i64,
         /// How many there are.
         rank: usize,
@@ -48,7 +48,7 @@ pub enum RecordError {
     AtPoints(String),
     /// An index outside.
     Index(String),
-    /// Something else that is asked for and cannot be.
+    /// Another invalid request.
     Value(String),
 }
 

@@ -177,7 +177,7 @@ impl Recording {
         self.choose(is_off, zero, x)
     }
 
-    /// To the nearest whole number, halves to the even one.
+    /// To the nearest integer, halves to the even one.
     pub(crate) fn rint(&mut self, x: Expr) -> Expr {
         let whole = self.unary_op(UnaryOp::Trunc, x);
         let rest = self.sub(x, whole);

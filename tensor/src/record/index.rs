@@ -46,7 +46,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The indices that several tensors hold, at the points of the domain that they are stretched to.
+    /// The indices that several tensors hold, at the points of the domain that they are broadcast to.
     fn indices(
         &mut self,
         op: &str,
@@ -79,7 +79,7 @@ impl Recording {
         self.program.exprs.cast(inside, ScalarType::I32)
     }
 
-    /// A number as an index: what is beyond the type of indices stays beyond every extent.
+    /// A number as an index: a number beyond the type of indices stays out of bounds of every axis.
     pub(crate) fn as_index(&mut self, e: Expr) -> Expr {
         let ty = self.program.exprs.ty(e);
         let mut e = e;
@@ -95,11 +95,11 @@ impl Recording {
     }
 
     /// `x[.., index, ..]`: for each point of the indices' domain the part of `x` that has them along its axes from `first`
-    /// on. Indices below zero count from the end if `from_end`. Of indices that have to be inside it is asked where `mask` is
-    /// true; elsewhere those that are not read zero.
+    /// on. Negative indices count from the end if `from_end`. Checked indices are checked where `mask` is true; elsewhere those
+    /// out of bounds read zero.
     ///
     /// # Errors
-    /// If there are more indices than axes, or their extents do not agree.
+    /// If there are more indices than axes, or their shapes do not agree.
     pub fn gather(
         &mut self,
         x: Buffer,
@@ -145,7 +145,7 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
-    /// Whether something is asked of indices at a point of their domain: along axes that they do not have, where it is at any.
+    /// Whether indices are checked at a point of their domain: along axes that the mask lacks, at every point.
     fn asked_at(&mut self, mask: Buffer, points: &[Dim], index: &[Buffer]) -> Recorded<Expr> {
         let shape = self.shape(mask);
         let mut index = index.iter();
@@ -194,7 +194,7 @@ impl Recording {
         let Some(asked) = asked else {
             return value;
         };
-        // Whoever reads it may stand at another point, at which it is asked for.
+        // It may be read at another point, where it is needed.
         let shape = self.shape(x);
         let mut inside: Option<Expr> = None;
         for (i, dim) in index.into_iter().zip(shape) {
@@ -299,9 +299,9 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
-    /// `x` with values put to (`accum`), or in place of, the elements at indices along its axes from the first on. The
-    /// values are stretched to the shape of the indices and the other axes. Of several values in place of one element
-    /// the last stays.
+    /// `x` with values accumulated to (`accum`), or replacing, the elements at indices along its axes from the first on. The
+    /// values are broadcast to the shape of the indices and the other axes. Of several values for one element the last
+    /// one is stored.
     ///
     /// # Errors
     /// If there are more indices than axes, shapes do not agree, or types differ.

@@ -48,7 +48,7 @@ impl Recording {
     /// Tensors one after the other along an axis.
     ///
     /// # Errors
-    /// If the other extents or the types differ.
+    /// If the other sizes or the types differ.
     pub fn concat(&mut self, parts: &[Buffer], axis: i64) -> Recorded {
         let Some(&first) = parts.first() else {
             return Err(RecordError::Value(
@@ -100,7 +100,7 @@ impl Recording {
         Ok(self.map(&domain, value))
     }
 
-    /// As many elements as extents have together.
+    /// The sum of sizes.
     fn sum_of_extents(&mut self, op: &str, extents: &[Dim]) -> Recorded<Dim> {
         let known = extents.iter().map(|&dim| self.program.const_dim(dim));
         if let Some(n) = known.sum::<Option<u64>>() {

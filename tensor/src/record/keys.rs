@@ -4,13 +4,13 @@
 //! x[1:3, None, i] of x[5, 7] and i[4]    [2, 1, 4]: a part of the first axis, a new axis, computed indices
 //! ```
 //!
-//! An [`Item`] is what a key says of one axis; a [`Part`] is what that is of an axis of some extent.
+//! An [`Item`] is the entry of a key for one axis; a [`Part`] is that entry for an axis of a certain size.
 
 use crate::ir::{Accum, Buffer, Dim, Expr};
 
 use super::{Mode, RecordError, Recorded, Recording};
 
-/// Where a part begins or ends: a number, or one that follows from extents.
+/// Where a slice begins or ends: a number, or an expression of sizes.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound<T = Buffer> {
     /// A number.
@@ -22,11 +22,11 @@ pub enum Bound<T = Buffer> {
 /// What a key says of an axis. `T` is what stands for a tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<T = Buffer> {
-    /// An axis of extent 1 that the tensor does not have.
+    /// A new axis of size 1.
     New,
     /// One index; the axis goes. Below zero it counts from the end.
     Index(i64),
-    /// The same of an axis whose extent the run knows, looked at where it is read.
+    /// The same for an axis whose size is known at run time: checked where it is read.
     Inside(i64),
     /// `start:stop:step`.
     Range(Option<Bound<T>>, Option<Bound<T>>, i64),
@@ -43,7 +43,7 @@ pub struct Part<I = Expr, N = Dim> {
     pub step: i64,
     /// How many.
     pub len: N,
-    /// Whether the axis goes: one index was asked for.
+    /// Whether the axis is dropped: the key has a single index for it.
     pub drops: bool,
     /// Whether it may lie outside of the axis, so that each element is checked when it is read.
     pub is_checked: bool,
@@ -309,8 +309,8 @@ impl Recording {
         }
     }
 
-    /// What a key names. Of computed indices outside it is `mode` that says what they mean; where `mask` is false, nothing
-    /// is asked of them.
+    /// The elements that a key selects. `mode` defines the meaning of computed indices out of bounds; where `mask` is false,
+    /// they are not checked.
     ///
     /// # Errors
     /// If there are more items than axes, or an index is outside.
@@ -358,7 +358,7 @@ impl Recording {
         mode: Mode,
     ) -> Recorded {
         let mut named = self.named(x, key)?;
-        // Values have axes of extent 1 where the key has new ones.
+        // Values have axes of size 1 where the key has new ones.
         let (rank, own) = (named.rank() as i64, self.rank(values) as i64);
         let new = named.new_axes().into_iter().map(|at| at - rank);
         let new: Vec<i64> = new.filter(|&at| own >= -at).collect();
@@ -397,7 +397,7 @@ impl Recording {
         out
     }
 
-    /// An index for each axis of a tensor, stretched together to what a key names; and how many axes of that stand behind
+    /// An index for each axis of a tensor, broadcast together to the selected shape; and how many axes of that follow
     /// those of computed indices.
     fn indices_of(&mut self, named: &Named) -> Recorded<(Vec<Buffer>, usize)> {
         let rank = named.rank();
@@ -428,8 +428,8 @@ impl Recording {
         Ok((index, behind(Axis::Points).unwrap_or(0)))
     }
 
-    /// The indices that a key names, one for each axis of a tensor, and values stretched to them; and how many axes of that
-    /// stand behind those of computed indices.
+    /// The indices that a key selects, one for each axis of a tensor, and values broadcast to them; and how many axes of that
+    /// follow those of computed indices.
     pub(super) fn places(
         &mut self,
         x: Buffer,
@@ -447,8 +447,7 @@ impl Recording {
         Ok((index, values, behind))
     }
 
-    /// An index of a program along an axis: one number below zero counts from the end if that is asked for, as those of lists
-    /// do.
+    /// An index of a program along an axis: a single negative index counts from the end if `from_end` is set, as in lists.
     pub(super) fn index_along(
         &mut self,
         x: Buffer,

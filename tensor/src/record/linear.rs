@@ -5,11 +5,11 @@ use crate::ir::{Accum, Buffer, Dim, Expr};
 use super::{RecordError, Recorded, Recording};
 
 impl Recording {
-    /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`; leading axes are stretched, and an operand with one axis is
+    /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`; leading axes are broadcast, and an operand with one axis is
     /// a row on the left, a column on the right.
     ///
     /// # Errors
-    /// If an operand is a single number, or extents do not agree.
+    /// If an operand is a scalar, or sizes do not agree.
     pub fn matmul(&mut self, a: Buffer, b: Buffer) -> Recorded {
         let (n_a, n_b) = (self.rank(a), self.rank(b));
         if n_a == 0 || n_b == 0 {
@@ -105,7 +105,7 @@ impl Recording {
     /// The sum of products over the labels that the result does not have: each operand has a label for each of its axes.
     ///
     /// # Errors
-    /// If an operand has another number of axes than labels, one label has different extents, or the result has one that no
+    /// If an operand has another number of axes than labels, one label has different sizes, or the result has one that no
     /// operand has.
     pub fn einsum(&mut self, operands: &[(Buffer, Vec<u32>)], result: &[u32]) -> Recorded {
         let mut extents: Vec<(u32, Dim)> = Vec::new();

@@ -10,7 +10,7 @@ use crate::ir::{Buffer, Dim, Expr, ExprDef, Place, Program, Site, SiteDef, Stmt,
 
 use super::Recording;
 
-/// Where buffers, extents and agreements were made; sites have their places themselves.
+/// Source locations of buffers, sizes and agreements; sites have their own.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     buffers: SecondaryMap<Buffer, Place>,
@@ -28,13 +28,13 @@ impl Lines {
         self.buffers[buffer].known().or(self.last.known())
     }
 
-    /// Where an extent was first named.
+    /// The source location where a size was first named.
     pub fn of_dim(&self, dim: Dim) -> Option<Place> {
         let place = self.dims.get(dim.as_u32() as usize);
         place.unwrap_or(&self.last).known()
     }
 
-    /// Where two extents were asked to be equal, by the agreement's number.
+    /// Where two sizes were required to be equal, by the agreement's number.
     pub fn of_agreement(&self, number: usize) -> Option<Place> {
         self.agreements.get(number).unwrap_or(&self.last).known()
     }
@@ -59,7 +59,7 @@ impl Lines {
         site.place.known().or(self.last.known())
     }
 
-    /// Where whole numbers are divided by what may be zero, by one of some operations.
+    /// Where integers are divided by a divisor that may be zero, by one of some operations.
     pub fn of_divisions(&self, program: &Program, by_one_of: [BinaryOp; 2]) -> Vec<Place> {
         let mut found = Vec::new();
         let mut constants: LookupMap<Buffer, bool> = LookupMap::default();

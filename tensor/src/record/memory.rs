@@ -14,15 +14,15 @@ fn stored_by(accum: Option<Accum>) -> String {
 }
 
 impl Recording {
-    /// Asks for two extents to be equal: false if they are known to differ.
+    /// Requires two sizes to be equal: false if they are known to differ.
     pub fn ask_equal(&mut self, left: Dim, right: Dim, message: &str) -> bool {
         self.agree(left, right, message)
     }
 
-    /// Gives all of a buffer other contents, stretched to it, where `mask` is true.
+    /// Replaces the contents of a whole buffer by values, broadcast to it, where `mask` is true.
     ///
     /// # Errors
-    /// If they do not stretch to it, or are of another type.
+    /// If they do not broadcast to it, or are of another type.
     pub fn set_all(&mut self, target: Buffer, value: Buffer, mask: Option<Buffer>) -> Recorded<()> {
         let shape = self.shape(target);
         if self.ty(value) != self.ty(target) {
@@ -69,11 +69,11 @@ impl Recording {
         Ok(())
     }
 
-    /// Stores values to computed indices of a buffer, or puts them to what is there, where `mask` is true. Indices, values
-    /// and the mask are stretched to one domain, at whose points the stores are.
+    /// Stores values to computed indices of a buffer, or accumulates them, where `mask` is true. Indices, values and the mask
+    /// are broadcast to one domain, at whose points the stores are.
     ///
     /// # Errors
-    /// If there is not an index for each axis, extents do not agree, or types differ.
+    /// If there is not an index for each axis, shapes do not agree, or types differ.
     pub fn store_at(
         &mut self,
         target: Buffer,
@@ -170,8 +170,8 @@ impl Recording {
         Ok(before)
     }
 
-    /// A store at the points to which indices, a value and perhaps a mask are stretched, and where it is done, if its indices do
-    /// not say so themselves.
+    /// A store at the points to which indices, a value and perhaps a mask are broadcast, and the condition under which it
+    /// runs, if its indices do not imply it.
     fn store_of(
         &mut self,
         target: Buffer,

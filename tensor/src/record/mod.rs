@@ -82,7 +82,7 @@ impl Made {
     }
 }
 
-/// A value that is loaded at checked indices, at all points of a domain or where that is asked.
+/// A value that is loaded at checked indices, at all points of a domain or under a mask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CheckedLoad {
     domain: Vec<Dim>,
@@ -102,7 +102,7 @@ pub struct Recording {
     pub called: Option<&'static str>,
     /// Where things were made, as far as whoever records has noted it.
     pub lines: Lines,
-    /// What stood for one of many, or was said in a function that raised an error: nothing makes it any more.
+    /// Symbolic tensors of a finished `vmap`, or of a function that raised an error: no statement computes them any more.
     gone: SecondaryMap<Buffer, bool>,
     /// Copies on which no gradient depends.
     detached: SecondaryMap<Buffer, bool>,
@@ -123,22 +123,22 @@ pub struct Recording {
     /// Of these those that extents are in.
     of_extents: SecondaryMap<Buffer, bool>,
     cells: cells::Cells,
-    /// The extents of which whoever records holds handles.
+    /// The sizes to which the caller has handles.
     sizes: Vec<Dim>,
 }
 
-/// A handle of an extent, which stays the same when the steps that lead to it are done again.
+/// A handle to a size, which stays the same when the steps that lead to it are replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size(u32);
 
 impl Recording {
-    /// A handle of an extent.
+    /// A handle to a size.
     pub fn size_handle(&mut self, dim: Dim) -> Size {
         self.sizes.push(dim);
         Size(self.sizes.len() as u32 - 1)
     }
 
-    /// The extent of a handle.
+    /// The size of a handle.
     pub fn dim(&self, size: Size) -> Dim {
         self.sizes[size.0 as usize]
     }
@@ -150,8 +150,8 @@ impl Recording {
         self.singles.clear();
     }
 
-    /// Takes over which values there are from a recording of which this one has a part: those that are made of what is in
-    /// it, so that operations that come are recorded as they would have been there. All extents are numbers.
+    /// Takes over the known values of a recording of which this one is a part: those computed from its buffers, so that later
+    /// operations are recorded as they would have been there. All sizes are constants.
     ///
     /// The buffers are those that the part's statements make and read: what is read is not changed in place, and so a value
     /// that is taken over stays what it is.
@@ -227,7 +227,7 @@ impl Recording {
         self.memory[buffer]
     }
 
-    /// The extents of a tensor.
+    /// The shape of a tensor.
     pub fn shape(&self, x: Buffer) -> Vec<Dim> {
         self.program.buffers[x].shape.clone()
     }
@@ -242,12 +242,12 @@ impl Recording {
         self.program.buffers[x].shape.len()
     }
 
-    /// An extent for messages.
+    /// A size for messages.
     pub fn dim_text(&self, dim: Dim) -> String {
         self.program.dim_text(dim)
     }
 
-    /// Extents for messages.
+    /// A shape for messages.
     pub fn shape_text(&self, shape: &[Dim]) -> String {
         let extents = shape.iter().map(|&d| self.dim_text(d));
         match shape.len() {
@@ -294,7 +294,7 @@ impl Recording {
         })
     }
 
-    /// Asks for two extents to be equal: at once if both are known, else when the program runs.
+    /// Requires two sizes to be equal: checked at once if both are known, else when the program runs.
     pub(crate) fn agree(&mut self, left: Dim, right: Dim, message: &str) -> bool {
         if left == right {
             return true;
@@ -316,7 +316,7 @@ impl Recording {
         true
     }
 
-    /// Refuses extents that indices do not count; those that only the run knows are looked at there.
+    /// Refuses sizes that indices cannot represent; sizes known only at run time are checked there.
     ///
     /// # Errors
     /// If there is one.
@@ -335,7 +335,7 @@ impl Recording {
         )))
     }
 
-    /// Whether two extents are the same, or have been asked to be.
+    /// Whether two sizes are the same, or have been required to be equal.
     pub(crate) fn are_equal(&self, left: Dim, right: Dim) -> bool {
         let mut asked = self.program.agreements.iter();
         left == right
@@ -529,7 +529,7 @@ impl Recording {
         self.program.exprs.constant(scalar)
     }
 
-    /// The product of extents.
+    /// The product of sizes.
     pub(crate) fn product(&mut self, dims: &[Dim]) -> Dim {
         let mut known = dims.iter().map(|&d| self.program.const_dim(d));
         if let Some(n) = known.try_fold(1u64, |n, d| n.checked_mul(d?)) {

@@ -1,11 +1,11 @@
-//! Values at cells with axes behind the cells': several numbers at each, as those of vectors and matrices.
+//! Sparse values with component axes after the cells' axes, as those of vector and matrix fields.
 //!
 //! ```text
 //! u = v[i, j] * 2, which is [n, m, 2]     for cells v0 [n, m] { u0[i0, i1] = mul(v0[i0, i1], 2) }
 //!                                         for cells v0 [n, m] { u1[i0, i1] = mul(v1[i0, i1], 2) }
 //! ```
-//! Each number is a value at cells of its own, and the axes behind the cells' are written out. So a `for` over cells has the
-//! axes of the field, and no statement names the buffer that stands for all of them.
+//! Each component is one sparse value, and the component axes are unrolled. So a `for` over cells has the axes of the
+//! field, and no statement names the buffer that stands for all components.
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
@@ -28,7 +28,7 @@ impl Recording {
     /// If they are at the cells of several fields, or at cells that may not be the active ones any more.
     pub fn at_cells(&mut self, parts: &[Buffer], last: &[Dim]) -> Recorded {
         let cells = self.cells_of("a field's element", parts)?;
-        let field = cells.expect("they are values at cells");
+        let field = cells.expect("they are sparse values");
         let mut shape = self.shape(field);
         shape.extend(last);
         Ok(self.all_of(field, parts.to_vec(), &shape))
@@ -41,7 +41,7 @@ impl Recording {
         all
     }
 
-    /// The values at cells that a value with several numbers at each is made of, row by row; none of any other.
+    /// The scalar sparse values of a sparse value with components, in row-major order; none for other values.
     pub fn parts_of(&self, x: Buffer) -> Vec<Buffer> {
         self.cells.parts.get(&x).cloned().unwrap_or_default()
     }
@@ -188,7 +188,7 @@ impl Recording {
         let own = self.shape(field);
         let order = order.iter().map(|&e| match self.program.exprs[e] {
             ExprDef::Axis(k) => k,
-            _ => unreachable!("a value at cells is read at its own points"),
+            _ => unreachable!("a sparse value is read at its own points"),
         });
         let order: Vec<u32> = order.collect();
         let axes = self.program.axes(own.len());

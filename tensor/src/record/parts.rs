@@ -1,4 +1,4 @@
-//! Parts of axes whose extents are known when a program runs.
+//! Slices of axes whose sizes are known when a program runs.
 //!
 //! ```text
 //! x[1:-1] of n elements    from 1 on, max(n - 2, 0) of them
@@ -14,10 +14,10 @@ use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Program};
 use super::{Bound, Part, RecordError, Recorded, Recording};
 
 impl Recording {
-    /// A part that Python's `start:stop:step` names of an axis: what is outside is left out.
+    /// The slice of an axis that Python's `start:stop:step` selects, clipped to the axis.
     ///
     /// # Errors
-    /// If a bound does not follow from extents, or the step is zero or too long.
+    /// If a bound is not computed from sizes, or the step is zero or too large.
     pub fn range_part(
         &mut self,
         dim: Dim,
@@ -219,8 +219,7 @@ impl Recording {
         })
     }
 
-    /// Asks for an extent of so many elements or more: false if it is known to have fewer. `{}` in the message stands for
-    /// how many it has.
+    /// Requires a size of at least `count`: false if it is known to be smaller. `{}` in the message stands for the size.
     pub fn ask_at_least(&mut self, dim: Dim, needed: u32, message: &str) -> bool {
         let n = self.program.extent(dim);
         let needed = self.program.exprs.int(ScalarType::I32, needed.into());
@@ -229,7 +228,7 @@ impl Recording {
         self.agree(dim, enough, message)
     }
 
-    /// The same extent as one of another program whose inputs are the same ones; nothing if they are not there.
+    /// The same size in another program with the same inputs; nothing if an input is missing there.
     pub fn dim_like(&mut self, other: &Program, dim: Dim) -> Option<Dim> {
         match *other.dim_def(dim) {
             DimDef::Const(n) => Some(self.program.size(n)),

@@ -1,4 +1,4 @@
-//! Running sums and their kin.
+//! Prefix sums, sorting, searching and related operations.
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp};

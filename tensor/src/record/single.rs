@@ -1,4 +1,4 @@
-//! Single numbers: what they are made of, as far as that is known, and extents among them.
+//! Scalars: their definitions, as far as these are known, and sizes among them.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -50,10 +50,10 @@ impl Recording {
         self.program.exprs.as_const(value)
     }
 
-    /// A number as an extent.
+    /// A scalar as a size.
     ///
     /// # Errors
-    /// If it does not follow from extents alone: each extent has one number as long as a program runs.
+    /// If it is not computed from sizes alone: each size has one value while a program runs.
     pub fn extent_of(&mut self, x: Buffer) -> Recorded<Dim> {
         let value = self.element(x, Vec::new());
         let value = self.followed(value);
@@ -93,7 +93,7 @@ impl Recording {
         self.with_numbers(value, true)
     }
 
-    /// The same; numbers of which the host keeps account stay by name, unless what these are is asked for too.
+    /// The same; scalars that the host computes stay named, unless their definitions are requested too.
     fn with_numbers(&mut self, value: Expr, is_deep: bool) -> Expr {
         Followed {
             exprs: &mut self.program.exprs,
@@ -105,7 +105,7 @@ impl Recording {
         .of(value)
     }
 
-    /// Whether extents are in it, or in single numbers that it reads.
+    /// Whether it contains sizes, or reads scalars that do.
     pub(super) fn is_of_extents(&self, value: Expr) -> bool {
         let mut any = false;
         let exprs = &self.program.exprs;
@@ -164,7 +164,7 @@ impl Recording {
         let exprs = &self.program.exprs;
         let fits = match exprs[followed] {
             ExprDef::Extent(_) => true,
-            // One less of an extent, and the like, needs no account.
+            // A size minus a small number cannot overflow.
             ExprDef::Binary(BinaryOp::Add, n, c) => {
                 matches!(exprs[n], ExprDef::Extent(n) if !matches!(self.program.dim_def(n), DimDef::Number(_)))
                     && exprs.as_const(c).is_some_and(|c| c.as_i128() < 0)

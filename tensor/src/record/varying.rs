@@ -1,10 +1,10 @@
-//! What of a function's memory is other for each of many, and which of its values may be made where they need not be.
+//! Which buffers of a function vary over the batch axis, and which of its values may be computed where they are not needed.
 
 use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{Buffer, Expr, ExprDef, Program, Stmt, Touched};
 
-/// What of a function's memory is other for each of many.
+/// Which buffers of a function vary over the batch axis.
 pub(super) struct Varying {
     pub(super) buffers: IndexSet<Buffer>,
     /// Values that may be made where they need not be: that cannot fail, and nobody looks at them outside of their block.
@@ -59,7 +59,7 @@ impl Varying {
     }
 }
 
-/// The buffers that statements make other for each of many.
+/// The buffers that statements make vary over the batch axis.
 pub(crate) fn varying(program: &Program, body: &[Stmt], ones: &[Buffer]) -> IndexSet<Buffer> {
     Varying::of(program, body, ones, &[]).buffers
 }
@@ -181,7 +181,7 @@ impl Units<'_> {
     }
 }
 
-/// Calls `f` with what decides whether the loop around is left, or goes on with its next value, for each such place.
+/// Calls `f` with the conditions of each `break` and `continue` of the enclosing loop.
 pub(super) fn leaving(
     program: &Program,
     body: &[Stmt],

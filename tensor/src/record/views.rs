@@ -153,7 +153,7 @@ impl Recording {
         index
     }
 
-    /// An axis of extent 1 at each of these places of the result.
+    /// A new axis of size 1 at each of these positions of the result.
     ///
     /// # Errors
     /// If there is no such place.
@@ -174,10 +174,10 @@ impl Recording {
         self.reshape(x, &to)
     }
 
-    /// Without these axes, whose extents are 1.
+    /// Without these axes, whose sizes are 1.
     ///
     /// # Errors
-    /// If one has another extent.
+    /// If one has another size.
     pub fn squeeze(&mut self, x: Buffer, axes: &[i64]) -> Recorded {
         let shape = self.shape(x);
         let axes = self.axes_of("squeeze", axes, shape.len())?;

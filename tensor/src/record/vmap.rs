@@ -1,11 +1,11 @@
-//! What was said of one, done for many: one axis more in the domain of each statement, and in the indices of each buffer
-//! that is other for each.
+//! Vectorising statements over a batch: one more axis in the domain of each statement, and in the indices of each buffer
+//! that varies over the batch.
 //!
 //! ```text
 //! for [m] { t[i0] = mul(one[i0], w[i0]) }        for [n, m] { t[i0, i1] = mul(all[i0, i1], w[i1]) }
 //! ```
-//! Branches and loops of the host whose conditions are other for each become conditions at points: a branch is a mask, a
-//! loop ends when none is left in it.
+//! Branches and loops of the host whose conditions vary over the batch become conditions at points: a branch is a mask, a
+//! loop ends when no batch element is left in it.
 
 mod kernels;
 mod loops;
@@ -24,7 +24,7 @@ use crate::ir::{
 use super::varying::{Varying, loads};
 use super::{RecordError, Recorded, Recording};
 
-/// A tensor that stands for one of many.
+/// A symbolic tensor, and the batched tensor that it stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     /// What the statements read.
@@ -35,7 +35,7 @@ pub struct Mapped {
     pub axis: usize,
 }
 
-/// A loop that some leave before others: who has not left it, and who is in this turn of it.
+/// A loop that batch elements leave at different times: which are still in it, and which are in this iteration.
 #[derive(Clone, Copy)]
 struct InLoop {
     alive: Buffer,
@@ -81,7 +81,7 @@ impl Recording {
         }
     }
 
-    /// Whether nothing makes a tensor any more: it was said of one of many, and all of them have been made.
+    /// Whether no statement computes a tensor any more: it belonged to a `vmap` that has been vectorised.
     pub fn is_gone(&self, x: Buffer) -> bool {
         self.gone[x]
     }

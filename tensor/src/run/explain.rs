@@ -175,7 +175,7 @@ fn name(program: &Program, buffer: Buffer) -> &str {
 }
 
 impl Program {
-    /// An extent for messages.
+    /// A size for messages.
     pub fn dim_text(&self, dim: Dim) -> String {
         match *self.dim_def(dim) {
             DimDef::Const(n) => n.to_string(),
@@ -208,7 +208,7 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
 /// So deep a number is written out: one that each is made of twice doubles with each of them.
 const DEEPEST: u32 = 6;
 
-/// A number that follows from extents, as Python has it.
+/// An expression of sizes, in Python's syntax.
 fn number(program: &Program, e: Expr, depth: u32) -> String {
     let text = |e: Expr| number(program, e, depth - 1);
     match program.exprs[e] {

@@ -35,7 +35,7 @@ struct Compilations {
     kernels: LookupMap<String, Arc<CompiledKernel>>,
 }
 
-/// Kernels are kept up to this number.
+/// The maximum number of cached kernels.
 const MAX_CODES: usize = 4096;
 
 impl Codes {
@@ -81,7 +81,7 @@ pub struct Settings<'c> {
     pub options: passes::Options,
     /// Kernels that are there already.
     pub codes: &'c Codes,
-    /// The most bytes that a run keeps of the turns of loops, for their gradients.
+    /// The most bytes that a run saves of loop iterations, for gradients.
     pub most_kept: u64,
     /// Another number for each compiler and `fast_math`.
     pub stamp: u64,

@@ -31,7 +31,7 @@ pub struct Plan {
     steps: Vec<Step>,
     /// The temporaries that each of the outermost steps is the last to use.
     last: Vec<Vec<Buffer>>,
-    /// Extents that are computed, of what is done in any case.
+    /// Computed sizes of statements that run unconditionally.
     extents: Vec<Dim>,
     /// What it was made for.
     stamp: u64,
@@ -206,7 +206,7 @@ impl Plan {
             run.vars[var] = Some(value);
         }
         agreements(&self.program, &mut run)?;
-        // Nothing is half done because an extent turns out wrong.
+        // Checked first, so that an invalid size does not leave the run half done.
         for &dim in &self.extents {
             extent(&self.program, &mut run, dim)?;
         }
@@ -226,7 +226,7 @@ impl Plan {
     }
 }
 
-/// The extents that are computed of what is done in any case.
+/// The computed sizes of statements that run unconditionally.
 fn computed_extents(program: &Program) -> Vec<Dim> {
     let mut dims = IndexSet::new();
     let always = program.body.iter();
@@ -299,7 +299,7 @@ impl Running<'_> {
                 error,
             };
             let bytes = Operand::bytes(def.ty, &shape).map_err(no_room)?;
-            // What is asked for is the caller's afterwards.
+            // Results belong to the caller afterwards.
             let own = def.role == Role::Temporary && !program.results.contains(&buffer);
             let reused = own.then(|| self.reused(bytes)).flatten();
             self.memory[buffer] = Some(match reused {
@@ -314,7 +314,7 @@ impl Running<'_> {
         Ok(self.memory[buffer].as_ref().expect("made above"))
     }
 
-    /// The extents that a buffer of the program's own has now.
+    /// The current shape of a buffer of the program.
     fn extents(&mut self, buffer: Buffer) -> Result<Vec<usize>, RunError> {
         let program = &self.plan.program;
         let shape = program.buffers[buffer].shape.iter();

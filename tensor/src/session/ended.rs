@@ -9,7 +9,7 @@ use crate::record::Lines;
 pub struct Ended {
     /// Why.
     pub error: RunError,
-    /// What was asked for.
+    /// The program that was run.
     pub program: Program,
     /// Where that was written.
     pub lines: Lines,

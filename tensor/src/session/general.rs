@@ -3,13 +3,13 @@
 //! ```text
 //! for [n] { t[i0] = mul(x[i32(7), i0], 2) }        for [n] { t[i0] = mul(x[x0, i0], 2) }, where x0 is 7
 //! ```
-//! Extents become variables that the caller sets, and so do numbers that follow from them, as the divisor of a mean does. Of
-//! such an extent the program knows its size (`Size`), by which passes decide, so that what is computed is the same
-//! whatever ran before.
+//! Sizes become variables that the caller sets, and so do numbers computed from them, such as the divisor of a mean. The
+//! program knows the class (`Size`) of such a size, by which passes decide, so that results are the same whatever ran
+//! before.
 //!
-//! So do numbers beside tensors, but those that code is simpler with, as 0 and 1, and exponents.
-//! Numbers at which inputs are read become variables as well, if the caller wishes (`Places::Given`): a loop of Python's that
-//! reads row by row records another program at each turn.
+//! So do constants in expressions, except those that make code simpler, such as 0 and 1, and exponents.
+//! Constant indices of inputs become variables as well, if the caller wishes (`Places::Given`): a Python loop that reads row
+//! by row would otherwise record another program in each iteration.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -58,8 +58,8 @@ pub(super) fn generalised(program: &Program, places: Places) -> (Program, Vec<Sc
     (new, values)
 }
 
-/// Extents that stay numbers: all in large products of matrices; those of sums at indices that are not axes, which `inverse`
-/// solves for the points; and with many points those that are written out, or by which indices are divided.
+/// Sizes that stay constants: all in large matrix products; those of sums at indices that are not axes, which `inverse`
+/// solves for the points; and with many points, sizes of unrolled loops and divisors of indices.
 fn fixed(program: &Program) -> IndexSet<Dim> {
     let points = |domain: &[Dim]| -> u64 {
         let extents = domain.iter().map(|&d| program.const_dim(d).unwrap_or(1));
@@ -87,7 +87,7 @@ fn fixed(program: &Program) -> IndexSet<Dim> {
     }
 }
 
-/// Extents of which code is faster that knows them.
+/// Sizes that make code faster if they are constants.
 fn costly(program: &Program, all: &For) -> Vec<Dim> {
     let short = |dim: &Dim| program.const_dim(*dim).is_some_and(|n| n <= WRITTEN_OUT);
     let mut dims: Vec<Dim> = all.domain.iter().copied().filter(short).collect();
@@ -198,7 +198,7 @@ enum Number {
     Place(Buffer, usize, i32),
     /// By how much an axis is turned round its end.
     Turn(i32),
-    /// An extent.
+    /// A size.
     Extent(i32),
     /// A constant beside tensors.
     Constant(Scalar),
@@ -220,12 +220,12 @@ struct General<'p> {
     constants: IndexSet<Expr>,
     done: LookupMap<Expr, Expr>,
     numbers: IndexMap<Number, Var>,
-    /// The extents that have become variables.
+    /// The sizes that have become variables.
     extents: Vec<(i32, Dim)>,
 }
 
 impl General<'_> {
-    /// All extents, before any constant.
+    /// All sizes, before any constant.
     fn dims(&mut self) {
         let fixed = fixed(self.old);
         for (k, def) in self.old.dims.iter().enumerate() {
@@ -354,14 +354,14 @@ impl General<'_> {
         self.new.get(var)
     }
 
-    /// The extent that a number is, if that has become a variable.
+    /// The size that a number equals, if it has become a variable.
     fn dim_of(&self, n: i32) -> Option<Dim> {
         let mut all = self.extents.iter();
         all.find(|(extent, _)| *extent == n).map(|&(_, dim)| dim)
     }
 
-    /// A constant that is an extent follows from it; so does a whole number that is an extent below zero, or as much as an
-    /// extent but for a few, as the last index along an axis is.
+    /// A constant equal to a size is computed from it; so is an integer that is a negated size, or a size minus a few, such
+    /// as the last index along an axis.
     fn of_extents(&mut self, value: Scalar) -> Option<Expr> {
         let n = match value.ty() {
             ScalarType::I32 => i32::try_from(value.as_i128()).ok(),

@@ -1,9 +1,9 @@
-//! Gradients of tensors: which tensors are variables, and whose history is kept for them.
+//! Gradients of tensors: which tensors are variables, and which tensors' histories are stored.
 //!
-//! A variable is a copy of a tensor, a statement of its own that nothing shares. What is made of variables is *tracked*: the
-//! statements that make it are kept, also where its numbers are there, as long as somebody holds what is made of it. The
-//! variables of a function that is differentiated end with it; those of `requires_grad` are leaves: what made them does
-//! not matter, and a number tells them apart.
+//! A variable is a copy of a tensor, a statement of its own that nothing shares. Tensors computed from variables are
+//! *tracked*: their statements are stored, even after evaluation, as long as a handle to a dependent tensor exists. The
+//! variables of a differentiated function end with it; those of `requires_grad` are leaves: how they were computed does
+//! not matter, and a number identifies each.
 
 use std::cell::Cell;
 
@@ -39,11 +39,11 @@ pub fn are_gradients_off() -> bool {
 }
 
 impl Session {
-    /// A variable with the numbers of a tensor. The gradients of a leaf have its number, which is `again` for a leaf that
-    /// has other numbers now; other variables end by [`Self::end_variable`].
+    /// A variable with the values of a tensor. The gradients of a leaf carry its number, which is `again` for a leaf whose
+    /// values were replaced; other variables end by [`Self::end_variable`].
     ///
     /// # Errors
-    /// If the tensor has values at active cells only.
+    /// If the tensor is a sparse value.
     pub fn variable(
         &mut self,
         slot: Slot,
@@ -74,7 +74,7 @@ impl Session {
     /// A copy of a tensor on which no gradient depends.
     ///
     /// # Errors
-    /// If the tensor has values at active cells only.
+    /// If the tensor is a sparse value.
     pub fn detached(&mut self, slot: Slot) -> Recorded<Slot> {
         if !self.has_history(slot) {
             let buffer = self.buffer(slot);
@@ -300,12 +300,12 @@ impl Session {
         buffers.map(|b| (self.hold(b), self.place(b))).collect()
     }
 
-    /// The numbers of the leaves that a tensor which somebody holds may depend on.
+    /// The numbers of the leaves that a tensor with a handle may depend on.
     pub fn leaves_in_use(&self) -> Vec<Leaf> {
         self.leaves.values().filter_map(|&leaf| leaf).collect()
     }
 
-    /// How often what nobody holds has been dropped.
+    /// How often unreferenced tensors have been dropped.
     pub fn n_tidied(&self) -> u64 {
         self.n_tidied
     }

@@ -1,4 +1,4 @@
-//! Tensors that stand for one of many, and what is made of them for all.
+//! Symbolic tensors of `vmap`, and their batched results.
 
 use super::{Session, Slot};
 use crate::ir::{Buffer, Stmt, order, targets};
@@ -16,7 +16,7 @@ impl Session {
         Ok((self.hold(one), axis))
     }
 
-    /// Whether a tensor stands for one of many, or is made of what does.
+    /// Whether a tensor is symbolic, or computed from one that is.
     pub fn is_one_of_many(&mut self, slot: Slot) -> bool {
         if self.n_ones == 0 {
             return false;
@@ -26,11 +26,11 @@ impl Session {
         sliced.made.iter().any(|&(old, _)| self.ones[old])
     }
 
-    /// What is made of tensors that stand for one of many, for all: each result with the axis along which they lie, or
-    /// nothing if it is the same for all. `mapped` has what stands for one, all, and the axis; `names` what these are called.
+    /// The batched results of symbolic tensors: each with its batch axis, or nothing if it does not vary. `mapped` has the
+    /// symbolic tensor, the batched one, and the axis; `names` are for messages.
     ///
     /// # Errors
-    /// If there are not as many of all.
+    /// If batch sizes differ.
     pub fn vmap(
         &mut self,
         mapped: &[(Slot, Slot, usize)],

@@ -1,8 +1,8 @@
-//! Tensors that look as if they were computed at once, and are computed when their numbers are asked for.
+//! Lazy evaluation: tensors behave as if computed at once, and are evaluated when their values are needed.
 //!
-//! A session records the statements of all operations. Each tensor holds a slot. Asking for a tensor's numbers takes the
-//! statements that it needs as a program of their own, whose plan is kept for the next time that the same statements come,
-//! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
+//! A session records the statements of all operations. Each tensor holds a slot. Evaluating a tensor collects the
+//! statements that it needs into a program, whose plan is cached for the next time that the same statements occur, and
+//! stores the values with the tensor. Statements without a handle are dropped while the session continues.
 
 mod ended;
 mod general;
@@ -34,14 +34,14 @@ use policy::Waiting;
 /// What a tensor holds of the session.
 pub type Slot = u32;
 
-/// Why a tensor has no numbers.
+/// Why a tensor could not be evaluated.
 #[derive(Debug)]
 pub enum LazyError {
     /// The program could not be made ready.
     Compile(CompileError),
     /// It ended early.
     Run(Box<Ended>),
-    /// It stands for one of many, and has no numbers of its own.
+    /// It is a symbolic tensor of `vmap`.
     Mapped,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for LazyError {
     }
 }
 
-/// What is recorded, who holds what of it, and the numbers that are there.
+/// The recorded statements, their handles, and the cached values.
 #[derive(Default)]
 pub struct Session {
     recording: Recording,
@@ -76,9 +76,9 @@ pub struct Session {
     exposed: SecondaryMap<Buffer, bool>,
     /// Buffers whose memory is one tensor's alone, and that of somebody outside.
     handed_out: SecondaryMap<Buffer, bool>,
-    /// Buffers that stand for one of many.
+    /// Symbolic buffers of `vmap`.
     ones: SecondaryMap<Buffer, bool>,
-    /// How many of these are held.
+    /// How many of these have handles.
     n_ones: usize,
     /// The variables of gradients.
     roots: SecondaryMap<Buffer, bool>,
@@ -94,7 +94,7 @@ pub struct Session {
     n_tracked: usize,
     /// The copies on which no gradient depends.
     detached: SecondaryMap<Buffer, Option<Buffer>>,
-    /// Bytes of numbers that nobody holds.
+    /// Bytes of values without a handle.
     dropped: usize,
     limit: usize,
     plans: Plans,

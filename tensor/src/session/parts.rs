@@ -72,7 +72,7 @@ impl Places {
         })
     }
 
-    /// The extents of the part.
+    /// The shape of the slice.
     fn shape(&self) -> Vec<usize> {
         let kept = self.axes.iter().filter(|a| !a.2);
         kept.map(|a| a.0).collect()
@@ -98,7 +98,7 @@ impl Places {
     }
 }
 
-/// The number of the element that stands at each place when a shape is stretched to another one; nothing if it does not.
+/// The index of the source element at each position when a shape is broadcast to another one; nothing if it does not fit.
 fn stretched(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let more = to.len().checked_sub(from.len())?;
     let mut strides = vec![0; to.len()];
@@ -134,7 +134,7 @@ impl Session {
         self.n_ones == 0 && (self.stores[self.buffer(slot)] >= MAX_STORES || self.is_full())
     }
 
-    /// Whether so many stores are pending that they had better run: what is said of one of many cannot.
+    /// Whether so many stores are deferred that they should run: statements of symbolic tensors cannot.
     pub fn is_full(&self) -> bool {
         self.n_ones == 0 && self.pending_stores >= MAX_STORES
     }
@@ -192,7 +192,7 @@ impl Session {
         Ok(Some(own))
     }
 
-    /// A part of a tensor as a tensor of its own, if its numbers are there, nobody else's, and few.
+    /// A slice of a tensor as a copy, if its values are cached, not shared, and few.
     ///
     /// # Errors
     /// If there is no memory.
@@ -227,7 +227,7 @@ impl Session {
         self.recording.constant(self.buffer(slot)).is_some()
     }
 
-    /// The numbers of a tensor, if they are there or the same everywhere.
+    /// The values of a tensor, if they are cached or all equal.
     fn known(&self, slot: Slot) -> Option<(Vec<usize>, Result<Operand, Scalar>)> {
         let buffer = self.buffer(slot);
         if let Some(value) = &self.values[buffer] {
@@ -237,8 +237,8 @@ impl Session {
         Some((Vec::new(), Err(number)))
     }
 
-    /// A tensor with a part replaced by values that are stretched to it, if the numbers of both are there. The memory is
-    /// the same if nobody else holds the old numbers.
+    /// A tensor with a slice replaced by values that are broadcast to it, if both are evaluated. The memory is reused if
+    /// nothing else refers to the old values.
     ///
     /// # Errors
     /// If there is no memory.
@@ -290,9 +290,9 @@ impl Session {
         Ok(Some(new))
     }
 
-    /// Memory for somebody outside to write to, which begins as the numbers of a tensor; they must be there, and the
-    /// caller knows of `n_known` references to them, the session's among them. Also the tensor with what is written, and
-    /// whether that is a copy: it is not if nobody else holds the old numbers, which are gone then.
+    /// Memory that outside code may write to, initialised with the values of an evaluated tensor; the caller knows of
+    /// `n_known` references to them, including the session's. Also the tensor with the written values, and whether that is a
+    /// copy: it is not if nothing else refers to the old values, which are overwritten then.
     ///
     /// # Errors
     /// If there is no memory.
@@ -302,7 +302,7 @@ impl Session {
         n_known: usize,
     ) -> Result<(Operand, Slot, bool), MemoryError> {
         let buffer = self.buffer(slot);
-        let value = self.values[buffer].clone().expect("its numbers are there");
+        let value = self.values[buffer].clone().expect("it is evaluated");
         if let Some(buffer) = self.alone(slot, n_known + 1) {
             return Ok((value.clone(), self.changed(buffer, value), false));
         }

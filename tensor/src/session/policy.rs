@@ -1,25 +1,25 @@
 //! Policies: the limits of a session in one place.
 //!
-//! How much memory of temporaries is kept between runs is said in `run/free.rs`.
+//! The limit of temporary memory that is cached between runs is in `run/free.rs`.
 
-/// A session is tidied when it has this many buffers more than twice those that were held last time: tidying copies what is
-/// held, so its cost per recorded statement stays bounded.
+/// A session is tidied when it has this many buffers more than twice the live ones of the last time: tidying copies live
+/// buffers, so its cost per recorded statement stays bounded.
 pub(super) const SLACK: usize = 4096;
 /// It is also tidied when values of this many bytes have no holder: the bound on memory that a loop over small tensors leaves.
 pub(super) const SLACK_BYTES: usize = 32 << 20;
 
-/// The number of plans that are kept. When there are more, all go: programs that differ each time would fill memory.
+/// The number of cached plans. When there are more, all are dropped: programs that differ each time would fill memory.
 pub(super) const MAX_PLANS: usize = 2048;
-/// The number of statements in all kept plans, those in loops and branches aside. Measured, a plan takes 1.1 KB for each, so
+/// The number of statements in all cached plans, except those in loops and branches. Measured, a plan takes 1.1 KB for each, so
 /// this is about 140 MB.
 pub(super) const MAX_PLANNED: usize = 1 << 17;
-/// The number of programs with numbers of which it is kept what to run for them.
+/// The number of programs with constants for which the generalised program is cached.
 pub(super) const MAX_KNOWN: usize = 512;
 /// This many programs that differ only in where they read are compiled for their places, which makes faster code: the elements
 /// of a stencil are known to be neighbours. The next one is compiled for any places.
 pub(super) const MAX_ALIKE: u32 = 2;
 
-/// A program with more statements keeps the values of every tensor that is held, whatever their size: otherwise the next one
+/// A program with more statements materialises every tensor with a handle, whatever its size: otherwise the next program
 /// would contain the same statements again, and grow without end.
 pub(super) const MAX_PENDING: usize = 64;
 /// A tensor that waits for this many statements is evaluated. Measured on 1000 elements, 280 statements take 135 ms to compile
@@ -29,7 +29,7 @@ pub(super) const MAX_CHAIN: usize = 288;
 /// Counting what a tensor waits for walks those statements. After this many counts below `MAX_CHAIN` there is none for the next
 /// `MAX_CHAIN` statements, so a loop that evaluates its tensors elsewhere does not pay for the counts.
 pub(super) const MAX_LOOKS: u32 = 16;
-/// This many pending stores are evaluated, and a tensor that is stored to more often is filled by a loop: from then on its
+/// This many deferred stores are evaluated, and a tensor that is stored to more often is filled by a loop: from then on its
 /// values are there, and each store writes to memory at once. It bounds what the first iterations record and compile.
 pub(super) const MAX_STORES: u32 = 8;
 
@@ -42,13 +42,13 @@ pub(super) const MAX_WRITTEN: usize = 1 << 20;
 /// show that none of them is needed. Measured, copying takes 1.5 us for this much and 90 us for 4 MiB.
 pub(super) const LARGE: usize = 1 << 16;
 
-/// A program with a `for` over more than two axes and this many points keeps all its extents numbers: it may be a product of
-/// matrices, whose tiles are faster where they divide them. Measured, products of 256 rows take a fifth longer otherwise.
+/// A program with a `for` over more than two axes and this many points keeps all its sizes constant: it may be a matrix
+/// product, whose tiles are faster if they divide the sizes. Measured, products of 256 rows take a fifth longer otherwise.
 pub(super) const LARGE_PRODUCT: u64 = 1 << 25;
-/// Over this many points, code is made for short extents, and for those by which indices are divided. Measured, sums over axes
-/// of ten elements take twice as long otherwise, and so do copies into other shapes.
+/// Above this many points, code is specialised for short axes, and for sizes that divide indices. Measured, sums over axes
+/// of ten elements take twice as long otherwise, and so do reshaping copies.
 pub(super) const MANY: u64 = 1 << 16;
-/// Such an extent is short.
+/// The largest size of a short axis.
 pub(super) const WRITTEN_OUT: u64 = 16;
 
 /// For how long nothing has been computed.
@@ -75,8 +75,8 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// So many statements have been computed: if they are most of what has come, it begins anew, and so the same loop is looked
-    /// at at the same turns each time.
+    /// Counts computed statements: if they are most of the recorded ones, counting restarts, so that the same loop is cut at
+    /// the same iterations each time.
     pub(super) fn done(&mut self, n: usize) {
         if 2 * n >= self.recorded {
             *self = Self::default();

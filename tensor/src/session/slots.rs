@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// The type and the extents of a tensor.
+    /// The dtype and the shape of a tensor.
     pub fn description(&self, slot: Slot) -> (ScalarType, Vec<usize>) {
         let program = &self.recording.program;
         let def = &program.buffers[self.buffer(slot)];
@@ -84,7 +84,7 @@ impl Session {
         self.values[self.buffer(slot)].clone()
     }
 
-    /// How many buffers and statements are recorded, tensors are held, and plans have been made: what tests look at.
+    /// The numbers of recorded buffers and statements, of live tensors, and of plans made: for tests.
     pub fn counts(&self) -> [usize; 4] {
         let program = &self.recording.program;
         let held = self.slots.iter().flatten().count();

@@ -10,7 +10,7 @@ use super::{Session, Slot};
 use crate::ir::{Buffer, Place, slice};
 
 impl Session {
-    /// Drops what nobody holds.
+    /// Drops unreferenced buffers.
     pub fn tidy(&mut self) {
         self.track();
         let held: Vec<(Slot, Buffer)> = self.held().collect();
@@ -49,7 +49,7 @@ impl Session {
             moved.insert(old, new);
         }
         next.n_tracked = next.recording.program.body.len();
-        // Before what is held and nothing reads comes in: that may be changed in place.
+        // Before live buffers that nothing reads are added: those may be changed in place.
         next.recording
             .take_known(&mut self.recording, &sliced.exprs, &moved, &sliced.sites);
         for (slot, old) in held {

@@ -8,8 +8,8 @@ use super::{Session, Slot};
 use crate::ir::{Buffer, Slice, Stmt, order, reads, targets};
 
 impl Session {
-    /// Whether a tensor, the last one that was made, waits for so many statements that it is better computed now: a loop
-    /// of Python's that asks for nothing would make a program as long as it runs.
+    /// Whether the last recorded tensor depends on so many deferred statements that it should be evaluated now: a Python
+    /// loop that never evaluates anything would otherwise record one endless program.
     pub fn waits_long(&mut self, slot: Slot) -> bool {
         if self.waiting.recorded < self.waiting.next || self.n_ones > 0 {
             return false;
@@ -37,8 +37,8 @@ impl Session {
         false
     }
 
-    /// Of what is made on the way, that whose numbers are kept since tensors are held, or wait for it: together with what is
-    /// asked for, what takes no more memory than that and what it is made of.
+    /// The intermediate results to materialise, since they have handles or deferred tensors need them: those that need no more
+    /// memory than the inputs and the results.
     pub(super) fn kept(&self, sliced: &Slice, roots: &[Buffer]) -> Vec<Buffer> {
         let program = &self.recording.program;
         let bytes = |b: Buffer| {
@@ -59,8 +59,8 @@ impl Session {
             .collect()
     }
 
-    /// What is made on the way and read by statements that tensors wait for which are held. If nothing kept it, a loop of
-    /// Python's whose tensors depend on those of the turn before would compute all turns anew in each.
+    /// Intermediate results that deferred statements of live tensors read. If they were not materialised, a Python loop whose
+    /// tensors depend on those of the iteration before would recompute all iterations in each.
     fn awaited(&self, sliced: &Slice) -> IndexSet<Buffer> {
         let program = &self.recording.program;
         // What costs little is as well made again.

@@ -1,4 +1,4 @@
-//! The extents of a statement's labels: what they are, and whether all tensors agree.
+//! The sizes of a statement's labels: inference from the tensors, and checks that all tensors agree.
 
 use indexmap::IndexMap;
 
@@ -8,14 +8,14 @@ use super::super::{RecordError, Recorded, Size};
 use super::parse::{Index, Padding, quoted, refused};
 use super::{Agreement, AtLeast, Shape};
 
-/// An extent of a statement.
+/// The size of an axis of a statement.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
     /// A number.
     Number(i64),
     /// One that is known when the program runs: a handle, and what it is as the program is traced.
     Of(Size, Dim),
-    /// So many windows, that reach so far and begin so far apart, are along an axis of such an extent.
+    /// The number of windows of a given reach and stride along an axis of a given size.
     Windows(Size, Dim, i64, i64),
 }
 
@@ -27,7 +27,7 @@ impl Extent {
         }
     }
 
-    /// Whether it is known to be the same: handles of one extent differ.
+    /// Whether it is known to be equal: two handles to one size differ.
     fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Number(n), Self::Number(m)) => n == m,
@@ -38,14 +38,14 @@ impl Extent {
     }
 }
 
-/// What is known of the labels' extents.
+/// The known sizes of labels.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) spec: String,
     pub(super) of: IndexMap<String, Extent>,
     places: IndexMap<String, String>,
     pub(super) agreements: Vec<Agreement>,
-    /// What is asked of extents before anything is read.
+    /// Conditions on sizes, checked before anything is read.
     pub(super) asked: Vec<AtLeast>,
 }
 
@@ -75,7 +75,7 @@ impl Known {
         self.of.get(label).and_then(|n| n.number())
     }
 
-    /// An extent, which has to be that which is known, or 1.
+    /// Adds the size of a label, which must equal the known one or be 1.
     pub(super) fn put(&mut self, label: &str, n: Extent, place: &str) -> Recorded<()> {
         let known = self.of.get(label).copied();
         let known = known.filter(|known| known.number() != Some(1));
@@ -114,7 +114,7 @@ impl Known {
         out
     }
 
-    /// The extents of an axis that is one index.
+    /// Adds the size of an axis with one index.
     pub(super) fn put_label(
         &mut self,
         a: &Index,
@@ -141,7 +141,7 @@ impl Known {
         ))
     }
 
-    /// The extents of labels that stand in sums alone, and how far each sum begins before its axis.
+    /// The sizes of labels that occur only in sums, and how far each sum begins before its axis.
     pub(super) fn windows(
         &mut self,
         rows: &[Vec<Index>],
@@ -271,7 +271,7 @@ impl Known {
         }
     }
 
-    /// The extent of an axis of the result.
+    /// The size of an axis of the result.
     pub(super) fn extent(&self, a: &Index) -> Recorded<Extent> {
         if let Some(label) = a.label() {
             return Ok(self.of[label]);

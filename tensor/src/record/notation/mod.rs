@@ -1,4 +1,4 @@
-//! The notation for statements over named axes: what a text asks of its tensors, and the statements that it is.
+//! The notation for statements over named axes: the checks of a text's tensors, and the statements that it stands for.
 //!
 //! ```text
 //! "2*o+k; k => o" of x[7] and w[3]    for [o, k] { r[i0] add init = mul(x[2 * i0 + i1], w[i1]) }
@@ -21,7 +21,7 @@ use parse::{Axis, Index, quoted, refused};
 /// The shape of a tensor.
 pub type Shape = Vec<Extent>;
 
-/// Two extents that have to be equal, and what is said if they are not: `{}` stand for both.
+/// Two sizes that must be equal, and the message if they are not: `{}` stand for both.
 #[derive(Clone, Debug)]
 struct Agreement {
     left: Extent,
@@ -29,10 +29,10 @@ struct Agreement {
     message: String,
 }
 
-/// An extent that has to be so many or more, asked before anything is read; `{}` in the message is how many there are.
+/// A size with a lower bound, checked before anything is read; `{}` in the message stands for the size.
 #[derive(Clone, Debug)]
 pub struct AtLeast {
-    /// The extent.
+    /// The size.
     pub size: Size,
     /// What it is as the program is traced.
     pub dim: Dim,
@@ -71,15 +71,15 @@ enum Node {
     Sum(Vec<Term>),
     /// Parts one after the other along an axis.
     Joined(usize, Vec<Node>),
-    /// What changes nothing.
+    /// The identity element.
     Nothing(Statement),
 }
 
-/// What a text asks for, all of it looked at.
+/// A parsed and checked text.
 #[derive(Clone, Debug)]
 pub struct Notation {
     node: Node,
-    /// What is asked of extents.
+    /// Conditions on sizes.
     pub asked: Vec<AtLeast>,
 }
 
@@ -92,10 +92,10 @@ struct Call<'c> {
 }
 
 impl Notation {
-    /// Of tensors of these shapes; `given` are extents of labels, and `into` is the shape that the result has.
+    /// For tensors of these shapes; `given` are sizes of labels, and `into` is the shape of the result.
     ///
     /// # Errors
-    /// If it is no text of such tensors, or their extents do not agree.
+    /// If the text does not describe such tensors, or their sizes do not agree.
     pub fn of(
         spec: &str,
         padding: &str,
@@ -324,10 +324,10 @@ fn whole(
 }
 
 impl Recording {
-    /// The result of a text: `op` puts the tensors' elements together, `accum` those at all points that have one index.
+    /// The result of a text: `op` combines the tensors' elements, `accum` reduces over all points with the same index.
     ///
     /// # Errors
-    /// If types differ, or extents do.
+    /// If types or sizes differ.
     pub fn notation(
         &mut self,
         notation: &Notation,
@@ -417,7 +417,7 @@ impl Recording {
                 let n = self.dim(size);
                 let n = self.program.extent(n);
                 let [window, factor] = [reach.saturating_add(1), factor].map(|n| {
-                    // A larger one has been asked for by `AtLeast`, which no axis meets.
+                    // A larger lower bound has been required by `AtLeast`, which no axis satisfies.
                     self.program.exprs.i32(i32::try_from(n).unwrap_or(i32::MAX))
                 });
                 let left = self.sub(n, window);

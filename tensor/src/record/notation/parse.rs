@@ -17,7 +17,7 @@ pub(super) enum Axis {
     Dots(String),
 }
 
-/// A part of an axis of several: a label, or an extent under a name that is this part's own.
+/// A segment of a concatenated axis: a label, or a size under a name of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) label: String,

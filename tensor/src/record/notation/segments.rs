@@ -109,7 +109,7 @@ fn joined(
     if let Some(terms) = parts.get(at) {
         return Ok(Node::Sum(terms.clone()));
     }
-    // Nothing comes here: what changes nothing.
+    // No segment is stored here: the identity element.
     let mut names = at.iter();
     let row = target.iter().map(|a| match a {
         Axis::Index(a) => a.clone(),
@@ -135,7 +135,7 @@ fn cut(row: &[Axis], chosen: &[Index], known: &Known) -> Cut {
     both.map(one).collect()
 }
 
-/// An axis of several whose labels' extents are not all known yet.
+/// A concatenated axis whose labels' sizes are not all known yet.
 struct Open<'a> {
     place: String,
     axis: usize,
@@ -144,7 +144,7 @@ struct Open<'a> {
     n: Extent,
 }
 
-/// The extents of labels that stand in axes of several: what is left of the axis.
+/// The sizes of labels in concatenated axes: the rest of the axis.
 fn put_segments(
     rows: &Rows,
     target: &[Axis],
@@ -204,7 +204,7 @@ fn put_segments(
     Ok(())
 }
 
-/// The extent of the one label of an axis of several of which it is not known; false if there are more.
+/// The size of the only label of a concatenated axis whose size is not known; false if there are more.
 fn put_rest(open: &Open<'_>, known: &mut Known) -> Recorded<bool> {
     let labels = || open.parts.iter().map(|p| &p.label[..]);
     let unknown: Vec<&str> = labels().filter(|&l| !known.of.contains_key(l)).collect();

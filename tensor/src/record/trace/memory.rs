@@ -11,7 +11,7 @@ use super::{FieldDef, State, Value};
 /// How a key of a store names elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// By parts of axes, to which the values are stretched.
+    /// By slices of axes, to which the values are broadcast.
     Parts,
     /// By an index for each axis, at the points of all of them; single ones below zero count from the end, or do not.
     Indices {
@@ -265,7 +265,7 @@ impl State {
         let mut key = self.key(key)?;
         let mut behind = 0;
         let index = if naming == Naming::Parts {
-            // Along an axis whose extent the run knows, it is looked at when the program runs, as a computed one is.
+            // Along an axis whose size is known at run time, it is checked when the program runs, as computed indices are.
             let mut axis = 0;
             for item in &mut key.items {
                 let known = self.r.shape(own).get(axis).copied();

@@ -113,10 +113,10 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// Runs a step of the function and keeps it for replays.
+    /// Runs a step of the function and stores it for replays.
     ///
     /// # Errors
-    /// Those of the step, which is not kept then.
+    /// Those of the step, which is not stored then.
     pub fn step<R>(
         &mut self,
         place: Place,

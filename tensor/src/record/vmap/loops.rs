@@ -1,4 +1,4 @@
-//! Loops of the host that each of many runs a number of turns of its own.
+//! Loops of the host whose number of iterations varies over the batch.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{CompareOp, UnaryOp};
@@ -54,7 +54,7 @@ impl Mapping<'_> {
             }
             true => {
                 let inside = self.begin(at, out);
-                // The counter's end is looked at in each turn.
+                // The counter's end is checked in each iteration.
                 let own = (mask != at.mask).then_some(mask).flatten();
                 self.turn(inside, own, body)?
             }
@@ -95,9 +95,9 @@ impl Mapping<'_> {
         Ok(out)
     }
 
-    /// Those at hand leave a loop, or its turn.
+    /// The active batch elements leave a loop, or its iteration.
     pub(super) fn leave(&mut self, inside: InLoop, for_ever: bool, at: At, out: &mut Vec<Stmt>) {
-        // Who leaves is known before anybody has left.
+        // Which elements leave is computed before any has left.
         let who = at.mask.expect("a loop that some leave has a mask");
         let n = self.n;
         let leavers = self.program().temporary(ScalarType::U1, &[n]);
