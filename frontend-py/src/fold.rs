@@ -322,7 +322,7 @@ pub(crate) fn iterate(host: &mut dyn Host, value: &Known, most: usize) -> HostRe
     }
 }
 
-/// That a format specification asks for no width or precision that is a mistake.
+/// Checks that a format specification has a sensible width and precision.
 pub(crate) fn expect_width(spec: &str) -> HostResult<()> {
     let numbers = spec.split(|c: char| !c.is_ascii_digit());
     if numbers.into_iter().all(|digits| digits.len() <= 4) {

@@ -38,7 +38,7 @@ impl TensorShape {
         }
     }
 
-    /// The shape with these extents, if there are two at most.
+    /// The shape with these sizes, if there are at most two.
     pub fn from_extents(extents: &[usize]) -> Option<Self> {
         match *extents {
             [] => Some(TensorShape::Scalar),
@@ -48,7 +48,7 @@ impl TensorShape {
         }
     }
 
-    /// The extents of its axes.
+    /// The size of each axis.
     pub fn extents(self) -> Vec<usize> {
         match self {
             TensorShape::Scalar => Vec::new(),
@@ -519,7 +519,7 @@ impl Known {
         }
     }
 
-    /// The value of an integer or truth value.
+    /// The value of an integer or boolean.
     pub fn as_int(&self) -> Option<i128> {
         match self {
             Known::Int(value) => Some(*value),

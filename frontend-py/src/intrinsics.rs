@@ -31,7 +31,7 @@ pub(crate) enum Rule {
 /// Builtins that need more than a row says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Special {
-    /// `floor` and its kin, with an optional result type.
+    /// `floor` and related functions, with an optional result type.
     Rounding(UnaryOp),
     Abs,
     Atan2,

@@ -1,6 +1,6 @@
 //! Names of a kernel: nested blocks, innermost first.
 //!
-//! A name made in a block is gone after it; what it was is kept for the error message.
+//! A name made in a block is gone after it; its definition is stored for the error message.
 
 use aerogel_base::hash::LookupMap;
 

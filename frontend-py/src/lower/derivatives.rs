@@ -1,4 +1,4 @@
-//! What a module that is to be differentiated has besides: where derivatives are kept, and where they stop.
+//! Information that differentiation needs: where derivatives are stored, and where they stop.
 
 use aerogel_ir::{Arg, Derivative, FieldId, NodeRef, Op, ParamData, ParamType, Value};
 

@@ -184,7 +184,7 @@ pub(crate) struct Spent {
 pub(crate) struct Naming {
     /// Which tree of the process each tree of the module is.
     pub(super) trees: Vec<TreeKey>,
-    /// Fields by their places: a component's field begins with the place of a whole one.
+    /// Fields by their placement: the key of a component's field begins with that of the whole field.
     pub(super) fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
     /// The names of fields, each with the last number that was put behind it.
     pub(super) taken: LookupMap<String, u32>,

@@ -1,8 +1,8 @@
-//! Which cells of sparse fields were active when launches on a tape asked for them.
+//! Snapshots of activity: which cells of sparse fields were active when launches on a tape queried them.
 //!
-//! A loop over cells goes over more of them on the way back if later launches have made some active. So what a launch asks
-//! for is remembered, as a list of the active cells of a node, shared by all launches between two changes. Where that list
-//! is another one than now, the gradient asks a tree that is laid out alike, in which just these cells are active.
+//! In the backward pass a loop over cells would visit more cells if later launches have activated some. So the result of a
+//! launch's query is stored, as a list of the active cells of a node, shared by all launches between two changes. If the
+//! list has changed since, the gradient queries a second tree of the same layout, in which just these cells are active.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,10 +22,10 @@ type Cells = Arc<Vec<u64>>;
 /// Nodes with those of their cells that were active.
 type Nodes = Vec<(NodeId, Cells)>;
 
-/// A node that launches ask for: the key of its tree, and its number there.
+/// A node whose activity launches query: the key of its tree, and its number there.
 type Key = (u64, NodeId);
 
-/// What is known of the nodes that launches on a tape have asked for.
+/// The state of the nodes whose activity launches on a tape have queried.
 #[derive(Default)]
 pub(super) struct Activity {
     /// What was active when somebody last looked, and a number that changes with it.
@@ -41,7 +41,7 @@ struct Shown {
     nodes: Nodes,
 }
 
-/// Which cells a launch has asked for.
+/// The active cells that a launch has queried.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeAsked {
     kernel: String,
@@ -53,7 +53,7 @@ struct Node {
     node: NodeId,
     /// None until the launch is over, if that is what counts.
     cells: Option<Cells>,
-    /// Bytes that nobody before has kept.
+    /// Bytes that no earlier launch has stored.
     fresh: usize,
 }
 
@@ -68,7 +68,7 @@ impl NativeAsked {
         hasher.finish()
     }
 
-    /// How many bytes are kept that no launch before keeps.
+    /// How many bytes are stored that no earlier launch stores.
     #[getter]
     fn nbytes(&self) -> usize {
         self.nodes().iter().map(|node| node.fresh).sum()
@@ -97,7 +97,7 @@ impl NativePast {
 }
 
 impl Activity {
-    /// What a launch to come asks for, of trees by their numbers; nothing if no cells are.
+    /// The queries of a launch that is about to run, of trees by their numbers; nothing if it has none.
     pub(super) fn before_launch(
         &self,
         py: Python<'_>,
@@ -166,7 +166,7 @@ impl Activity {
         Err(error::runtime(py, what))
     }
 
-    /// Whether a launch has asked for a node's cells, or those of one above it.
+    /// Whether a launch has queried a node's cells, or those of a node above it.
     pub(super) fn is_asked(&self, tree: u64, node: NodeId) -> bool {
         self.last().contains_key(&(tree, node))
     }

@@ -111,12 +111,12 @@ pub(crate) enum Packed {
         /// The user's name for it.
         name: Arc<str>,
         array: ArrayArg,
-        /// Extents of the index space.
+        /// The shape of the index space.
         shape: SmallVec<[usize; 4]>,
         cell_bytes: usize,
         /// Why a kernel must not write to it.
         read_only: ReadOnly,
-        /// Who is asked before a kernel writes to it, and told afterwards.
+        /// The object that owns the memory: queried before a kernel writes to it, and notified afterwards.
         giver: Option<Giver>,
         /// The `ti.tensor` whose numbers they are: what is written becomes those of another one.
         tensor: Option<Py<PyAny>>,

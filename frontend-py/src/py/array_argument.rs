@@ -228,7 +228,7 @@ impl Signature {
     }
 
     /// The axes of an array and those of its elements. A NumPy array's last axes are those of an element, where the
-    /// annotation says that elements have any: their extents, or how many.
+    /// annotation states that elements have axes: their sizes, or their number.
     fn divided(
         &self,
         name: &str,
@@ -273,7 +273,7 @@ impl Signature {
     }
 }
 
-/// What an annotation asks of an array.
+/// The requirements of an annotation on an array.
 #[derive(Default)]
 pub(crate) struct Wanted<'a> {
     pub(crate) elem: Option<ScalarType>,
@@ -283,7 +283,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Whether an array of the program's own is as asked for; where it is not, messages say why.
+    /// Whether an array of the program satisfies the annotation; if not, messages state why.
     fn is_met_by(&self, own: &NativeNdarray) -> bool {
         let element = own.element;
         self.elem.is_none_or(|elem| elem == own.ty)

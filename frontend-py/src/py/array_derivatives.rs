@@ -177,7 +177,7 @@ impl Signature {
 struct Seen<'p> {
     name: &'p str,
     range: Range<usize>,
-    /// Whether the kernel gets a copy: `shared_memory` tells those apart from all others but the same array.
+    /// Whether the kernel gets a copy: `shared_memory` proves copies disjoint from all but the same array.
     is_copy: bool,
     /// Of a derivative, where the array lies whose derivative it is.
     of: Option<Range<usize>>,

@@ -463,7 +463,7 @@ pub(crate) fn repeat(
 
 /// From so many bytes on, threads share a copy.
 const SHARED: usize = 128 << 10;
-/// What one thread copies before it asks for more.
+/// How many bytes one thread copies before it takes the next chunk.
 const CHUNK: usize = 32 << 10;
 
 /// An address whose bytes several threads use, each its own.

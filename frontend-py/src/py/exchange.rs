@@ -33,7 +33,7 @@ unsafe extern "C" fn give_back(managed: *mut DlManaged) {
 }
 
 unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule that is about to go; what somebody has taken has another name.
+    // SAFETY: Python calls this with a capsule that is being destroyed; a consumed capsule has another name.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
             let found = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr());

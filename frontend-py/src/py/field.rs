@@ -57,7 +57,7 @@ impl NativeField {
         self.ty
     }
 
-    /// How a component is kept, if that is not as a scalar.
+    /// How a component is stored, if not as a plain scalar.
     pub(crate) fn quant(&self, component: usize) -> Option<QuantType> {
         self.quants.get(component).or(self.quants.first()).copied()
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::{error, program};
 
-/// What is kept between the runs of a graph.
+/// The state that is stored between the runs of a graph.
 #[pyclass(frozen)]
 pub(crate) struct NativeGraph {
     graph: Arc<Graph>,

@@ -48,7 +48,7 @@ pub(crate) struct PyHost<'py> {
     /// The fields met so far, by their objects, which `objects` keeps.
     pub(super) fields: LookupMap<usize, Known>,
     pub(super) lists: Lists<'py>,
-    /// How often Python was asked for something that may run code of the user's.
+    /// How often Python was called in a way that may run user code.
     pub(super) asked: u64,
     /// What ends everything: Ctrl-C, or `sys.exit()` in a function of the user's.
     raised: OnceCell<PyErr>,
@@ -60,7 +60,7 @@ pub(crate) struct PyHost<'py> {
     derivative: Option<Derived>,
 }
 
-/// A global name that stood for a function, where that can be defined anew: it is in no file.
+/// A global name of a function that can be redefined, since it is in no file.
 pub(crate) struct Watched {
     globals: Py<PyDict>,
     name: Py<PyString>,
@@ -68,7 +68,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Tells Python's collector of what is held.
+    /// Reports owned references to Python's garbage collector.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.globals)?;
         visit.call(&self.name)?;
@@ -563,7 +563,7 @@ impl Host for PyHost<'_> {
             let module = PyModule::import(object.py(), "aerogel._source")?;
             module.call_method1("unsteady", (object,))?.extract()
         };
-        // What cannot be asked is not worth a warning.
+        // An attribute that cannot be read is not worth a warning.
         self.object_of(callee).and_then(ask).ok().flatten()
     }
 

@@ -69,7 +69,7 @@ impl NativeKernel {
         params.map(|p| (&*p.name, p.kind.name())).collect()
     }
 
-    /// The extents of the elements that an array has by its annotation: none of single numbers, nothing where it is not said.
+    /// The shape of an array's elements by its annotation: empty for scalars, `None` if it is not specified.
     fn _element_of(&self, name: &str) -> Option<Vec<usize>> {
         let param = self.signature.params.iter().find(|p| *p.name == *name)?;
         match &param.kind {
@@ -105,8 +105,8 @@ impl NativeKernel {
     }
 
     /// The call itself, whether somebody records calls or not: of the kernel or of its derivative, which draws the
-    /// random numbers of the launch with the same seed. A gradient may read what the kernel overwrites, if memory is as it
-    /// was before that, and ask which cells were active then, if `past` says so.
+    /// random numbers of the launch with the same seed. A gradient may read values that the kernel overwrites, if memory has
+    /// been restored, and query which cells were active then, if `past` is given.
     #[pyo3(signature = (args, kwargs, derivative = None, seed = None, is_restored = false, past = None))]
     #[expect(clippy::too_many_arguments, reason = "Python's signature")]
     fn _launch<'py>(

@@ -1,8 +1,8 @@
 //! Launches that have returned before they ended, on a GPU.
 //!
-//! What they leave is told by whoever waits for the card, in any thread and without the GIL. It is kept here until a
-//! thread that has the GIL comes by: `ti.sync`, whoever reads a field or an array, and the next launch print what is to be
-//! printed and raise what is to be raised.
+//! The thread that waits for the GPU collects their output and errors, possibly without the GIL. These are stored here
+//! until a thread that has the GIL takes them: `ti.sync`, a read of a field or an array, and the next launch print the
+//! output and raise the errors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -87,15 +87,15 @@ pub(crate) fn waiting<E: Explain + 'static>(
     }))
 }
 
-/// Waits for all launches, prints what they printed, and raises what the first that failed raises. What the card itself
-/// says is left to who works with it.
+/// Waits for all launches, prints their output, and raises the error of the first that failed. Errors of the device
+/// itself are left to the caller's next use of it.
 pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
     signals::heed(py)?;
     let _ = wait(py);
     tell(py)
 }
 
-/// As `settle`, for who wants to hear of the card.
+/// As `settle`, and also raises errors of the device.
 #[pyfunction]
 pub(crate) fn sync(py: Python<'_>) -> PyResult<()> {
     signals::heed(py)?;
@@ -141,7 +141,7 @@ pub(crate) fn tell(py: Python<'_>) -> PyResult<()> {
     };
     let mut failure = failure.clone();
     if let KernelFailure::Device(what) = &mut failure {
-        // The card does not say which of them it was.
+        // The device does not report which of them it was.
         let mut others: Vec<&str> = failed.map(|(launch, _)| &*launch.kernel).collect();
         others.dedup();
         if !others.is_empty() {

@@ -1,8 +1,8 @@
 //! Python's lists, as the frontend knows them.
 //!
 //! A list that kernels choose from, `fields[j]`, is looked at wherever its name stands. It may change in between,
-//! by Python code that the kernel calls while it is compiled. So what was found is kept with the items it was
-//! found for, and used again while they are the same objects, which need not be asked while no such code has run.
+//! by Python code that the kernel calls while it is compiled. So the result is cached with the items it was
+//! computed for, and reused while they are the same objects, which need no check while no such code has run.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use pyo3::types::PyList;
 
 use crate::host::Known;
 
-/// The lists that a lowering has met, by their addresses. The list is kept, so its address stays its own.
+/// The lists that a lowering has met, by their addresses. A reference keeps each list alive, so its address stays unique.
 #[derive(Default)]
 pub(crate) struct Lists<'py>(LookupMap<usize, Seen<'py>>);
 
@@ -26,7 +26,7 @@ struct Seen<'py> {
 }
 
 impl<'py> Lists<'py> {
-    /// What was found for a list, if its items are still the same; `now` counts what Python was asked to do.
+    /// The cached result for a list, if its items are still the same; `now` counts calls into Python.
     pub(crate) fn find(&self, list: &Bound<'py, PyList>, now: u64) -> Option<Known> {
         let seen = self.0.get(&(list.as_ptr() as usize))?;
         let same = || {
@@ -53,7 +53,7 @@ impl<'py> Lists<'py> {
     }
 }
 
-/// Whether the same object is the same to the frontend whenever it is asked.
+/// Whether an object always means the same to the frontend.
 fn is_fixed(known: &Known) -> bool {
     match known {
         Known::None

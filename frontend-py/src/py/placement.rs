@@ -453,7 +453,7 @@ impl Placement {
     ) -> Result<(), MemoryError> {
         let item = ty.bytes() as usize;
         if !self.sparse {
-            // It takes the share itself: who holds one and waits for another waits for a launch that waits for him.
+            // It takes the share itself: a thread that holds one and waits for another would deadlock with a launch.
             return self.copy_active(memory, (array, &self.whole()), ty, false);
         }
         let _share = memory.share();

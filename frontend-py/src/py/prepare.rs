@@ -36,7 +36,7 @@ use crate::lower::{
     FrontendConfig, Lowered, ParamBinding, ReturnType, TextureAccess, lower_kernel, tensor_type,
 };
 
-/// A tree of an instance. One that came as an argument is not kept alive.
+/// A tree of an instance. The reference to one that came as an argument is weak.
 pub(crate) enum TreeRef {
     Strong(Arc<TreeStore>),
     Weak(Weak<TreeStore>),
@@ -101,11 +101,11 @@ pub(crate) struct OfDerivative {
 
 /// What must be as it was when the instance was compiled.
 enum Guard {
-    /// Kept alive, so that its address stays its own.
+    /// A strong reference, so that its address stays unique.
     Strong(Py<PyAny>),
     /// A weak reference to an object that the key names by identity.
     Weak(Py<PyAny>),
-    /// What a name of a notebook stood for: a function, which another cell may define anew.
+    /// The function that a name of a notebook referred to, which another cell may redefine.
     Name(Watched),
 }
 
@@ -159,7 +159,7 @@ impl Instance {
         Ok(())
     }
 
-    /// That the arguments of a launch tell apart what the kernel reads and what it writes.
+    /// Checks that the arguments of a launch keep the memory that the kernel reads disjoint from what it writes.
     pub(crate) fn expect_told_apart<'p>(
         &self,
         py: Python<'_>,

@@ -127,7 +127,7 @@ impl Prepared {
         Ok(all)
     }
 
-    /// Which cells it asks for; nothing if it asks for none.
+    /// Which activity it queries; nothing if none.
     pub(super) fn asked(
         &self,
         py: Python<'_>,

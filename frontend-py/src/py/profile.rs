@@ -1,4 +1,4 @@
-//! What the profiler knows: launches, when they were asked for, and the steps of compiling.
+//! The profiler's records: launches, with the times of their calls, and the steps of compiling.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ type Event = (String, &'static str, u64, f64, f64);
 /// By kernel and step: how often, and seconds.
 type Steps = IndexMap<(String, String), (u64, f64)>;
 
-/// So many events are kept, the last ones.
+/// The number of stored events: the most recent ones.
 const MAX_EVENTS: usize = 1 << 18;
 
 /// The last events, and how many were dropped for them.
@@ -50,7 +50,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number for a thread, from 0 on in the order in which they are asked for.
+/// A number for a thread, from 0 on in the order of the first requests.
 fn number_of(thread: ThreadId) -> u64 {
     static THREADS: LazyLock<Mutex<IndexSet<ThreadId>>> = LazyLock::new(Mutex::default);
     lock(&THREADS).insert_full(thread).0 as u64

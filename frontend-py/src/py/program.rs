@@ -1,4 +1,4 @@
-//! The program: what `ti.init` sets, its compiler, and the numbers by which kernels and launches are told apart.
+//! The program: the settings of `ti.init`, its compiler, and the numbers that identify kernels and launches.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -117,8 +117,8 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
     Ok(made)
 }
 
-/// The compiler that the program has used last, if it is still the one for its settings. Work that threads may share asks
-/// for it; without one, it runs alone.
+/// The compiler that the program has used last, if it still matches the settings. Work that threads may share uses it;
+/// without one, it runs on a single thread.
 pub(crate) fn present_compiler() -> Option<Arc<Compiler>> {
     let wanted = (*lock(&SETTINGS))?.max_threads;
     let compiler = lock(&COMPILER).clone()?;
@@ -126,8 +126,8 @@ pub(crate) fn present_compiler() -> Option<Arc<Compiler>> {
     (threads == wanted).then_some(compiler)
 }
 
-/// Where compiled kernels shall be kept: the folder, what is removed when there are too many (as
-/// Taichi names it), from which size on, and which part of them.
+/// Where compiled kernels are cached: the folder, the cleaning policy (with Taichi's names), the size that triggers
+/// it, and the fraction that is removed.
 type CacheArgs = (PathBuf, String, u64, f64);
 
 fn cache_settings((folder, policy, max_bytes, factor): CacheArgs) -> PyResult<CacheSettings> {

@@ -1,4 +1,4 @@
-//! What the launches on a tape have read, so that what later ones overwrite of it is kept.
+//! The memory that launches on a tape have read, so that values which later launches overwrite are saved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,11 +30,11 @@ pub(crate) struct NativeRecording {
     read: Mutex<BTreeMap<Memory, BoxSet>>,
     /// Memory without gradients that was written from what has some, and by what.
     ended: Mutex<BTreeMap<Memory, String>>,
-    /// Memory that launches have written, or whose numbers or gradients the way back reads; whether it does.
+    /// Memory that launches have written, or whose values or gradients the backward pass reads; and whether it does.
     used: Mutex<BTreeMap<Memory, bool>>,
     /// The arrays that launches have used.
     views: Mutex<Views>,
-    /// Which cells are active, of the nodes that launches ask for.
+    /// The active cells of the nodes that launches query.
     activity: Activity,
 }
 
@@ -146,7 +146,7 @@ impl NativeRecording {
                 }
             }
         }
-        // Its gradient finds what is kept for it, whatever becomes of that.
+        // Its gradient finds its saved values, even if they change later.
         for (memory, ranges) in own_kept {
             early.entry(memory).and_modify(|read| read.remove(&ranges));
         }
@@ -157,7 +157,7 @@ impl NativeRecording {
         Ok((kept, asked))
     }
 
-    /// Adds which cells a launch asked for that is over.
+    /// Adds the activity that a finished launch has queried.
     fn after_launch(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<()> {
         self.activity.after_launch(py, asked)
     }

@@ -101,7 +101,7 @@ impl NativeSaved {
         Ok(PyBytes::new(py, &bytes_of(py, &self.before)?))
     }
 
-    /// What is needed as it is after the launch, and which cells the kernel has asked for.
+    /// The values that are needed as they are after the launch, and the activity that the kernel has queried.
     fn after_launch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = bytes_of(py, &self.after)?;
         bytes.extend(self.digest(py)?.to_ne_bytes());

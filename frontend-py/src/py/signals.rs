@@ -4,7 +4,7 @@ use aerogel_runtime::interrupt;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-/// Lets Ctrl-C end what is about to run, whoever has become its handler since the last time.
+/// Lets Ctrl-C interrupt the next run, even if another handler has been installed since the last time.
 pub(crate) fn heed(py: Python<'_>) -> PyResult<()> {
     match interrupt::is_due() {
         true => watch(py),

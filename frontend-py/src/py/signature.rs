@@ -133,7 +133,7 @@ impl ValueSpec {
     }
 }
 
-/// What a parameter's annotation asks for.
+/// The requirements of a parameter's annotation.
 #[derive(Clone, Debug)]
 pub(crate) enum ParamKind {
     Value(ValueSpec),
@@ -144,7 +144,7 @@ pub(crate) enum ParamKind {
         elem: Option<ScalarSpec>,
         ndim: Option<usize>,
         element: Option<Vec<usize>>,
-        /// How many axes an element has, if its extents are not known.
+        /// How many axes an element has, if its shape is not known.
         element_dim: Option<usize>,
         needs_grad: Option<bool>,
         /// Whether an index outside means the element at the edge.

@@ -1,4 +1,4 @@
-//! What elements of fields and arrays held, kept to be put back.
+//! Snapshots: saved values of elements of fields and arrays, to be restored.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -172,18 +172,18 @@ pub(crate) struct NativeSnapshot {
     numbers: Buffer,
 }
 
-/// What tells apart memory whose boxes have nothing to do with each other; of an array its shape as well.
+/// A key that distinguishes memory with unrelated boxes; for an array it includes the shape.
 type Key = (Vec<Memory>, Vec<usize>);
 
 #[pymethods]
 impl NativeSnapshot {
-    /// How many bytes are kept.
+    /// How many bytes are saved.
     #[getter]
     fn nbytes(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Writes to the elements what is kept. What they hold now is noted in `present`, if that is given.
+    /// Restores the saved values. The current values are noted in `present`, if that is given.
     #[pyo3(signature = (present = None))]
     fn back(&self, py: Python<'_>, present: Option<&NativePresent>) -> PyResult<()> {
         if let Some(present) = present {
@@ -192,7 +192,7 @@ impl NativeSnapshot {
         self.of.write(py, &self.numbers)
     }
 
-    /// Whether the elements hold what is kept: they do not after `back` where cells have become inactive since.
+    /// Whether the elements have the saved values: after `back` they do not where cells have become inactive since.
     fn is_there(&self, py: Python<'_>) -> PyResult<bool> {
         if matches!(*self.of, Where::Dense { .. }) {
             return Ok(true);
@@ -205,8 +205,8 @@ impl NativeSnapshot {
         Ok(read(&self.numbers)? == read(&self.anew(py)?.numbers)?)
     }
 
-    /// Writes to the elements what is kept. Cells that have become inactive since become active if something is to be
-    /// written to them.
+    /// Restores the saved values. Cells that have become inactive since are activated if a value is written to
+    /// them.
     pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
         self.of.write(py, &self.numbers)?;
         let Where::Elements(placement, ty, ranges) = &*self.of else {
@@ -369,7 +369,7 @@ impl NativePresent {
 
 /// Memory of snapshots that are gone, by its length, for those that come: fresh memory costs more than the copy into it.
 static SPARES: Mutex<BTreeMap<usize, Vec<Buffer>>> = Mutex::new(BTreeMap::new());
-/// Of what is smaller nothing is kept, and of all together not more.
+/// The cache stores nothing smaller than this, and not more in total.
 const LEAST_SPARE: usize = 64 << 10;
 const MOST_SPARE: usize = 64 << 20;
 

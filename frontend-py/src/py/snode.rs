@@ -25,8 +25,8 @@ pub(crate) enum Cleared {
     Tangents = 2,
 }
 
-/// Sets derivatives to zero: all gradients, or all tangents, that trees have. A tree is skipped if nobody has taken its memory
-/// since its derivatives were cleared.
+/// Sets derivatives to zero: all gradients, or all tangents, that trees have. A tree is skipped if its memory has not been
+/// accessed since its derivatives were cleared.
 #[pyfunction]
 pub(crate) fn clear_derivatives(
     py: Python<'_>,
@@ -75,7 +75,7 @@ pub(crate) struct TreeStore {
     pub(crate) tree: Arc<Tree>,
     /// None once the tree is destroyed or the program reset.
     memory: RwLock<Option<Arc<TreeMemory>>>,
-    /// Which kinds of derivatives are zero, `Cleared` or'ed together: they were cleared, and nobody has had the memory since.
+    /// Which kinds of derivatives are zero, `Cleared` or'ed together: cleared, and the memory was not accessed since.
     cleared: AtomicU8,
 }
 

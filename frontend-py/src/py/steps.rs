@@ -1,4 +1,4 @@
-//! What the steps of a checkpointed sequence read and write, so that what is both can be kept.
+//! The memory that the steps of a checkpointed sequence read and write: memory that is both must be saved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) struct NativeSteps {
 #[derive(Default)]
 struct Steps {
     read: BTreeMap<Memory, IndexBox>,
-    /// Each with the number of what can be kept of it.
+    /// Each with the number of its savable part.
     written: BTreeMap<Memory, usize>,
     /// Whole fields and arrays that are written.
     whole: Vec<NativeWhole>,
@@ -157,7 +157,7 @@ impl NativeSteps {
         self.steps().deactivates
     }
 
-    /// Which cells a launch to come asks for, if it does.
+    /// The activity that a launch about to run queries, if any.
     fn asked(
         &self,
         py: Python<'_>,
@@ -169,7 +169,7 @@ impl NativeSteps {
         launch.asked(py, kernel, &self.activity)
     }
 
-    /// A number that depends on which cells a launch has asked for that is over.
+    /// A hash of the active cells that a finished launch has queried.
     fn digest(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<u64> {
         self.activity.after_launch(py, asked)?;
         Ok(asked.digest())

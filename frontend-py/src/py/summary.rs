@@ -28,7 +28,7 @@ pub(crate) struct Summary {
     /// What it overwrites as a whole before it reads any of it.
     pub(super) cleared: Vec<Storage>,
     pub(super) untracked: Untracked,
-    /// The nodes whose cells it asks for, each with the number of its tree.
+    /// The nodes whose activity it queries, each with the number of its tree.
     pub(super) asked: Vec<(usize, NodeId, Moment)>,
     /// The fields to which it stores, and does not only empty their cells.
     pub(super) stored: BTreeSet<FieldId>,
@@ -359,7 +359,7 @@ impl Summary {
         }))
     }
 
-    /// A box of a launch, to be kept.
+    /// A box of a launch, to be saved.
     pub(super) fn boxed(
         &self,
         at: At,
@@ -388,7 +388,7 @@ impl Summary {
     }
 }
 
-/// The indices along an axis, counted from zero, inside its extent.
+/// The in-bounds indices along an axis, counted from zero.
 fn clipped(
     interval: Option<&Interval<Limit>>,
     given: &Given<'_>,

@@ -1,10 +1,10 @@
-//! What a gradient that is written by hand changes of the memory of a tape, so that it can be put back.
+//! Undoing the changes that a custom gradient makes to the memory of a tape.
 //!
-//! Each launch keeps the boxes that it writes, unless they lie in boxes that are kept already:
+//! Each launch saves the boxes that it writes, unless they lie in boxes that are saved already:
 //!
 //! ```text
-//! step(t)          x[t + 1, 0..n]     kept
-//! step.grad(t)     gradients          not kept
+//! step(t)          x[t + 1, 0..n]     saved
+//! step.grad(t)     gradients          not saved
 //! step(t)          x[t + 1, 0..n]     kept already
 //! ```
 

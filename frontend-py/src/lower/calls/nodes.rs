@@ -1,5 +1,5 @@
-//! What kernels do with nodes: `ti.activate(node, indices)` and its kin, and the lists of dynamic
-//! nodes, `x[i].append(v)`.
+//! Operations of kernels on nodes: `ti.activate(node, indices)` and related functions, and the lists of
+//! dynamic nodes, `x[i].append(v)`.
 
 use std::rc::Rc;
 

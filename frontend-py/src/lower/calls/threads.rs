@@ -10,7 +10,7 @@ use crate::lower::calls::Args;
 use crate::lower::values::{Origin, Place, Shared, Val, tensor_type};
 use crate::lower::{Control, Lower, Res};
 
-/// As many bytes as all cards give a block without being asked for more.
+/// The bytes of shared memory that every GPU gives a block by default.
 const MOST_BYTES: u64 = 48 << 10;
 
 impl Lower<'_, '_> {

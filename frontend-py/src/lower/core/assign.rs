@@ -153,8 +153,7 @@ impl<'a> Lower<'a, '_> {
         Ok(())
     }
 
-    /// Stores: what is wrong with the value is shown where that is written, what is wrong with the place at the
-    /// target.
+    /// Stores: errors of the value are shown at the value, errors of the storage at the target.
     fn put(&mut self, to: &Val, val: &Val, from: TextRange) -> Res<()> {
         let target = self.range;
         if !is_storage(to) {
@@ -465,7 +464,7 @@ fn out_of_range(known: &Known, ty: ScalarType) -> Option<String> {
         |value: f64| value.is_finite() && !Scalar::float(ty, value).as_f64().is_finite();
     match known {
         Known::Int(value) if ty.is_float() => overflows(*value as f64).then(|| value.to_string()),
-        // Of a truth value it is asked only whether it is zero.
+        // A boolean depends only on whether the value is zero.
         Known::Int(value) if ty != ScalarType::U1 => {
             let (lo, hi) = int_range(ty);
             (!(lo..=hi).contains(value)).then(|| value.to_string())

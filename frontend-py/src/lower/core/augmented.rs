@@ -1,4 +1,4 @@
-//! Assignments that change what is there, `x += v` and its kin, and atomic changes.
+//! Augmented assignments, such as `x += v`, and atomic operations.
 
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AtomicOp, Op, Type, Value};

@@ -131,8 +131,8 @@ impl<'a> Lower<'a, '_> {
             .remove(0))
     }
 
-    /// What an expression that is not chosen would be, to ask for its type; nothing if that has no part in the type
-    /// of `chosen`, which is.
+    /// The value of an operand that is not chosen, for its type; nothing if its type does not influence that of
+    /// `chosen`.
     fn type_only(&mut self, chosen: &Val, ask: impl FnOnce(&mut Self) -> Res<Val>) -> Option<Val> {
         if self.state.in_static || self.numeric_type(chosen).is_none() && chosen.items().is_none() {
             return None;

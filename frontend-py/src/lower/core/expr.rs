@@ -246,8 +246,8 @@ impl<'a> Lower<'a, '_> {
                 let found = self.dict_get(entries, lhs)?.is_some();
                 Ok(Val::Known(Known::Bool(found == (op == CompareOp::In))))
             }
-            // Something that is made when the kernel runs is never `None`: who asks under `ti.static` gets that
-            // answer, who asks elsewhere expects one from the running kernel.
+            // A value computed at run time is never `None`: under `ti.static` the comparison is folded,
+            // elsewhere the running kernel computes it.
             (_, Val::Known(Known::None)) | (Val::Known(Known::None), _)
                 if self.state.in_static
                     && matches!(

@@ -12,7 +12,7 @@ const MAX_RECURSION: usize = 100;
 const MAX_DEPTH: usize = 400;
 /// Items of one loop under `ti.static`.
 pub(crate) const MAX_ITEMS: usize = 1 << 16;
-/// Turns of all loops under `ti.static` and comprehensions of a kernel together.
+/// Iterations of all loops under `ti.static` and comprehensions of a kernel together.
 const MAX_TURNS: usize = 1 << 18;
 /// Instructions of a kernel: the optimiser takes minutes for as many.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
@@ -20,7 +20,7 @@ const MAX_INSTRUCTIONS: usize = 1 << 20;
 const MAX_STEPS: usize = 1 << 23;
 /// Mistakes that are told at once.
 const MAX_MISTAKES: usize = 50;
-/// After how many steps it is asked whether somebody wants an end.
+/// After how many steps interrupts (Ctrl-C) are checked.
 const INTERVAL: usize = 256;
 /// What must be left of the stack for what happens between two looks at it, calls of Python's functions included.
 const STACK: usize = if cfg!(debug_assertions) {
@@ -70,7 +70,7 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
-    /// Before each turn of something that is unrolled.
+    /// Called before each unrolled iteration.
     pub(crate) fn turn(&mut self) -> Res<()> {
         self.step()?;
         self.spent.turns += 1;
@@ -78,7 +78,7 @@ impl Lower<'_, '_> {
             return Ok(());
         }
         let message = format!(
-            "the loops under `ti.static` and the comprehensions of this kernel have more than {MAX_TURNS} turns together"
+            "the loops under `ti.static` and the comprehensions of this kernel have more than {MAX_TURNS} iterations together"
         );
         self.fail_noted(
             ErrorKind::Compilation,
@@ -103,7 +103,7 @@ impl Lower<'_, '_> {
         result
     }
 
-    /// Goes into a function, whose expressions are counted anew.
+    /// Enters a function, whose expressions are counted from zero.
     pub(crate) fn within_function<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::take(&mut self.spent.depth);
         let result = body(self);

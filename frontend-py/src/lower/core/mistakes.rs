@@ -75,7 +75,7 @@ impl Lower<'_, '_> {
         )
     }
 
-    /// Does something whose mistakes do not count: it will be done again, or is only asked for.
+    /// Runs a step without reporting its errors: it will be repeated, or only its type is needed.
     pub(crate) fn silently<T>(&mut self, ask: impl FnOnce(&mut Self) -> Res<T>) -> Option<T> {
         let mark = self.reports.mark();
         let found = ask(self).ok();

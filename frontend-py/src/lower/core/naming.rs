@@ -12,7 +12,7 @@ impl Naming {
     fn unique(&mut self, wanted: &str) -> String {
         let plain = plain_name(wanted);
         let mut name = plain.clone();
-        // Where many fields have one name, the search goes on where it ended.
+        // If many fields share a name, the search continues where it ended.
         let mut n = self.taken.get(&plain).copied().unwrap_or(1);
         while self.taken.get(&name).is_some() {
             n += 1;

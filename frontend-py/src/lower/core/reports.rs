@@ -1,7 +1,7 @@
 //! Mistakes and warnings, and the proof that a mistake has been recorded.
 //!
 //! What a mistake leaves undone is `Err(Reported)`, and only this file makes a `Reported`, where it records the
-//! mistake: nothing can be skipped without a word.
+//! mistake: nothing can be skipped silently.
 
 use aerogel_base::{Diagnostic, Diagnostics, SourceId, Span, SpanTable};
 use indexmap::IndexMap;
@@ -86,7 +86,7 @@ impl Reports {
         }
     }
 
-    /// Whether there are not too many mistakes to go on.
+    /// Whether lowering continues, since there are not too many errors.
     pub(crate) fn fewer_than(&self, n: usize) -> Result<(), Reported> {
         match self.mistakes.len() < n {
             true => Ok(()),

@@ -269,8 +269,8 @@ impl<'a> Lower<'a, '_> {
         self.settle(result)
     }
 
-    /// Goes on only where the function that is being inlined has not returned, after something in which it may have:
-    /// whether that is inside an arm, which `rest` is then lowered into.
+    /// Continues only if the inlined function has not returned, after a statement in which it may have: returns whether
+    /// control is inside an arm, which `rest` is then lowered into.
     pub(crate) fn after_return(
         &mut self,
         n_before: usize,
@@ -319,7 +319,7 @@ impl<'a> Lower<'a, '_> {
         });
     }
 
-    /// An `if` with a `return` in an arm: what follows it becomes part of the arm that goes on.
+    /// An `if` with a `return` in an arm: the statements after it become part of the arm that continues.
     pub(crate) fn returning_if(
         &mut self,
         test: &Expr<'a>,

@@ -33,7 +33,7 @@ fn going_on(_: Reported) -> Flow {
 }
 
 impl<'a> Lower<'a, '_> {
-    /// Lowers statements up to the first that does not go on to the next.
+    /// Lowers statements up to the first after which control does not reach the next.
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         let outer = self.state.statement;
         let flow = self.statements(stmts);

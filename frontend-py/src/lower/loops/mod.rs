@@ -509,7 +509,7 @@ impl<'a> Lower<'a, '_> {
                 let mut b = self.builder();
                 let runs = b.compare(ir::CompareOp::Lt, lo, hi);
                 let [lo, hi] = [lo, hi].map(|end| b.cast(end, ty));
-                // The type holds the extents of axes that run, not how far the ends of others are apart.
+                // The type holds the sizes of axes that have iterations, not the distance between the bounds of empty ones.
                 let extent = b.binary(ir::BinaryOp::Sub, hi, lo);
                 let extent = b.select(runs, extent, zero);
                 total = b.binary(ir::BinaryOp::Mul, total, extent);

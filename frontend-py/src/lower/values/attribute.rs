@@ -147,7 +147,7 @@ fn swizzle(attr: &str) -> Option<Vec<u32>> {
     })
 }
 
-/// The extents of a vector or matrix as a tuple.
+/// The shape of a vector or matrix as a tuple.
 pub(crate) fn shape_of(ty: Type) -> Val {
     let extents = ty.shape();
     Val::Known(Known::tuple(

@@ -66,7 +66,7 @@ impl<'a> Lower<'a, '_> {
     /// The indices that a slice of constants chooses.
     fn slice(&mut self, slice: &Expr<'a>, extent: u32) -> Res<Vec<u32>> {
         let ExprKind::Slice { lo, hi, step } = slice.kind else {
-            unreachable!("only slices are asked for what they choose")
+            unreachable!("the caller passes slices only")
         };
         let mut part = |part: Option<&Expr<'a>>| match part {
             None => Ok(None),

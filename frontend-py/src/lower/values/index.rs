@@ -250,8 +250,8 @@ impl<'a> Lower<'a, '_> {
             .collect()
     }
 
-    /// That indices which are known while compiling lie inside a field. What runs only under a condition may be there
-    /// for other extents, and gets a warning; in debug mode the running kernel says it.
+    /// Checks that indices known while compiling are in bounds of a field. Code under a condition may be meant for other
+    /// shapes, and gets a warning; in debug mode the running kernel reports it.
     fn expect_inside(&mut self, id: FieldId, what: &str, indices: &[Val]) -> Res<()> {
         let known: Option<Vec<i128>> = indices
             .iter()
@@ -287,7 +287,7 @@ impl<'a> Lower<'a, '_> {
         self.fail(ErrorKind::Index, "E0403", message)
     }
 
-    /// The indices of the nearest element, if that is what the array's annotation asks for.
+    /// The indices of the nearest element, if the array's annotation requests clamping.
     fn clamped_indices(&mut self, array: Arg, indices: Vec<Value>) -> Vec<Value> {
         if !self.clamped.contains(&array) {
             return indices;

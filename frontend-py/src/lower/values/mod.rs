@@ -337,7 +337,7 @@ impl Lower<'_, '_> {
             .collect()
     }
 
-    /// A number known to Python as a constant of a type. It takes the default type on the way, as a literal does.
+    /// A Python number as a constant of a type. It is first converted to the default type, as a literal is.
     pub(crate) fn known_scalar(&mut self, known: &Known, ty: ScalarType) -> Res<Scalar> {
         match known {
             Known::Int(value) => {
@@ -372,7 +372,7 @@ impl Lower<'_, '_> {
                 } else if ty.is_int() {
                     Scalar::int(ty, float_to_int(rounded, ty))
                 } else {
-                    // Where the wider type is asked for by name the literal keeps its digits.
+                    // If the wider type is named explicitly, the literal keeps its digits.
                     Scalar::float(ty, rounded)
                 })
             }

@@ -196,7 +196,7 @@ impl<'a> Lower<'a, '_> {
         Ok(true)
     }
 
-    /// A class and those it inherits from, in the order in which Python asks them.
+    /// A class and its base classes, in Python's method resolution order.
     pub(crate) fn bases(&mut self, class: Handle) -> Res<Vec<Handle>> {
         let order = self.host.attr(&Known::Object(class), "__mro__");
         let order = self.hosted(order)?.unwrap_or(Known::None);

@@ -1,5 +1,5 @@
-//! What `debug=True` says of integers that overflow: a warning with the place and the values, once a launch for each
-//! place. The program goes on with what the operation gives, since hashes and random numbers mean it.
+//! Integer overflow under `debug=True`: a warning with the source location and the values, once a launch for each
+//! location. The program continues with the wrapped result, since hashes and random numbers rely on it.
 
 use aerogel_base::render::render_place;
 use aerogel_base::{Scalar, ScalarType};

@@ -101,7 +101,7 @@ impl Lower<'_, '_> {
         self.fail_noted(ErrorKind::Type, "E0206", message, note)
     }
 
-    /// `lhs op rhs` where a list or a tuple is compared, or asked for an item; nothing if it stands for a vector.
+    /// `lhs op rhs` where a list or a tuple is compared or searched for an item; nothing if it stands for a vector.
     pub(crate) fn sequence_compare(
         &mut self,
         op: CompareOp,
@@ -175,7 +175,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether two items are equal, as one truth value.
+    /// Whether two items are equal, as one boolean.
     fn same(&mut self, a: &Val, b: &Val) -> Res<Val> {
         let numbers =
             |lower: &Self, val: &Val| lower.numeric_type(val).is_some() && val.items().is_none();

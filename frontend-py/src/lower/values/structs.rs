@@ -19,7 +19,7 @@ use crate::lower::core::suggestions::closest;
 use crate::lower::values::{Val, tensor_type};
 use crate::lower::{Lower, Res, ReturnType};
 
-const CHECKED: &str = "the value is a struct with these members, which was asked before";
+const CHECKED: &str = "the value is a struct with these members, which was checked before";
 
 impl ReturnType {
     /// The types of the values by which it is passed.
@@ -60,7 +60,7 @@ impl<'a> Lower<'a, '_> {
         self.index(Val::Known(member), indices.to_vec(), true)
     }
 
-    /// An element of a field of structs, whose members are found when they are asked for.
+    /// An element of a field of structs, whose members are looked up when they are used.
     pub(crate) fn index_struct_field(
         &mut self,
         field: &Rc<StructFieldRef>,

@@ -119,7 +119,7 @@ pub struct TextureAccess {
     pub ndim: u32,
     /// Whether it is annotated `rw_texture`, for `load` and `store`; if not, it is sampled.
     pub writable: bool,
-    /// What a texel consists of, which the functions of the library ask.
+    /// The component type of a texel, which the library's functions query.
     pub format: Known,
     /// Functions of the texels, the format, and what the method takes.
     pub methods: Vec<Rc<FuncRef>>,

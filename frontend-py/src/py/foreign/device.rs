@@ -84,7 +84,7 @@ impl DeviceArray {
         let py = value.py();
         let device = opened(py)?;
         expect_ours(py, number)?;
-        // The producer lets our stream wait for what he has asked of his.
+        // The producer lets our stream wait for the work in its own stream.
         let stream = device
             .stream()
             .map_err(|e| PyRuntimeError::new_err(e.to_string()))?;

@@ -4,7 +4,7 @@ use aerogel_base::ScalarType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Why a kernel must not write to an array: how a sentence about it goes on.
+/// Why a kernel must not write to an array: the end of a sentence about it.
 pub(crate) type ReadOnly = Option<&'static str>;
 
 pub(crate) const READ_ONLY: &str = "is read-only";
@@ -53,7 +53,7 @@ pub(super) fn row_major(shape: &[usize], itemsize: usize) -> Vec<isize> {
     strides
 }
 
-/// The type of elements that NumPy describes by a letter and a number of bytes.
+/// The dtype that NumPy describes by a letter and a number of bytes.
 pub(crate) fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
     use ScalarType::*;
     Some(match (kind, itemsize) {

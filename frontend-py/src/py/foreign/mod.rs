@@ -34,7 +34,7 @@ pub(crate) enum Foreign {
     Device(DeviceArray),
 }
 
-/// Who is asked before a kernel writes to an array, or told afterwards.
+/// The owner of an array's memory: queried before a kernel writes to it, or notified afterwards.
 pub(crate) enum Giver {
     /// A tensor of PyTorch's, whose autograd must know of writes.
     Torch(Py<PyAny>),
@@ -66,8 +66,8 @@ impl Giver {
         })
     }
 
-    /// Whether what is written is seen by whoever has the array. The array must still be held: another copy could lie where a
-    /// dropped one lay.
+    /// Whether writes are visible to the array's owner. The array must still be alive: another copy could have the address
+    /// of a dropped one.
     pub(crate) fn is_shared(&self, py: Python<'_>) -> PyResult<bool> {
         match self {
             Self::Torch(_) => Ok(true),
@@ -213,7 +213,7 @@ pub(crate) fn on_host(value: &Bound<'_, PyAny>) -> PyResult<ForeignArray> {
     }
 }
 
-/// Whether an object returns the memory at an address when it is asked once more.
+/// Whether an object returns memory at the same address on a second access.
 fn returns_again(value: &Bound<'_, PyAny>, address: usize) -> PyResult<bool> {
     Ok(match of(value)? {
         Some(Foreign::Host(array)) => array.address() == address && array.read_only != Some(A_COPY),

@@ -119,7 +119,7 @@ pub(super) fn read(
         if nd == 0 || start.is_null() {
             return None;
         }
-        // SAFETY: `shape` points to `nd` extents, `strides` to as many steps if there are any.
+        // SAFETY: `shape` points to `nd` sizes, `strides` to as many strides if it is not null.
         Some(unsafe { std::slice::from_raw_parts(start, nd) })
     };
     let shape = of_axes(interface.shape).unwrap_or(&[]);

@@ -1,6 +1,6 @@
 //! Whether two arrays share memory, whatever their strides.
 //!
-//! An address of an array is `start + Σ stride * index`, with an index below the extent of each axis, and one of its
+//! An address of an array is `start + Σ stride * index`, with an index below the size of each axis, and one of its
 //! bytes. Two arrays share one if `Σ step * n = distance` has a solution with each `n` between zero and its limit.
 //! The search takes the largest step first and drops a branch that is out of reach or not divisible.
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::places;
 use super::values::stopped;
 
-/// Other lines that it may have been.
+/// Names other lines that may have caused the error.
 fn name_others(py: Python<'_>, text: &mut String, others: impl Iterator<Item = Place>) {
     let others: Vec<String> = others
         .filter_map(|place| places::named(py, place))
@@ -22,14 +22,14 @@ fn name_others(py: Python<'_>, text: &mut String, others: impl Iterator<Item = P
     }
 }
 
-/// A program as it was written, and in which lines.
+/// A program as recorded, with its source lines.
 pub(super) struct Traced {
     pub(super) program: Program,
     pub(super) lines: Lines,
 }
 
 impl Traced {
-    /// The exception for what ended a run.
+    /// The exception for the error that ended a run.
     pub(super) fn ended(&self, py: Python<'_>, e: &RunError) -> PyErr {
         let shown = |mut text: String, place: Option<Place>| {
             if let Some(place) = place {
@@ -114,13 +114,13 @@ impl Traced {
         }
     }
 
-    /// Where a buffer was made, if it is not what passes made.
+    /// The source location of a buffer, unless passes created it.
     fn made(&self, buffer: Buffer) -> Option<Place> {
         self.program.buffers.get(buffer)?;
         self.lines.of_buffer(buffer)
     }
 
-    /// A division by zero, with the lines that have one of these operations on whole numbers.
+    /// A division by zero, with the lines that have one of these operations on integers.
     fn divided(&self, py: Python<'_>, mut text: String, by: [BinaryOp; 2]) -> PyErr {
         let places = self.lines.of_divisions(&self.program, by);
         if let Some((&first, others)) = places.split_first() {
@@ -130,7 +130,7 @@ impl Traced {
         super::super::error::exception(py, "AerogelZeroDivisionError", text)
     }
 
-    /// An index outside, with the line where it was used, and where the tensor was made that has no such element.
+    /// An out-of-bounds index, with the line where it was used, and where the tensor was made.
     fn outside(&self, py: Python<'_>, found: &OutOfBounds) -> PyErr {
         let site = &self.program.sites[found.site];
         let (index, axis, n) = (site.written(found), found.axis, found.size);

@@ -35,8 +35,8 @@ fn slots(seeds: &[Seed<'_>]) -> PyResult<Vec<(u32, u32)>> {
         .collect()
 }
 
-/// A variable with the numbers of a tensor. A leaf has a number, by which its gradients are found: `again` where it has
-/// other numbers now. Other variables end.
+/// A variable with the values of a tensor. A leaf has a number, by which its gradients are found: `again` if its values
+/// were replaced. Other variables end.
 #[pyfunction]
 #[pyo3(signature = (tensor, is_leaf, again = None))]
 pub(crate) fn variable_of_tensor(
@@ -188,19 +188,19 @@ pub(crate) fn end_leaves(numbers: Vec<u32>) {
     lock(&SESSION).end_leaves(&numbers);
 }
 
-/// The numbers of the leaves that a tensor which somebody holds may depend on.
+/// The numbers of the leaves that a live tensor may depend on.
 #[pyfunction]
 pub(crate) fn leaves_in_use() -> Vec<u32> {
     lock(&SESSION).leaves_in_use()
 }
 
-/// How often the session has dropped what nobody holds.
+/// How often the session has dropped unreferenced buffers.
 #[pyfunction]
 pub(crate) fn n_tidied() -> u64 {
     lock(&SESSION).n_tidied()
 }
 
-/// Has the session drop what nobody holds.
+/// Lets the session drop unreferenced buffers.
 #[pyfunction]
 pub(crate) fn tidy_tensors() {
     lock(&SESSION).tidy();

@@ -155,7 +155,7 @@ impl KernelCall<'_> {
         Ok(made.into_iter().map(|value| trace.tensor(value)).collect())
     }
 
-    /// The types of what the kernel returns, each with its extents.
+    /// The types of the kernel's results, each with its shape.
     fn returned(&self, py: Python<'_>) -> PyResult<Vec<(ScalarType, Vec<u64>)>> {
         let kernel = self.kernel.get();
         let settings = program::settings_or_begin(py)?;
@@ -476,7 +476,7 @@ impl KernelRunner {
 
 impl Held for KernelRunner {
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Who holds the lock is alive.
+        // The holder of the lock is alive.
         let Ok(call) = self.call.try_lock() else {
             return Ok(());
         };

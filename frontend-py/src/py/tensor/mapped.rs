@@ -1,4 +1,4 @@
-//! What is said of one of many tensors, and made for all.
+//! `vmap`: statements of symbolic tensors, vectorised over the batch.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ pub(crate) fn one_of_tensor(
     Ok((NativeTensor { home }, axis))
 }
 
-/// What is made of tensors that stand for one of many, for all. In a program, the block that was begun for them ends.
+/// The batched results of symbolic tensors. In a program, this ends the block that was begun for them.
 #[pyfunction]
 #[pyo3(signature = (mapped, results, trace = None))]
 pub(crate) fn vmap_tensors(

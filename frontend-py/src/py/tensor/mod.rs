@@ -1,4 +1,4 @@
-//! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
+//! Tensors for `aerogel.tensor`: recording of operations, and evaluation when values are needed.
 
 mod arguments;
 mod ended;

@@ -85,7 +85,7 @@ pub(super) enum Home {
     Program(Arc<Mutex<Trace>>, Value),
 }
 
-/// A tensor: what it is made by, and its numbers once they have been asked for.
+/// A tensor: its recorded operation, and its values once it has been evaluated.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeTensor {
     pub(super) home: Home,
@@ -110,19 +110,19 @@ pub(crate) struct NativeTrace {
     pub(super) runners: Mutex<Vec<Arc<dyn Held>>>,
 }
 
-/// An extent: a number, or one of a program.
+/// The size of an axis: a number, or a size of a program.
 #[derive(Clone, Copy, FromPyObject, IntoPyObject)]
 pub(super) enum Extent {
     Number(u64),
     Of(NativeDim),
 }
 
-/// An extent that is known when a program runs.
+/// A size that is known when a program runs.
 #[pyclass(module = "aerogel._native", frozen, eq, hash, from_py_object)]
 #[derive(Clone, Copy)]
 pub(crate) struct NativeDim {
     pub(super) size: Size,
-    /// What it is as the program is traced: equal extents are one.
+    /// Its id while the program is traced: equal sizes have one id.
     pub(super) dim: Dim,
 }
 
@@ -170,7 +170,7 @@ pub(super) fn number(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scala
 
 /// What holds objects of Python's that may hold the program.
 pub(super) trait Held: Send + Sync {
-    /// Tells the collector of garbage what is held.
+    /// Reports owned references to the garbage collector.
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
     /// Lets it go.
     fn clear(&self);

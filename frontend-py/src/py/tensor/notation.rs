@@ -33,7 +33,7 @@ fn shape(of: &[Extent]) -> Shape {
     of.iter().map(extent).collect()
 }
 
-/// Asks, when the program runs, for an extent of so many elements.
+/// Checks, when the program runs, that a size has a lower bound.
 fn ask(py: Python<'_>, asked: &AtLeast) -> PyResult<()> {
     let AtLeast {
         size,

@@ -99,7 +99,7 @@ impl NativeTensor {
         self.computed(py).map(|_| ())
     }
 
-    /// Whether its numbers are there.
+    /// Whether it is evaluated.
     fn is_realised(&self) -> bool {
         match self.home {
             Home::Lazy(slot) => lock(&SESSION).value(slot).is_some(),
@@ -113,7 +113,7 @@ impl NativeTensor {
         matches!(self.home, Home::Lazy(_))
     }
 
-    /// Whether it stands for one of many, or is made of what does.
+    /// Whether it is a symbolic tensor of `vmap`, or computed from one.
     pub(super) fn is_one_of_many(&self) -> bool {
         match self.home {
             Home::Lazy(slot) => lock(&SESSION).is_one_of_many(slot),
@@ -219,7 +219,7 @@ impl NativeTensor {
         }
     }
 
-    /// The extents, for messages.
+    /// The shape, for messages.
     fn shape_text(&self, py: Python<'_>) -> PyResult<String> {
         let Home::Program(trace, value) = &self.home else {
             return Ok(self.shape(py)?.repr()?.to_string());
@@ -401,7 +401,7 @@ impl NativeTensor {
         self.op(&[], move |r, x, _| r.diagonal(x, offset, axes))
     }
 
-    /// What a key names; nothing if it takes all or nothing by a truth value.
+    /// The elements that a key selects; nothing if it contains a single boolean.
     fn get(&self, key: &Bound<'_, PyAny>, mode: &str, is_c: bool) -> PyResult<Option<Self>> {
         self.item_of(key, mode, is_c)
     }
@@ -534,7 +534,7 @@ impl NativeTensor {
         })
     }
 
-    /// Linear algebra of this and other matrices, by name: the planes of all of them, and those of each result.
+    /// Linear algebra of this and other matrices, by name: real and imaginary parts of all operands, and of each result.
     fn algebra(&self, name: &str, others: Vec<Bound<'_, Self>>) -> PyResult<Vec<Vec<Self>>> {
         let op = Algebra::from_name(name)
             .ok_or_else(|| PyValueError::new_err(format!("there is no `{name}` of matrices")))?;

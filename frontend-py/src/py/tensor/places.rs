@@ -22,12 +22,12 @@ use pyo3::sync::PyOnceLock;
 
 use super::native::lock;
 
-/// The places of a process: each a function's code, which is held, and how far it has come.
+/// The source locations of a process: each a function's code, a strong reference, and the offset of the instruction.
 #[derive(Default)]
 struct Places {
     of: LookupMap<(usize, i32), Place>,
     all: Vec<(Py<PyAny>, i32)>,
-    /// Functions of this package, which are held too.
+    /// Functions of this package, strong references too.
     own: LookupSet<usize>,
     held: Vec<Py<PyAny>>,
 }

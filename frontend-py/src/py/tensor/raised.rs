@@ -39,7 +39,7 @@ pub(super) fn raised(e: RecordError) -> PyErr {
     }
 }
 
-/// Refuses what was made of one of many, once it is over.
+/// Refuses a symbolic tensor after its `vmap` has ended.
 pub(super) fn expect_there(r: &Recording, buffer: Buffer) -> PyResult<()> {
     if !r.is_gone(buffer) {
         return Ok(());

@@ -205,7 +205,7 @@ impl NativeTensor {
         }
     }
 
-    /// The extents.
+    /// The shape.
     pub(super) fn sizes(&self) -> PyResult<Vec<Extent>> {
         match &self.home {
             Home::Lazy(slot) => {
@@ -216,7 +216,7 @@ impl NativeTensor {
         }
     }
 
-    /// The type of the elements, and how many axes there are.
+    /// The dtype, and the number of axes.
     pub(super) fn described(&self) -> (ScalarType, usize) {
         match &self.home {
             Home::Lazy(slot) => {
@@ -239,7 +239,7 @@ impl NativeTensor {
         step_of(trace, move |s| s.expect_ranks(&[value], &[rank])).map_err(raised)
     }
 
-    /// In a program: refuses, once all is known, that it has other extents than it has now.
+    /// In a program: checks, once all is known, that it still has its current shape.
     pub(super) fn expect_shape(&self) -> PyResult<()> {
         let Home::Program(trace, _) = &self.home else {
             return Ok(());
@@ -412,7 +412,7 @@ pub(super) fn of_nothing(
     }
 }
 
-/// The extents of a value: numbers, and handles of what is known when the program runs.
+/// The shape of a value: numbers, and handles to sizes known when the program runs.
 pub(super) fn sizes(trace: &Mutex<Trace>, value: Value) -> PyResult<Vec<Extent>> {
     let known: Option<Vec<Extent>> = {
         let trace = lock(trace);
@@ -428,7 +428,7 @@ pub(super) fn sizes(trace: &Mutex<Trace>, value: Value) -> PyResult<Vec<Extent>>
     Ok(extents(trace, shape))
 }
 
-/// Numbers and handles of extents.
+/// Numbers and handles to sizes.
 fn extents(
     trace: &Mutex<Trace>,
     shape: Vec<Result<u64, aerogel_tensor::record::Size>>,

@@ -101,7 +101,7 @@ impl NativeTrace {
         self.step(move |s| s.keep(value))
     }
 
-    /// Refuses, once all is known, that a tensor has other extents than it has now.
+    /// Checks, once all is known, that a tensor still has its current shape.
     fn expect_shape(&self, tensor: &NativeTensor) -> PyResult<()> {
         self.value(tensor)?;
         tensor.expect_shape()
@@ -272,7 +272,7 @@ impl NativeTrace {
         Ok(self.tensor(value))
     }
 
-    /// Values at cells as the numbers of one with these last extents.
+    /// Sparse values as the components of one with these last axes.
     fn at_cells(
         &self,
         parts: Vec<Bound<'_, NativeTensor>>,
@@ -286,7 +286,7 @@ impl NativeTrace {
         })
     }
 
-    /// A value at cells with zeros elsewhere; any other as it is.
+    /// A sparse value with zeros elsewhere; any other value unchanged.
     fn dense(&self, x: &NativeTensor) -> PyResult<NativeTensor> {
         let x = self.value(x)?;
         self.made_from(vec![x], move |s| {
@@ -295,7 +295,7 @@ impl NativeTrace {
         })
     }
 
-    /// Whether both are values at cells, and at the same.
+    /// Whether both are sparse values on the same cells.
     fn are_at_cells_of(&self, x: &NativeTensor, other: &NativeTensor) -> PyResult<bool> {
         let [x, other] = [self.value(x)?, self.value(other)?];
         let trace = lock(&self.trace);
@@ -318,8 +318,8 @@ impl NativeTrace {
         Ok(trace.state.r.is_sparse(trace.state.seen(x)))
     }
 
-    /// What comes from outside; `None` is an extent that is known when the program runs, and one of the program is asked to
-    /// be equal. A constant is not set by anybody.
+    /// An input; `None` is a size that is known when the program runs, and a size of the program must be equal. A constant
+    /// is not set by the caller.
     #[pyo3(signature = (name, dtype, shape, is_constant = false))]
     fn input(
         &self,
@@ -353,7 +353,7 @@ impl NativeTrace {
         Ok(self.tensor(value))
     }
 
-    /// Asks a tensor for a shape.
+    /// Requires a tensor to have a shape.
     fn assert_shape(
         &self,
         tensor: &NativeTensor,
@@ -379,7 +379,7 @@ impl NativeTrace {
         })
     }
 
-    /// Asks an extent for a number of elements, with these words if it has fewer; `{}` stands for how many it has.
+    /// Requires a size to be at least `count`, with this message if it is smaller; `{}` stands for the size.
     fn ask_at_least(&self, dim: NativeDim, n: u32, message: &str) -> PyResult<()> {
         let message = message.to_owned();
         self.step(move |s| {
@@ -389,7 +389,7 @@ impl NativeTrace {
         })
     }
 
-    /// An extent as a number of the program.
+    /// A size as a number of the program.
     fn number_of_dim(&self, dim: NativeDim) -> PyResult<NativeTensor> {
         self.made_by(move |s| {
             let dim = s.r.dim(dim.size);
@@ -398,7 +398,7 @@ impl NativeTrace {
         })
     }
 
-    /// A number of the program as an extent.
+    /// A number of the program as a size.
     fn dim_of_number(&self, tensor: &NativeTensor) -> PyResult<NativeDim> {
         let value = self.value(tensor)?;
         let size = self.step(move |s| {
@@ -448,7 +448,7 @@ impl NativeTrace {
         Ok(self.tensor(counter))
     }
 
-    /// Asks more of the points of the innermost block.
+    /// Adds a condition to the points of the innermost block.
     fn add_mask(&self, condition: &NativeTensor) -> PyResult<()> {
         let condition = self.value(condition)?;
         self.step(move |s| s.add_mask(condition))
@@ -587,7 +587,7 @@ impl NativeProgram {
         self.runners.iter().for_each(|r| r.clear());
     }
 
-    /// What became of the statements: which share a kernel, and what is kept in memory and why.
+    /// The compiled statements as text: which share a kernel, which temporaries are materialised, and why.
     #[getter]
     fn explained(&self) -> &str {
         &self.explained

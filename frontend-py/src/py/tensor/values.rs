@@ -179,7 +179,7 @@ impl NativeTensor {
         Ok(slot.map_err(error::memory)?.map(Self::of_slot))
     }
 
-    /// Runs stores to computed places, of which many are pending.
+    /// Runs stores to computed indices, of which many are deferred.
     pub(super) fn run_if_full(&self, py: Python<'_>) -> PyResult<()> {
         if let Home::Lazy(slot) = self.home {
             let is_full = lock(&SESSION).is_full();
@@ -190,10 +190,10 @@ impl NativeTensor {
         Ok(())
     }
 
-    /// Computes what waits for a long chain of statements.
+    /// Evaluates tensors that depend on a long chain of deferred statements.
     ///
     /// # Errors
-    /// If somebody interrupts it; what cannot be computed is said to whoever asks for the numbers.
+    /// If it is interrupted; other errors are raised when the values are read.
     pub(super) fn run_if_long(&self) -> PyResult<()> {
         let Home::Lazy(slot) = self.home else {
             return Ok(());
@@ -261,7 +261,7 @@ pub(crate) fn realise_tensors(
     realise_all(py, &slots)
 }
 
-/// How many buffers and statements are recorded, tensors are held, and plans have been made.
+/// The numbers of recorded buffers and statements, of live tensors, and of plans made.
 #[pyfunction]
 pub(crate) fn tensor_counts() -> [usize; 4] {
     lock(&SESSION).counts()

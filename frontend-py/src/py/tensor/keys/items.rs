@@ -37,7 +37,7 @@ fn new_axes(key: &Named) -> Vec<i64> {
     new.map(|(at, _)| at as i64).collect()
 }
 
-/// The parts of axes of known extents; nothing if the run knows them.
+/// The slices of axes of known sizes; nothing if sizes are known only at run time.
 fn known(key: &Named, sizes: &[Extent]) -> PyResult<Option<Vec<KnownPart>>> {
     let items = key.items.iter().filter(|i| !matches!(i, Item::New));
     let mut out = Vec::new();
@@ -54,7 +54,7 @@ fn known(key: &Named, sizes: &[Extent]) -> PyResult<Option<Vec<KnownPart>>> {
 }
 
 impl NativeTensor {
-    /// What a key names; nothing if it takes all or nothing by a truth value. In words of C (`is_c`) no index counts from the
+    /// The elements that a key selects; nothing if it contains a boolean. With C semantics (`is_c`) no index counts from the
     /// end.
     pub(in crate::py::tensor) fn item_of(
         &self,
@@ -166,7 +166,7 @@ impl NativeTensor {
         }
         let mut key = keys.expanded(py, &sizes, mode)?;
         if !key.is_computed() {
-            let parts = known(&key, &sizes)?.expect("extents are numbers");
+            let parts = known(&key, &sizes)?.expect("sizes are constants");
             let values = fitting(&mut key, values)?;
             if accum.is_none()
                 && let Some(out) = self.stored_at_once(py, &parts, &values)?
@@ -238,7 +238,7 @@ fn is_outside(
     Ok(false)
 }
 
-/// Values without the axes of extent 1 that a key has by `None`, and without leading ones that the part does not have.
+/// Values without the axes of size 1 that a key adds by `None`, and without leading axes that the slice does not have.
 fn fitting(key: &mut Named, values: &NativeTensor) -> PyResult<NativeTensor> {
     let is_kept = |item: &Item<usize>| !matches!(item, Item::Index(_));
     let (new, whole) = (

@@ -23,7 +23,7 @@ enum Written {
         ends: Option<(i128, i128)>,
         is_array: bool,
     },
-    /// Truth values along so many axes; one of a tensor, or of Python, without axes takes all or nothing.
+    /// A boolean mask over `rank` axes; a single boolean, of a tensor or of Python, selects all or nothing.
     Mask {
         at: Option<usize>,
         rank: usize,
@@ -182,7 +182,7 @@ impl<'py> Keys<'py> {
         })
     }
 
-    /// Whether it takes all or nothing by a truth value.
+    /// Whether it contains a single boolean, which selects all or nothing.
     pub(super) fn has_truths(&self) -> bool {
         self.masks().any(|(_, rank, _)| rank == 0)
     }
