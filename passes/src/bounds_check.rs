@@ -117,8 +117,8 @@ fn check(cursor: &mut Builder<'_>, what: &str, indices: &mut [Value], bounds: &[
     cursor.inst(assert, &[]);
 }
 
-/// Which indices a message says there are: a shape, or ranges if one of them does not begin at 0. What is known
-/// only when the kernel runs is a hole for its extent.
+/// The valid indices as text for a message: a shape, or ranges if one of them does not begin at 0. A size that is
+/// known only at run time is a placeholder.
 pub(crate) fn valid_indices(axes: &[Result<(i64, i64), &str>]) -> String {
     let has_offset = axes
         .iter()

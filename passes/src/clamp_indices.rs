@@ -80,7 +80,7 @@ enum Extent {
     Of(Value),
 }
 
-/// An index from `lo` up to an extent further.
+/// An index of the range that starts at `lo` and has the axis's size.
 fn clamped(cursor: &mut Builder<'_>, index: Value, lo: i128, extent: Extent) -> Value {
     let elem = cursor.func.elem(index);
     let is_small = match extent {

@@ -28,7 +28,7 @@ pub trait Observer {
     fn after(&mut self, record: PassRecord, func: &Function, env: &Env) -> bool;
 }
 
-/// Looks on without a word.
+/// A trace that records nothing.
 impl Observer for () {
     fn after(&mut self, _: PassRecord, _: &Function, _: &Env) -> bool {
         true

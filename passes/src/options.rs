@@ -1,6 +1,6 @@
-//! What the passes are asked to do.
+//! Options of the passes.
 
-/// What the passes are asked to do.
+/// Options of the passes.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Check indices, divisors and the user's assertions while running.

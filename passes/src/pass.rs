@@ -17,7 +17,7 @@ pub struct PassCx<'a> {
     pub lengths: &'a Lengths,
     /// What the functions exchange, for `clamp_indices`.
     pub exchanged: &'a Exchanged,
-    /// What is asked for.
+    /// The options.
     pub options: Options,
 }
 
@@ -66,7 +66,7 @@ pub enum Step {
         /// At most this many rounds.
         rounds: u32,
     },
-    /// Every function comes here before one goes on.
+    /// All functions run this pass before the next pass begins.
     Meet,
 }
 

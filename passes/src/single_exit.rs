@@ -150,7 +150,7 @@ impl SingleExit {
         }
     }
 
-    /// Writes an instruction in which the function may return, and after which it may go on, to the end of a region.
+    /// Emits an instruction in which the function may return, or after which it may continue, to the end of a region.
     fn inside(&self, func: &mut Function, region: Region, inst: Inst, in_loop: bool) {
         match func[inst].clone() {
             Op::Return { values } => {
@@ -179,7 +179,7 @@ impl SingleExit {
         }
     }
 
-    /// Rewrites a region inside of something after which the function may go on.
+    /// Rewrites a region inside an instruction after which the function may continue.
     fn body(&self, func: &mut Function, region: Region, in_loop: bool) {
         let mut rest = std::mem::take(&mut func.regions[region].insts).into_iter();
         while let Some(inst) = rest.next() {

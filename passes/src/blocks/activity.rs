@@ -10,8 +10,8 @@
 //! }                                           while bits { bit = ..  there >> bit & 1 }
 //!                                         }
 //! ```
-//! A word is a row of cells, or a part of one, so what its cells ask about those at one distance are the bits
-//! of one word, made of two. Blocks that are not there, and what is outside of the tree, have no bits.
+//! A word is a row of cells, or a part of one, so the activity of the cells' neighbours at one distance is one
+//! word, combined from two. Inactive blocks, and cells outside of the tree, have no bits.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::access::{Class, classes};
@@ -30,10 +30,10 @@ use crate::cells::nest;
 /// Bits of a word, as a distance.
 const WORD: i64 = MASK_BITS as i64;
 
-/// What a loop over bitmasked cells asks about those at constant distances.
+/// The activity queries of a loop over bitmasked cells about neighbours at constant distances.
 pub(crate) struct Activity {
     node: NodeRef,
-    /// The extents of a block.
+    /// The shape of a block.
     extents: Vec<i64>,
     /// The questions, and how far off the iteration's own cell each one is.
     asked: Vec<(Inst, Vec<i64>)>,
@@ -46,8 +46,8 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// What a loop over the cells of `node`, in blocks that are cells of `block`, asks, if nothing in
-    /// the loop changes the answers.
+    /// The activity queries of a loop over the cells of `node`, in blocks that are cells of `block`, if
+    /// nothing in the loop changes activity.
     pub(super) fn find(
         func: &Function,
         cx: &PassCx<'_>,
@@ -184,7 +184,7 @@ impl Activity {
         b.value(op, Type::Scalar(ScalarType::U32))
     }
 
-    /// Makes the body ask the words; `cell` is the iteration's own.
+    /// Makes the body read the words; `cell` is the iteration's own cell.
     pub(super) fn redirect(&self, b: &mut Builder<'_>, cell: Value) {
         let number = own_index(b.func, cell);
         let number = b.cast(number, Type::Scalar(ScalarType::U32));

@@ -69,8 +69,8 @@ pub(super) fn redirect_beside(b: &mut Builder<'_>, field: &Field, container: Val
     }
 }
 
-/// Asks for what is reached of the block at `part` around, all of it at once: the loop would wait for
-/// it row by row.
+/// Prefetches the elements of the neighbouring block `part` that the loop reads, all at once: otherwise
+/// the loop would wait for them row by row.
 pub(super) fn prefetch(
     b: &mut Builder<'_>,
     field: &Field,

@@ -8,10 +8,10 @@
 //!                                               .. j < 1 ? load before[i, j + 7] : load own[i, j - 1] ..
 //!                                           } }
 //! ```
-//! A block is what lies in one cell of the list: dense cells along axes of known extents. Along all
-//! axes but the last a neighbour's row is that of one block or another, so that the innermost loop
-//! reads contiguous memory and vectorises. Along the last axis both rows are read and lane by lane
-//! one is taken (`in_place.rs`).
+//! A block is one cell of the list: dense cells along axes of known sizes. Along all axes but the last,
+//! a neighbour's row belongs to a single block, so that the innermost loop reads contiguous memory and
+//! vectorises. Along the last axis both rows are read, and each lane selects one of them
+//! (`in_place.rs`).
 //!
 //! Fields of other trees are read so too where their blocks divide the indices alike; what is written there is
 //! the topic of `written.rs`.
@@ -101,7 +101,7 @@ impl Around {
         }
     }
 
-    /// Writes what is asked once for the cells of a mask's word of number `word`, which is `mask`.
+    /// Emits the queries that run once for the cells of the mask's word number `word`, whose bits are `mask`.
     pub(crate) fn word(&mut self, b: &mut Builder<'_>, word: Value, mask: Value) {
         if let Self::Activity(activity) = self {
             activity.word(b, word, mask);
@@ -117,8 +117,8 @@ impl Around {
     }
 }
 
-/// The extents of the blocks `block` of a loop over the dense cells of `node`, and the fields whose elements it reads, all of
-/// them where they are known to lie.
+/// The shape of the blocks `block` of a loop over the dense cells of `node`, and the fields whose elements it reads, if
+/// all of them are at known distances.
 fn read_around(
     func: &Function,
     cx: &PassCx<'_>,
@@ -157,7 +157,7 @@ fn read_around(
 
 /// What is looked up for the loops over one block of dense cells.
 pub(crate) struct Gathered {
-    /// The extents of a block.
+    /// The shape of a block.
     extents: Vec<i64>,
     fields: Vec<(Field, Way)>,
 }

@@ -248,7 +248,7 @@ pub(super) fn blocks_alike(
     alike.then_some((block, leaf))
 }
 
-/// The extents of the one level, of that kind, between `block` and the cells of `node`.
+/// The shape of the only level, of that kind, between `block` and the cells of `node`.
 pub(super) fn block_extents(
     tree: &Tree,
     block: NodeId,

@@ -45,7 +45,7 @@ const MOST_FOR_A_SUM: usize = 4;
 
 /// What the loops over one block of dense cells add to elements around.
 pub(super) struct Scattered {
-    /// The extents of a block.
+    /// The shape of a block.
     extents: Vec<i64>,
     sums: Vec<Sum>,
 }

@@ -25,7 +25,7 @@ use super::{WORTH, read_around};
 use crate::PassCx;
 use crate::sums::share::uses_threads;
 
-/// The most bytes of boxes: what every card's blocks may share is 48 KiB, of which sums have a part.
+/// The most bytes of boxes: every GPU gives a block 48 KiB of shared memory, of which sums use a part.
 const MOST_BYTES: i64 = 32 << 10;
 /// How many threads a block of cells has at least, and at most.
 const THREADS: std::ops::RangeInclusive<i64> = 32..=1024;
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Copies the thread's own element, and every so-manieth of those around, from the thread's number on.
+    /// Copies the thread's own element, and a strided part of the surrounding ones, starting at the thread's index.
     fn copy(&self, b: &mut Builder<'_>, cx: &PassCx<'_>, field: &Field, storage: Value, at: &Spot) {
         let lo: Vec<Value> = field.lo.iter().map(|&lo| b.i32(lo as i32)).collect();
         let coords = at.coords.iter().zip(&lo);

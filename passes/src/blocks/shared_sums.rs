@@ -16,9 +16,9 @@
 //!                                                         }
 //!                                                     }
 //! ```
-//! One block of threads walks the list of one block of cells, so what it adds mostly lies there. Where it does not, it goes
-//! to the field itself, so nothing need be known of where particles are. An element that nobody has added to stays as it is: its
-//! block may not be active. Floats begin as -0, which added to any number leaves it.
+//! One block of threads processes the list of one block of cells, so most of its sums go to elements near that block. Other
+//! sums go to the field itself, so particles may be anywhere. An element that no thread has added to is not written: its
+//! block may be inactive. Floats begin as -0, their identity element for addition.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::access::{Class, calls, classes, is_quantised, touched};
@@ -38,7 +38,7 @@ use crate::sums::share::{each_of_thread, uses_threads, wait};
 
 /// From so many sums of an iteration on into a place they are worth a tile.
 const WORTH: usize = 2;
-/// The most bytes of tiles: what every card's blocks may share is 48 KiB, of which other sums have a part.
+/// The most bytes of tiles: every GPU gives a block 48 KiB of shared memory, of which other sums use a part.
 const MOST_BYTES: i128 = 32 << 10;
 
 /// What the threads of a block add up of what they add around it.
@@ -49,7 +49,7 @@ pub(crate) struct SharedSums {
 /// The elements of some places of one node around a block.
 struct Tile {
     leaf: NodeId,
-    /// The extents of a block.
+    /// The shape of a block.
     block: Vec<i64>,
     /// The first index of the node's fields.
     offset: Vec<i64>,

@@ -8,9 +8,9 @@
 //!               for c in 0..64 { ...  cell_at S2, [i0 + c / 8, j0 + c % 8]  body }
 //!           }
 //! ```
-//! There is a list for each pointer or hash node on the way (`lists.rs`). Below the last one, dense cells are
-//! loops, the bits of a mask are taken one by one, and the cells of a dynamic container are counted off. The
-//! outermost of these loops are axes of the task where a cell of the list holds many, so that the
+//! There is a list for each pointer or hash node on the path (`lists.rs`). Below the last one, dense cells
+//! become loops, the bits of a mask are visited one by one, and so are the cells of a dynamic container. The
+//! outermost of these loops become axes of the task if a cell of the list contains many cells, so that the
 //! work of a few large cells is divided too.
 
 use aerogel_base::{Scalar, ScalarType};

@@ -54,14 +54,14 @@ pub(crate) struct Nest<'a> {
     levels: Vec<Level>,
     /// Cells of a dynamic container that one iteration walks at most.
     piece: u64,
-    /// So many iterations walk a dynamic container together, each so-manieth cell one, instead.
+    /// The number of iterations that process a dynamic container together, each a strided part of its cells.
     pub(crate) together: Option<u64>,
     /// The loops, outermost first.
     pub(crate) loops: Vec<Loop>,
 }
 
-/// The driving node of a nest over the cells of `node`: the last one on the way that has a list, itself
-/// included, or the root.
+/// The driving node of a nest over the cells of `node`: the last node of its path that has a list (possibly
+/// `node` itself), or the root.
 pub(crate) fn driver(tree: &Tree, node: NodeId) -> NodeId {
     let chain = tree.chain(node);
     let listed = chain.iter().rev().find(|&&id| tree[id].kind.has_list());
@@ -74,7 +74,7 @@ impl<'a> Nest<'a> {
         let tree = &cx.env.trees[node.tree];
         let levels = tree.path(node.node).levels;
         let first = levels.iter().position(|l| l.node == driver);
-        let levels = levels[first.expect("the driver is on the way") + 1..].to_vec();
+        let levels = levels[first.expect("the driver is on the path") + 1..].to_vec();
         let mut loops = Vec::new();
         for (k, level) in levels.iter().enumerate() {
             let powers = level.axes.iter().all(|a| a.extent.is_power_of_two());
@@ -428,8 +428,8 @@ fn set_bits(b: &mut Builder<'_>, word: Value, body: &mut dyn FnMut(&mut Builder<
     });
 }
 
-/// Writes a loop over the active cells of a hash container in a range. `body` gets the number of each
-/// and what the loop carries, of type `i64`; the result is what it carries in the end.
+/// Emits a loop over the active cells of a hash container in a range. `body` gets the number of each
+/// cell and the loop-carried values, of type `i64`; the result is their final values.
 pub(crate) fn active_between(
     b: &mut Builder<'_>,
     node: NodeRef,

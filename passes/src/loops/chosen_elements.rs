@@ -170,7 +170,7 @@ impl Chosen<'_> {
     fn next(&self, func: &mut Function, next: &Next<'_>) -> Option<Value> {
         let ends = func.yielded(next.body)?.to_vec();
         let element = element_at(func, next.found, next.body, &ends);
-        // What is not chosen is counted on or computed: then its load is one of many side by side, or waits in any case.
+        // An index that is not chosen is a counter or computed: its load is contiguous, or has to wait in any case.
         let is_chosen = |&index: &Value| {
             let op = func.def_op(index);
             matches!(op, Some(Op::If { .. } | Op::Select { .. } | Op::For { .. }))

@@ -136,7 +136,7 @@ struct Search<'a> {
     attrs: LoopAttrs,
     body: Region,
     inside: SecondaryMap<Value, bool>,
-    /// Instructions that write, and stand before the loop that goes on; and how many axes stand around them.
+    /// Writing instructions before the remaining loop; and the number of axes around them.
     writes: Vec<(Inst, usize)>,
     /// How often values are used in the nest.
     uses: SecondaryMap<Value, u32>,

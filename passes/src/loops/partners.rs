@@ -32,7 +32,7 @@ use crate::PassCx;
 
 /// Rows of fewer pairs are too short for vectors.
 const SHORTEST: i32 = 16;
-/// The number of bits that tell partners apart is less than this one's.
+/// The index of the bit that distinguishes partners is less than this.
 const FARTHEST: i32 = 1 << 29;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
@@ -55,7 +55,7 @@ struct Pairs {
     end: Value,
     body: Region,
     counter: Value,
-    /// The number whose bits tell partners apart.
+    /// The number whose bits distinguish partners.
     distance: Value,
     /// What the partner is called.
     partners: Vec<Value>,
@@ -135,7 +135,7 @@ impl Pairs {
         }
     }
 
-    /// The number that tells partners apart, if a condition is true for the first of each pair.
+    /// The number that distinguishes partners, if a condition is true for the first of each pair.
     fn distance(&self, func: &Function, cond: Value) -> Option<Value> {
         let &Op::Compare { op, lhs, rhs } = func.def_op(cond)? else {
             return None;

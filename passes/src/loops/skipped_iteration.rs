@@ -5,9 +5,9 @@
 //!     if j != i { .. }           ==>        for at, end, 1 (j) { body of j == i }      at most one iteration
 //! }                                         for end, hi, 1 (j) { body of j != i }
 //! ```
-//! LLVM makes vectors of the loops on both sides, which ask nothing, but not of a loop with reads in a branch. All that the
-//! loop carries goes from one part to the next, so that the order of its iterations stays the same. It is done for innermost
-//! loops of some length that `break` does not leave, where the question decides about more than a few instructions.
+//! LLVM vectorises the loops on both sides, which have no branch, but not a loop with reads in a branch. The loop-carried
+//! values pass from one part to the next, so the order of iterations stays the same. The pass handles innermost loops of
+//! some length without `break`, whose test guards more than a few instructions.
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
@@ -39,11 +39,11 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     })
 }
 
-/// A loop that asks whether its counter is some number.
+/// A loop that compares its counter with a number.
 struct Skipped {
     inst: Inst,
     number: Value,
-    /// Where it asks, and the answer in all other iterations.
+    /// The comparison, and its result in all other iterations.
     questions: Vec<(Inst, bool)>,
 }
 

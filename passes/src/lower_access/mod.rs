@@ -7,8 +7,8 @@
 //!                                 v5 = lookup tree0.S1, v3, v4
 //!                                 v1 = child tree0.S2, v5
 //! ```
-//! Neighbouring accesses share their outer levels once `cse` has run. An axis that several levels
-//! divide is taken apart by shifts and masks where extents are powers of two.
+//! Neighbouring accesses share their outer levels once `cse` has run. An index of an axis that several
+//! levels divide is split by shifts and masks where sizes are powers of two.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -42,7 +42,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 
 struct Lower<'a> {
     cx: &'a PassCx<'a>,
-    /// The cell of a tensor element of a dense field: components are found when they are asked for.
+    /// The cell of a tensor element of a dense field: components are located when they are accessed.
     dense: SecondaryMap<Value, Option<(FieldId, Cell)>>,
     /// The elements of sparse and quantised fields that references name.
     named: SecondaryMap<Value, Option<Element>>,
@@ -540,7 +540,7 @@ fn cell_of(
     cell
 }
 
-/// A level's coordinate: the index divided by what lies below, reduced modulo the extent if levels
+/// A level's coordinate: the index divided by the levels below, reduced modulo the size if levels
 /// above divide the axis too. Indices are not negative, so shifts and masks do for powers of two.
 fn coordinate(cursor: &mut Builder<'_>, index: Value, axis: &LevelAxis) -> Value {
     let elem = cursor.func.elem(index);

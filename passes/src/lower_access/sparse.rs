@@ -180,7 +180,7 @@ impl Cells {
         self.now
     }
 
-    /// Some cell on the way to `node` becomes active.
+    /// Activates a cell on the path to `node`.
     fn makes(&mut self, node: NodeRef, cx: &PassCx<'_>) {
         let now = self.tick();
         for on_way in cx.env.trees[node.tree].sparse_chain(node.node) {
@@ -270,10 +270,7 @@ impl Cells {
 
     /// The cell of `node` at indices, of the layout; and whether these are inside, where that is not
     /// certain. Writing outside fails. Indices that have been `checked` are inside.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what is asked, and what messages say"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the access, and its messages")]
     fn cell(
         &mut self,
         cursor: &mut Builder<'_>,
@@ -291,11 +288,8 @@ impl Cells {
         )
     }
 
-    /// The cell on the way to a target that is the last of `n_levels`, as `cell` gives it.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what is asked, and what messages say"
-    )]
+    /// The cell on the path to a target that is the last of `n_levels`, as `cell` returns it.
+    #[expect(clippy::too_many_arguments, reason = "the access, and its messages")]
     fn descend(
         &mut self,
         cursor: &mut Builder<'_>,
@@ -314,7 +308,7 @@ impl Cells {
             return (known.cell, known.inside);
         }
         let found = (1..n_levels).rev().find_map(|d| Some((d, at(d)?)));
-        // Where an index was clamped on the way, the levels below need that too.
+        // If an index was clamped at this level, the levels below need the clamped one too.
         let certain = |&d: &usize| at(d).is_some_and(|known| known.inside.is_none());
         let certain = (1..n_levels).rev().find(certain);
         let (mut inside, mut clamped) = (None, target.indices.clone());
@@ -376,8 +370,8 @@ impl Cells {
         (cell, inside)
     }
 
-    /// The cell of the last pointer or hash node on the way to a target, deeper than `from` and among
-    /// `n_levels`, as one of those that the corners of its box lie in; and its depth.
+    /// The cell of the last pointer or hash node on the path to a target, deeper than `from` and among
+    /// `n_levels`, as one of the cells of the corners of its box; and its depth.
     #[expect(clippy::too_many_arguments, reason = "a step of `descend`")]
     fn shared(
         &mut self,

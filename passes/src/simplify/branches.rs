@@ -5,9 +5,9 @@
 //! ..                                        ==>  ..
 //! if c { v3 = sin v0  v4 = load a ..             if c { v4 = load a .. use v9
 //! ```
-//! On the way back a gradient comes to each branch a second time, and computes anew what the rules need of it. What is
-//! costly in that goes out of the first branch as one more result. Cheap instructions stay twice: a value that waits in a
-//! register, or on the stack, costs as much.
+//! The backward pass enters each branch a second time, and recomputes the values that its rules need. Costly ones become
+//! one more result of the first branch. Cheap instructions stay duplicated: keeping a value in a register, or on the stack,
+//! costs as much.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
@@ -35,7 +35,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 
 struct Branches<'a> {
     cx: &'a PassCx<'a>,
-    /// What the function writes, once somebody has asked.
+    /// The function's writes, computed when first needed.
     writes: Option<Writes>,
     /// The last `if` of a condition that is over and visible.
     earlier: ScopedMap<Value, Inst>,

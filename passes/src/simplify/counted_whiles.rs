@@ -175,8 +175,8 @@ impl Comparison {
     }
 }
 
-/// What a branch asks, if one side of it leaves the loop with `values` and the other does nothing; whether it leaves if that
-/// is true.
+/// The condition of a branch, if one side of it leaves the loop with `values` and the other is empty; and whether it
+/// leaves if the condition is true.
 fn leaves(func: &Function, branch: Inst, values: &[Value]) -> Option<(Value, bool)> {
     let Op::If {
         cond,
@@ -472,7 +472,7 @@ fn note_ends(func: &mut Function, region: Region, always: Value, never: Value) {
                 note_ends(func, then, always, never);
                 note_ends(func, otherwise, always, never);
             }
-            // Loops inside go on by themselves.
+            // `continue` in an inner loop belongs to that loop.
             _ => {}
         }
     }
@@ -550,7 +550,7 @@ fn continues_of(func: &Function, region: Region, at: usize, ends: &mut Vec<Value
                 continues_of(func, *then, at, ends);
                 continues_of(func, *otherwise, at, ends);
             }
-            // Loops inside go on by themselves.
+            // `continue` in an inner loop belongs to that loop.
             _ => {}
         }
     }

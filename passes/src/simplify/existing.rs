@@ -1,4 +1,4 @@
-//! Elements of fields that certainly exist, so that they may be read although the program does not ask for it.
+//! Elements of fields that are proved to exist, so that they may be read speculatively.
 
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::analysis::access::constant_element;

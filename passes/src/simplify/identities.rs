@@ -122,7 +122,7 @@ fn log2(c: Scalar) -> Option<i128> {
     (v > 0 && v & (v - 1) == 0).then(|| i128::from(v.trailing_zeros()))
 }
 
-/// Whether a float is a power of two, of either sign; not asked of subnormal numbers, whose
+/// Whether a float is a power of two, of either sign; false for subnormal numbers, whose
 /// reciprocals are no normal numbers.
 fn is_power_of_two(v: f64) -> bool {
     v.is_normal() && v.to_bits() << 12 == 0

@@ -6,10 +6,10 @@
 //! ```
 //! This is for loops that become straight lines as a whole, and can then be vectorised. Branches
 //! without loads are left to the code generator, which converts them itself. It cannot know which
-//! loads may run although the program does not ask for them: here these are loads of elements that
-//! certainly exist (no sparse node above, indices that are counters with known bounds, plus
-//! constants), and that lie beside others which the same iteration touches in any case, so that no
-//! more memory is read than before.
+//! loads may run speculatively: here these are loads of elements that are proved to exist (no sparse
+//! node above, indices that are counters with known bounds, plus constants), and that are adjacent to
+//! others which the same iteration accesses in any case, so that no more memory is read than
+//! before.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::Ranges;

@@ -101,8 +101,8 @@ impl Licm<'_> {
                 && match op.effect() {
                     Effect::Pure => true,
                     Effect::Reads => {
-                        // What asks for the topology of a tree stays: activation by other
-                        // instructions would have to be looked for.
+                        // Queries of a tree's topology stay: hoisting them would need a proof that no
+                        // other instruction activates cells.
                         let Op::Load { place } = *op else {
                             kept.push(inst);
                             continue;

@@ -35,8 +35,8 @@ pub(super) fn without_root(
     (at_least(func, x) >= 0.0).then_some((op, x, least))
 }
 
-/// The least float whose root is greater than a number, or equal to it if that is asked. Nothing for halves, whose roots are made
-/// of other types', and near the ends of the exponents.
+/// The least float whose root is greater than a number, or at least equal if `or_equal`. Nothing for halves, whose roots
+/// are computed in other types, and near the limits of the exponents.
 fn least_with_root(c: Scalar, or_equal: bool) -> Option<Scalar> {
     let (ty, c) = (c.ty(), c.as_f64());
     let (square, root): (f64, fn(f64) -> f64) = match ty {

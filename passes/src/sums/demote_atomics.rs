@@ -31,7 +31,7 @@ pub(crate) fn locals(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-/// The same for those of which the old value matters, or is asked for.
+/// The same for those whose old value is used.
 pub(crate) fn looking_back(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut used = SecondaryMap::<Value, bool>::new();
     walk(func, func.body, &mut |func, inst| {

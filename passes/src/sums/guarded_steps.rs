@@ -201,7 +201,7 @@ impl Kind {
         })
     }
 
-    /// The term that changes nothing, whatever the accumulator holds.
+    /// The identity element of the accumulation.
     fn neutral(self, ty: ScalarType) -> Scalar {
         match self.op {
             AtomicOp::Min | AtomicOp::Max if ty.is_float() && self.may_be_nan => {

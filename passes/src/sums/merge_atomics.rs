@@ -54,7 +54,7 @@ struct Sum {
     bytes: u64,
 }
 
-/// The sums that wait, and what is asked about all of them.
+/// The deferred sums, and properties of all of them.
 #[derive(Default)]
 struct Waiting {
     sums: Vec<Sum>,

@@ -51,7 +51,7 @@ pub(super) struct Target {
     pub(super) elem: ScalarType,
     /// The storage of the field's whole element.
     whole: Type,
-    /// First index and extent of each axis.
+    /// First index and size of each axis.
     axes: Vec<(i128, i128)>,
     atomics: Vec<Inst>,
 }
@@ -317,7 +317,7 @@ fn flush(b: &mut Builder<'_>, target: &Target, copy: Value, coords: &mut Vec<Val
     );
 }
 
-/// The coordinates of the element of a copy of those extents that has a number.
+/// The coordinates of the element with a given number in a copy of that shape.
 pub(crate) fn coords_of(b: &mut Builder<'_>, extents: &[i128], number: Value) -> Vec<Value> {
     let mut rest = number;
     let mut coords = Vec::new();

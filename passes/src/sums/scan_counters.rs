@@ -178,7 +178,7 @@ fn counts(func: &Function, env: &Env, inside: &SecondaryMap<Value, bool>, inst: 
         return false;
     };
     let elem = func.elem(value);
-    // A sparse cell becomes active by the first change, be it one that changes nothing.
+    // The first update activates a sparse cell, even an update by the identity element.
     let sparse = classes(func, env, place).iter().any(|class| match class {
         Class::Place(p) => env.trees[p.tree].is_below_sparse(p.node),
         _ => false,

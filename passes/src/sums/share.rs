@@ -8,9 +8,9 @@
 //! barrier
 //! for k in thread..64 step threads of the block { if v1[k] != 0 { atomic bins[k] += v1[k] } }
 //! ```
-//! Atomics of memory that a block shares are a few cycles away, and blocks do not wait for each other there. What it costs
-//! is bounded: a thread clears and looks at two numbers, or as many as it has iterations, and since a number that nobody
-//! added to is not added either, a block never does more atomics in the card's memory than without.
+//! Atomics on shared memory take a few cycles, and blocks do not wait for each other there. The cost is bounded: a thread
+//! clears and checks two numbers, or as many as it has iterations. A number that no thread added to is not added to
+//! global memory, so a block never does more atomics there than without the pass.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Builder, Function, Inst, Op, Region, ThreadOp, Value, walk};
@@ -19,13 +19,13 @@ use super::privatize::{Target, element};
 
 /// So many numbers of copies a thread clears, and looks at afterwards: at least, and at most.
 const EACH: [i128; 2] = [2, 8];
-/// Threads that a large card runs, among which iterations are shared out.
+/// The number of threads that a large GPU runs, among which iterations are divided.
 const OF_CARD: i128 = 1 << 19;
 /// Threads of a block where nobody says how many.
 const THREADS: u32 = 128;
 /// The most cells of a field of which there can be a copy, in the largest block.
 pub(super) const MOST_CELLS: u64 = EACH[1] as u64 * 1024;
-/// The most bytes of copies: what every card's blocks may share is 48 KiB, and the more of it a block has, the fewer run at once.
+/// The most bytes of copies: every GPU gives a block 48 KiB of shared memory, and the more a block uses, the fewer run at once.
 const MOST_BYTES: i128 = 16 << 10;
 
 /// Leaves those targets of a task whose copies are worth it.
@@ -95,7 +95,7 @@ pub(crate) fn wait(b: &mut Builder<'_>) {
     });
 }
 
-/// Does something for each so-manieth of some numbers, from the thread's own on.
+/// Emits `body` for a strided part of a range, starting at the thread's own index.
 pub(crate) fn each_of_thread(
     b: &mut Builder<'_>,
     n: i128,

@@ -137,7 +137,7 @@ fn sums_at_end(
     sums
 }
 
-/// Notes what an instruction reads and writes; whether that can be said, and the branch goes on behind it.
+/// Notes the reads and writes of an instruction; returns whether they are known, and control continues after it.
 fn touches(func: &Function, env: &Env, inst: Inst, touched: &mut Vec<Class>) -> bool {
     match func[inst] {
         Op::Load { place } | Op::Store { place, .. } | Op::Atomic { place, .. } => {

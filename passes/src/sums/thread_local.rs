@@ -55,7 +55,7 @@ impl Accumulator {
     /// Does to the accumulator what an atomic did to its target.
     fn take_up(self, b: &mut Builder<'_>, atomic: Inst) -> Rewrite {
         let Op::Atomic { op, value, .. } = b.func[atomic] else {
-            unreachable!("only atomics are kept")
+            unreachable!("only atomics are collected")
         };
         let op = if op == AtomicOp::Sub { op } else { self.op };
         let op = op.binary().expect("a reduction computes");
@@ -138,7 +138,7 @@ fn reduce(
         }
     });
     targets.retain(|t| {
-        // A sparse cell is activated by the first change, be it one that changes nothing.
+        // The first update activates a sparse cell, even an update by the identity element.
         let sparse = match t.class {
             Class::Place(p) => cx.env.trees[p.tree].is_below_sparse(p.node),
             _ => false,

@@ -164,7 +164,7 @@ impl LoopTensors {
         b.effect(Op::Store { place, value });
     }
 
-    /// Does something for each index below the extents, the last one innermost.
+    /// Emits `body` for each index of a shape, the last axis innermost.
     fn loops(
         &mut self,
         b: &mut Builder<'_>,

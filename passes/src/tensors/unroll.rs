@@ -88,7 +88,7 @@ fn turns(func: &Function, inst: Inst) -> Option<Vec<Scalar>> {
     (fits && !is_left(func, body) && picks_components(func, body, counter)).then_some(values)
 }
 
-/// Whether something in a loop's body ends the loop or its turn.
+/// Whether an instruction in a loop's body ends the loop or its iteration.
 fn is_left(func: &Function, body: Region) -> bool {
     func.regions[body]
         .insts

@@ -246,7 +246,7 @@ fn small_only(b: &mut Builder<'_>, inst: Inst, worth_it: Value) {
         body,
     } = b.func[inst].clone()
     else {
-        unreachable!("the extents of fields are known")
+        unreachable!("the sizes of fields are known")
     };
     hi[0] = b.select(worth_it, lo[0], hi[0]);
     b.func.insts[inst].op = Op::Parallel {

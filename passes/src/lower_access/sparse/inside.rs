@@ -98,7 +98,7 @@ pub(super) fn and(cursor: &mut Builder<'_>, lhs: Value, rhs: Value) -> Value {
     cursor.value(Op::Binary { op, lhs, rhs }, Type::BOOL)
 }
 
-/// How messages call what is asked for, and what its first indices are; 0 where nothing is said.
+/// The accessed object's name for messages, and its first indices; 0 if none are given.
 pub(super) type Named<'a> = (&'a str, &'a [i32]);
 
 /// Asserts that indices, which are the layout's, lie in a field; the message has the user's.

@@ -1,4 +1,4 @@
-//! Instructions over nodes: what kernels ask and change by hand.
+//! Instructions over nodes: explicit queries and changes of activity by kernels.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{AssertKind, Builder, CellOp, CompareOp, NodeOp, NodeRef, Op, Type, Value};

@@ -5,10 +5,10 @@
 //!                                   last = find S1, (b + 2) / 8
 //!                                   b % 8 + 1 >= 8 ? last : first        ; holds x[b + 1]
 //! ```
-//! Along an axis what is at most a cell's extent apart lies in two cells, so in three dimensions a
-//! box of 27 elements lies in those of its 8 corners. Where a box's corners are accessed themselves,
-//! in the same region and for the same purpose, looking up these makes no look-up that there was
-//! not, and activates nothing else.
+//! Along an axis, elements that are at most a cell's size apart lie in two cells, so in three dimensions
+//! a box of 27 elements lies in the cells of its 8 corners. If the box's corners are accessed themselves,
+//! in the same region and for the same purpose, looking up these cells adds no look-up, and activates
+//! nothing else.
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
@@ -78,8 +78,8 @@ fn in_region(func: &Function, cx: &PassCx<'_>, region: Region, boxes: &mut Boxes
     }
 }
 
-/// Whether what is accessed behind must not become active before: who asks what is active sees in
-/// which order that happens, and who leaves does not come to it.
+/// Whether later accesses must not activate their cells earlier: activity queries would see the other order,
+/// and an early exit would skip them.
 fn separates(op: &Op) -> bool {
     op.may_exit()
         || matches!(
@@ -161,7 +161,7 @@ pub(super) fn between(
     let levels = &target.path.levels[..=depth];
     let mut first_axis = None;
     for (index, &(lo, hi)) in bounds.iter().enumerate() {
-        // The extent of a cell at that depth along the axis: the last divisor on the way.
+        // The size of a cell at that depth along the axis: the last divisor of the path.
         let axes = levels.iter().flat_map(|l| &l.axes);
         let Some(axis) = axes.rev().find(|a| a.index == index) else {
             continue;

@@ -137,7 +137,7 @@ fn comparisons() {
 
 #[test]
 fn other_loops_stay() {
-    // They count away from the bound, or may wrap around; they end by chance, or the bound moves.
+    // They count away from the bound, or may wrap around; they end unpredictably, or the bound changes.
     for (compare, bound, step) in [
         ("ne i, bound", "add n, m", "1"),
         ("lt s, i", "const 5", "1"),
@@ -398,7 +398,7 @@ fn tests_that_stay() {
     };
     let continues = "e: u1 = eq t, start\nif e { continue [t, m] } { yield [] }";
     let cases = [
-        // It leaves with other values; it counts past the bound; a `continue` goes around the test.
+        // It leaves with other values; it counts past the bound; a `continue` skips the test.
         row("yield [yes]", &first("ge j, n", "start, j"), ""),
         row("yield [yes]", &first("eq j, n", "t, j"), ""),
         row(

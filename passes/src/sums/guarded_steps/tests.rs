@@ -205,7 +205,7 @@ fn what_stays() {
 
 #[test]
 fn what_is_not_taken_does_not_reach_the_sum() {
-    // 1 / v is infinite where v is 0, and no sum is NaN in the end.
+    // 1 / v is infinite where v is 0, and no final sum is NaN.
     let body = "c: u1 = ne v, zero
         t: f32 = if c { w: f32 = div v, v  u: f32 = add s, w  yield [u] } { yield [s] }
         yield [t]";

@@ -1,4 +1,4 @@
-//! A `return` of a kernel leaves more than its task: the tasks behind it ask a temporary whether it happened.
+//! A `return` of a kernel leaves more than its task: later tasks test a temporary that records it.
 
 use aerogel_base::Scalar;
 use aerogel_ir::{Function, Inst, NodeOp, Op, Type, Value, walk};
