@@ -91,7 +91,7 @@ pub struct HostCalls {
     pub release: unsafe extern "C" fn(ctx: *const LaunchContext, handle: *mut BufferHandle),
 }
 
-/// What a task finds behind `LaunchContext::host` where the host cannot be called: memory for what it would ask for.
+/// What `LaunchContext::host` points to if a task cannot call the host: memory for the services of the host.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Services {

@@ -86,7 +86,7 @@ impl Buffer {
         if injected_failure() || !memory::can_allocate(len) {
             return Err(failure);
         }
-        // Asking for the alignment by layout would make the allocator write zeros itself;
+        // Requesting the alignment by layout would make the allocator write zeros itself;
         // `calloc` takes untouched pages. So align by hand.
         let alignment = if len >= HUGE { HUGE_PAGE } else { ALIGNMENT };
         let stagger = stagger(len);
@@ -117,9 +117,9 @@ impl Buffer {
         })
     }
 
-    /// Addresses for `len` zero bytes, with as many as `margin` says before and after that nobody
-    /// should touch. Pages take physical memory when touched; whoever is about to touch them asks
-    /// for it by `commit`.
+    /// Addresses for `len` zero bytes, with `margin` bytes before and after that must not be
+    /// accessed. Pages take physical memory at the first access; callers reserve it before that
+    /// by `commit`.
     pub(crate) fn reserved(len: usize, margin: usize) -> Result<Self, MemoryError> {
         let failure = MemoryError::OutOfMemory { bytes: len };
         let margin = margin.next_multiple_of(ALIGNMENT);
@@ -402,7 +402,7 @@ impl Buffer {
         unsafe { AtomicU64::from_ptr(word.cast()) }
     }
 
-    /// Reads one scalar, which is aligned as its type asks.
+    /// Reads one scalar, which is aligned as its type requires.
     pub fn read_scalar(&self, ty: ScalarType, offset: usize) -> Result<Scalar, MemoryError> {
         let from = self.aligned_place(offset, ty.bytes() as usize)?;
         if self.residence.newest() == Newest::Device {
@@ -434,7 +434,7 @@ impl Buffer {
         let at = self.aligned_place(offset, ty.bytes() as usize)?;
         self.come_home(Access::Change)?;
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
-        // What is asked for is always stored, so no update fails.
+        // The closure always returns a new value, so no update fails.
         match ty.bytes() {
             1 => {
                 // SAFETY: in range and aligned; the same holds for the other widths.
@@ -460,7 +460,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Writes one scalar, which is aligned as its type asks.
+    /// Writes one scalar, which is aligned as its type requires.
     pub fn write_scalar(&self, offset: usize, value: Scalar) -> Result<(), MemoryError> {
         let bytes = value.ty().bytes() as usize;
         let to = self.aligned_place(offset, bytes)?;
@@ -526,12 +526,12 @@ impl Buffer {
         matches!(self.memory, Memory::Reserved { .. })
     }
 
-    /// Whether the memory is somebody else's, who may access it without asking.
+    /// Whether the memory belongs to another owner, who may access it at any time.
     pub fn is_borrowed(&self) -> bool {
         matches!(self.memory, Memory::Borrowed) || self.residence.is_lent()
     }
 
-    /// Whether somebody else accesses the bytes on a device without asking.
+    /// Whether another owner may access the bytes on a device at any time.
     pub fn is_fixed(&self) -> bool {
         self.residence.newest() == Newest::Device && self.residence.fixed_address().is_some()
     }

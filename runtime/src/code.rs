@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct KernelCode {
     /// The object files (or PTX texts) with every task's function.
     pub objects: Vec<Vec<u8>>,
-    /// The same as the device itself runs them, if it has been asked (`Device::assemble`).
+    /// The same in the device's native code, if it was assembled (`Device::assemble`).
     pub binaries: Vec<Vec<u8>>,
     /// The tasks, in the order in which they run.
     pub tasks: Vec<TaskCode>,
@@ -62,7 +62,7 @@ pub enum ArgSlot {
     Value,
     /// An array's address.
     Pointer,
-    /// An array's extent along one axis.
+    /// An array's size along one axis.
     Extent,
 }
 
@@ -151,9 +151,9 @@ pub enum ImageMemory {
     Array {
         /// Its number among the arrays.
         number: usize,
-        /// The slot of its first extent.
+        /// The slot of its first size.
         slot: usize,
-        /// How many extents it has.
+        /// Its number of axes.
         ndim: usize,
     },
 }
@@ -168,8 +168,8 @@ impl Image {
     }
 }
 
-/// An operation whose order does not matter. A number in a copy is stored as the exclusive or with what changes
-/// nothing, so that zero stands for nothing.
+/// An operation whose order does not matter. A number in a copy is stored XOR-ed with the identity element, so that
+/// zeroed memory is the identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sum {
     /// The sum of both.

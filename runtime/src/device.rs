@@ -17,7 +17,7 @@ pub trait Device: Send + Sync {
         String::new()
     }
 
-    /// Adds to code what the device itself runs, so that what is kept need not be translated whenever it is loaded.
+    /// Adds the device's native code, so that cached code need not be translated at each load.
     fn assemble(&self, _: &mut KernelCode) {}
 
     /// Makes a kernel ready to launch.

@@ -1,9 +1,9 @@
 //! Ctrl-C while a kernel runs.
 //!
-//! The handler only sets a flag, if a launch is under way, and calls the handler that was there.
-//! The launcher looks at the flag between chunks, and generated code at every turn of a loop that
-//! may run long; whoever sees it goes home. Where the program handles Ctrl-C itself, the first one of
-//! a launch is left to it: it may want to end later, with all that it has computed.
+//! The handler only sets a flag, if a launch is running, and calls the previous handler.
+//! The launcher checks the flag between chunks, and generated code in every iteration of a loop that
+//! may run long; both then end the launch. If the program handles Ctrl-C itself, the first one of
+//! a launch is left to it: it may want to end later, with all its results.
 #![expect(unsafe_code, reason = "signals are the C library's")]
 
 use std::ffi::c_int;
@@ -58,7 +58,7 @@ pub fn watch(is_own: bool) {
         return;
     }
     PREVIOUS.store(previous, Ordering::Relaxed);
-    // Reads from a terminal must go on ending with the signal.
+    // The signal must continue to interrupt reads from a terminal.
     // SAFETY: sets a flag of the handler.
     unsafe { siginterrupt(SIGINT, 1) };
 }
@@ -87,7 +87,7 @@ pub fn stop() {
 
 static STOP_AFTER: AtomicUsize = AtomicUsize::new(0);
 
-/// Asks launches to end when the `k`-th task from now has (from 1; 0 turns it off). For tests.
+/// Makes launches end after the `k`-th task from now (from 1; 0 turns it off). For tests.
 pub fn stop_after(k: usize) {
     STOP_AFTER.store(k, Ordering::Relaxed);
 }

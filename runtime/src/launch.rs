@@ -136,7 +136,7 @@ pub struct End {
     pub outcome: Result<(), KernelFailure>,
     /// What it printed.
     pub printed: String,
-    /// When its tasks ran, if `Launch::trace` asked for it.
+    /// When its tasks ran, if `Launch::trace` was set.
     pub trace: TaskTrace,
 }
 
@@ -150,7 +150,7 @@ pub enum KernelFailure {
         /// The values of its message.
         args: Vec<u64>,
     },
-    /// Somebody asked for the end, by Ctrl-C.
+    /// It was interrupted by Ctrl-C.
     Interrupted,
     /// No memory for temporaries.
     Memory(MemoryError),

@@ -9,7 +9,7 @@ use aerogel_snode::NodeId;
 pub enum MemoryError {
     /// There is not so much memory.
     OutOfMemory {
-        /// The size that was asked for.
+        /// The requested size.
         bytes: usize,
     },
     /// There is no memory for another cell of a sparse node.
@@ -19,14 +19,14 @@ pub enum MemoryError {
     },
     /// A device has not so much memory.
     DeviceFull {
-        /// The size that was asked for; 0 where the device does not say.
+        /// The requested size; 0 if the device does not report it.
         bytes: usize,
     },
     /// A device does not give back what was there.
     DeviceLost,
     /// A device that this process, the child of a fork, must not use has what was there.
     DeviceForked,
-    /// A device does not do what it is asked for, and perhaps the next time.
+    /// A device has failed to copy its data; a later attempt may succeed.
     DeviceFailed,
     /// A kernel that was launched before has failed on a device; whoever launched it knows why.
     LaunchFailed,

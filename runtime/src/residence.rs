@@ -20,7 +20,7 @@ pub trait Mirror: Send + Sync {
     /// The number of the device.
     fn device(&self) -> u64;
 
-    /// Copies bytes to the host, when all that was asked of the device before is done.
+    /// Copies bytes to the host, after all earlier work of the device.
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), MemoryError>;
 
     /// Copies bytes from the host.
@@ -88,7 +88,7 @@ pub(crate) trait Extents: Send + Sync {
     /// What may be written to.
     fn usable(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError>;
 
-    /// Where all words lie that are asked for.
+    /// The positions of all words to read.
     fn words(&self) -> Range<u64>;
 
     /// The words that say how much may be written to.
@@ -362,7 +362,7 @@ impl Buffer {
         Ok(there.address())
     }
 
-    /// As `come_home`, for who has no way to say that it failed: whoever asked him to asks `expect_home` afterwards.
+    /// As `come_home`, for callers that cannot return an error; they must call `expect_home` afterwards.
     pub(crate) fn try_home(&self, access: Access) {
         if let Err(e) = self.come_home(access) {
             self.note_failure(e);
@@ -614,7 +614,7 @@ fn expect_room(inner: &Inner, before: &[Limit], there: Words<'_>) -> Result<(), 
     }
 }
 
-/// The words of a mirror that say what is used, asked for at once.
+/// The words of a mirror that state which elements are in use, read in one request.
 struct Told {
     first: u64,
     bytes: Vec<u8>,

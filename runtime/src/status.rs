@@ -14,7 +14,7 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
-/// Lets `fail` be heard when the process ends. What asks later to be called then is called before.
+/// Makes `fail` set the exit status of the process. Exit handlers that are registered later run earlier.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -34,6 +34,6 @@ extern "C" fn last() {
     }
     // SAFETY: no stream means all of them.
     unsafe { fflush(ptr::null_mut()) };
-    // SAFETY: ends the process; what asked to be called before `watch` is not.
+    // SAFETY: ends the process; exit handlers registered before `watch` do not run.
     unsafe { _exit(1) }
 }

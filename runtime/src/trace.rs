@@ -30,7 +30,7 @@ impl TaskTrace {
         runs
     }
 
-    /// Notes when a device ran a task, which this thread has asked for.
+    /// Notes when a device ran a task that this thread has launched.
     pub fn note(&self, task: usize, begin: Instant, end: Instant) {
         let thread = thread::current().id();
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,8 +23,8 @@ pub(super) unsafe extern "C" fn reserve(
     if bytes <= handle.bytes {
         return handle.address;
     }
-    // Twice as much as before, so that what is copied stays in proportion; as much as is asked for where that is
-    // too much.
+    // Twice as much as before, so that the cost of copying stays proportional; only as much as requested if that
+    // is too much.
     let generous = bytes
         .max(handle.bytes.saturating_mul(2))
         .max(LEAST_RESERVED);

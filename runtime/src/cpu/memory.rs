@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests below this are made without asking: reading the limits takes tens of microseconds.
+/// Requests below this do not check the limits: reading these takes tens of microseconds.
 const ALWAYS_ASK: usize = 256 << 20;
 
 /// Whether `bytes` more could be touched now. True where the system does not say.
@@ -22,14 +22,14 @@ pub fn can_allocate(bytes: usize) -> bool {
     bytes < ALWAYS_ASK || available().is_none_or(|available| bytes as u64 <= available)
 }
 
-/// What grows in steps asks once for so many bytes.
+/// Buffers that grow in steps check the limits once per this many bytes.
 const ASK_EVERY: usize = 64 << 20;
 
-/// Bytes by which things have grown since the system was last asked.
+/// Bytes by which buffers have grown since the last check.
 static GROWN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether what grows in steps may grow by `bytes`. Always asking would be slow, so what is granted
-/// leaves enough for the steps until it is asked again.
+/// Whether a buffer that grows in steps may grow by `bytes`. Checking each time would be slow, so a granted request
+/// leaves enough for the steps until the next check.
 pub fn can_grow(bytes: usize) -> bool {
     let grown = GROWN.fetch_add(bytes, Ordering::Relaxed);
     if grown.saturating_add(bytes) < ASK_EVERY {
@@ -37,7 +37,7 @@ pub fn can_grow(bytes: usize) -> bool {
     }
     let enough = (bytes as u64).saturating_add(ASK_EVERY as u64);
     if available().is_some_and(|available| available < enough) {
-        // The next one asks too.
+        // The next request checks, too.
         GROWN.store(ASK_EVERY, Ordering::Relaxed);
         return false;
     }
@@ -113,7 +113,7 @@ fn start_of(k: usize) -> usize {
     k.wrapping_mul(STEP) % (PERIOD / CACHE_LINE) * CACHE_LINE
 }
 
-/// Asks for huge pages in a range of a buffer, if it is long enough to have any.
+/// Requests huge pages in a range of a buffer, if it is long enough to contain one.
 #[cfg(target_os = "linux")]
 pub(crate) fn prefer_huge_pages(start: NonNull<u8>, len: usize) {
     const MADV_HUGEPAGE: c_int = 14;
@@ -157,14 +157,14 @@ unsafe fn advise(start: NonNull<u8>, len: usize, advice: c_int) -> Option<Range<
     (outcome == 0).then_some(skip..skip + inside)
 }
 
-/// Asks for nothing where there is nobody to ask.
+/// Does nothing on systems without such a call.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn prefer_huge_pages(_: NonNull<u8>, _: usize) {}
 
 /// From so many bytes on a fill goes past the caches.
 pub(crate) const STREAMED: usize = 8 << 20;
 
-/// What is copied before the phase of the pattern is computed anew; the source stays in the first cache.
+/// How many bytes are copied before the phase of the pattern is recomputed; the source stays in the first-level cache.
 const CHUNK: usize = 4096;
 
 /// Repeats a pattern over `bytes` bytes at `to`, by stores that go past the caches.
@@ -211,7 +211,7 @@ unsafe fn copy_lines(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Stores past the caches are seen by other threads from here on.
+/// Makes non-temporal stores visible to other threads.
 #[cfg(target_arch = "x86_64")]
 fn fence() {
     // SAFETY: every x86-64 has the instruction, which has no operands.

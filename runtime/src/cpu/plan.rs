@@ -420,7 +420,7 @@ mod tests {
     }
 
     unsafe extern "C" fn bounds(ctx: *const LaunchContext, out: *mut i64) {
-        // SAFETY: as in `squares`; two values are asked for.
+        // SAFETY: as in `squares`, with two results.
         unsafe {
             *out = 0;
             *out.add(1) = *(*ctx).args.add(1) as i64;

@@ -52,7 +52,7 @@ struct Shared {
     stop: AtomicBool,
 }
 
-// SAFETY: `job` is written by the caller while the state is closed and nobody has joined, and read
+// SAFETY: `job` is written by the caller while the state is closed and no worker has joined, and read
 // by workers only after they joined an open one; the state word orders both.
 unsafe impl Sync for Shared {}
 
@@ -197,7 +197,7 @@ impl Team {
             let thread = thread::Builder::new()
                 .name(format!("aerogel-{i}"))
                 .stack_size(STACK);
-            // Fewer threads than asked for are enough; none at all is a pool of one.
+            // Fewer threads than requested are enough; none at all is a pool of one.
             if thread.spawn(move || shared.serve()).is_ok() {
                 started += 1;
             }

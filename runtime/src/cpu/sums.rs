@@ -1,8 +1,8 @@
-//! Sums that the threads of a task gather in memory of their own.
+//! Per-thread copies of the targets of sums.
 //!
-//! The first thread adds to the places themselves, which nobody else touches meanwhile. Every other has a copy of
-//! each image, zero at first; when the task is over the copies are added to the places and zeroed on the way, so that
-//! they are ready for the next task. Decision 0024 has the rule and its numbers.
+//! The first thread adds to the target itself, which no other thread accesses meanwhile. Every other thread has a copy of
+//! each target, initially zero. When the task is over, the copies are added to the target and zeroed again, ready for
+//! the next task. Decision 0024 has the rule and its measurements.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::tree::TreeMemory;
 
 /// Copies take at most this part of the machine's memory.
 const SHARE: u64 = 8;
-/// Copies that are kept for other tasks take at most this part of it, but may take `LEAST_KEPT` bytes.
+/// Cached copies for other tasks take at most this part of it, but may take `LEAST_KEPT` bytes.
 const SHARE_KEPT: u64 = 32;
 const LEAST_KEPT: u64 = 256 << 20;
 /// Around a copy as many bytes as it has, but no more than this, take what an index outside adds.
@@ -227,7 +227,7 @@ fn add_numbers(
                     let (a, b) = both(a, b, $lowest);
                     $bits(if a > b { a } else { b })
                 }),
-                // All bits are what changes nothing.
+                // All bits set is the identity element.
                 Sum::And => memory.gather(offset, copy, n, |a: $word, b| a & !b),
                 Sum::Or => memory.gather(offset, copy, n, |a: $word, b| a | b),
                 Sum::Xor => memory.gather(offset, copy, n, |a: $word, b| a ^ b),
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(float(1.5, -2.0, Sum::Add, 0.0), -0.5);
         assert_eq!(float(1.5, -2.0, Sum::Min, f64::INFINITY), -2.0);
         assert_eq!(float(f64::NAN, 7.0, Sum::Max, f64::NEG_INFINITY), 7.0);
-        // What nobody has added to stays as it is, bit by bit.
+        // An element that no thread has added to stays the same, bit by bit.
         assert!(float(-0.0, 0.0, Sum::Add, 0.0).is_sign_negative());
         let untouched = float(f64::NAN, f64::INFINITY, Sum::Min, f64::INFINITY);
         assert!(untouched.is_nan());

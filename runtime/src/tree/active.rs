@@ -14,7 +14,7 @@ impl TreeMemory {
         self.count_changes(node)
     }
 
-    /// The same for who has the memory to himself.
+    /// The same for a caller with exclusive access to the memory.
     pub(super) fn count_changes(&self, node: NodeId) -> u32 {
         let mut stamp = 1_u32;
         for above in self.tree.sparse_chain(node) {

@@ -277,7 +277,7 @@ impl TreeMemory {
         Ok(last)
     }
 
-    /// As `descend`; nothing if a cell on the way is inactive.
+    /// As `descend`; nothing if a cell of the path is inactive.
     pub(super) fn container_of(&self, node: NodeId, indices: &[i64]) -> Option<(u64, u64)> {
         let step = |node, container, index| self.active_cell(node, container, index).ok_or(());
         self.descend(node, indices, step).ok()

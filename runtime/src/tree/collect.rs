@@ -198,7 +198,7 @@ impl TreeMemory {
             self.set(control, control::STAMP, 0);
         }
         for (control, element) in abandoned.drain(..) {
-            // The arena has grown since: the element is there, but nobody has it.
+            // The arena has grown since: the element exists, but is unused.
             if element < self.get(control, control::BUMP) {
                 self.recycle(control, element);
             }

@@ -137,7 +137,7 @@ impl TreeMemory {
     pub fn component(&self, place: NodeId) -> Component<'_> {
         let form = match self.tree()[place].kind {
             NodeKind::Bits(quant) => Form::Bits(self.in_word(place, quant)),
-            kind => Form::Plain(kind.scalar().expect("the caller asks for places")),
+            kind => Form::Plain(kind.scalar().expect("the caller passes places")),
         };
         Component { memory: self, form }
     }

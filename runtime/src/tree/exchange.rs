@@ -21,7 +21,7 @@ const NEIGHBOURS: u32 = 3;
 /// The components of a field's elements, and how large each is.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements<'a> {
-    /// A place for each component; cells of any one node can be asked for too.
+    /// A place for each component; the cells of a single node can be requested too.
     pub places: &'a [NodeId],
     /// Bytes of a component; 0 if only the indices matter.
     pub item: usize,

@@ -34,7 +34,7 @@ impl TreeMemory {
         })
     }
 
-    /// The slot of a cell, with all tables on the way made.
+    /// The slot of a cell; creates missing tables of its path.
     pub(super) fn make_slot(
         &self,
         node: NodeId,

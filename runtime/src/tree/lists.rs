@@ -12,7 +12,7 @@ impl TreeMemory {
         self.tree[node].first_control
     }
 
-    /// Whether the list of a node's active cells is out of date; if so, the caller makes it anew.
+    /// Whether the list of a node's active cells is out of date; if so, the caller rebuilds it.
     /// Runs alone.
     pub fn list_stale(&self, node: NodeId) -> bool {
         let stamp = self.count_changes(node);

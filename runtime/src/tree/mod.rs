@@ -114,7 +114,7 @@ impl<'a> Turn<'a> {
 }
 
 impl TreeMemory {
-    /// Says that a launch ended early that has given back its turn: the next one brings the tree in order.
+    /// Notes that a launch which has released the tree ended early: the next one repairs the tree.
     pub fn ended_early(&self) {
         self.unsettled.store(true, Ordering::Relaxed);
     }
@@ -200,12 +200,12 @@ impl TreeMemory {
         self.bytes.counted()
     }
 
-    /// Reads the scalar at an offset, which is aligned as its type asks.
+    /// Reads the scalar at an offset, which is aligned as its type requires.
     pub fn read_scalar(&self, ty: ScalarType, offset: u64) -> Result<Scalar, MemoryError> {
         self.bytes.read_scalar(ty, offset as usize)
     }
 
-    /// Writes the scalar at an offset, which is aligned as its type asks.
+    /// Writes the scalar at an offset, which is aligned as its type requires.
     pub fn write_scalar(&self, offset: u64, value: Scalar) -> Result<(), MemoryError> {
         self.bytes.write_scalar(offset as usize, value)
     }

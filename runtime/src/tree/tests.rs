@@ -52,7 +52,7 @@ impl Rng {
         (self.0 >> 11) % n
     }
 
-    /// A chain of nodes with a place at the end, and one on the way now and then.
+    /// A chain of nodes that ends in a place, and sometimes has one in between.
     fn tree(&mut self) -> String {
         let (mut text, mut close) = (String::new(), String::new());
         let mut dynamic = false;
@@ -392,7 +392,7 @@ fn cells_in_bulk() {
     let mut rng = Rng(5);
     for round in 0..60 {
         let text = match round {
-            // Enough for many parts, which begin within words of masks.
+            // Enough for several parts, which begin within words of masks.
             0 => "bitmasked i:70001 { place x: i32 }".to_owned(),
             1 => "pointer i:7 { dense j:9001 { place x: i32, place y: i32 } }".to_owned(),
             2 => "dense i:5000 { dynamic j:9 chunk=2 { place x: i32 } }".to_owned(),

@@ -19,7 +19,7 @@ pub struct NodeStats {
     /// Elements of its arenas that are in use: cells of a pointer or hash node, chunks of a dynamic one.
     pub elements: u64,
     /// Bytes of the active cells; of a dynamic node, of the chunks they lie in; of a hash node, with
-    /// those of the tables on the way.
+    /// those of the tables of their paths.
     pub used_bytes: u64,
     /// Bytes that its arenas have; 0 for a bitmasked node, whose cells lie in those of its parent.
     pub held_bytes: u64,
