@@ -117,23 +117,23 @@ pub fn of_binary(op: BinaryOp, k: usize) -> Partial {
 /// The values that a factor is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a, V> {
-    /// The operands; those that the row does not ask for may be missing.
+    /// The operands; those that the row does not use may be missing.
     pub operands: &'a [Option<V>],
-    /// The result, if the row asks for it.
+    /// The result, if the row uses it.
     pub result: Option<V>,
 }
 
 impl<V: Copy> Values<'_, V> {
-    /// An operand that the row asks for.
+    /// An operand that the row uses.
     ///
     /// # Panics
     /// If it is missing.
     pub fn operand(self, k: usize) -> V {
-        self.operands[k].expect("the row asks for the operand")
+        self.operands[k].expect("the row uses the operand")
     }
 
     fn result(self) -> V {
-        self.result.expect("the row asks for the result")
+        self.result.expect("the row uses the result")
     }
 }
 
@@ -149,10 +149,10 @@ pub fn zero_where_none<A: Arithmetic>(b: &mut A, d: A::Value, product: A::Value)
     b.select(none, zero, product)
 }
 
-/// The product of a change `d` with the derivative of an operation on one number, whose row asks for a factor.
+/// The product of a tangent `d` with the derivative of an operation on one number, whose row has a factor.
 ///
 /// # Panics
-/// If the row asks for none.
+/// If the row has no factor.
 pub fn through_unary<A: Arithmetic>(
     b: &mut A,
     op: UnaryOp,
@@ -256,7 +256,7 @@ pub fn through_unary<A: Arithmetic>(
 /// The same of an operation on two numbers, by operand number `k`.
 ///
 /// # Panics
-/// If the row asks for no factor.
+/// If the row has no factor.
 pub fn through_binary<A: Arithmetic>(
     b: &mut A,
     op: BinaryOp,

@@ -52,7 +52,7 @@ fn unary_int(op: UnaryOp, ty: ScalarType, x: i128) -> Scalar {
     use UnaryOp::*;
     let bits = (x as u128) & (u128::MAX >> (128 - ty.bits()));
     let value = match op {
-        // The only negation of a truth value is itself.
+        // A boolean is its own negation.
         Neg => -x,
         Not => !x,
         Abs => x.abs(),

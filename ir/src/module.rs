@@ -88,7 +88,7 @@ impl Env {
         places.any(|&place| self.trees[data.tree].is_below_sparse(place))
     }
 
-    /// The extents of a field's index space, without its offset.
+    /// The shape of a field's index space, without its offset.
     pub fn shape(&self, field: FieldId) -> Vec<u64> {
         let f = &self.fields[field];
         self.trees[f.tree].shape(f.places[0])

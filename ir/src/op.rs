@@ -209,7 +209,7 @@ insts! {
         Undef ("undef") {} = Pure;
         /// A scalar or tensor argument of the kernel.
         Arg ("arg") { arg: Arg } = Pure;
-        /// The extent of an array argument along an axis, as `i32`.
+        /// The size of an array argument along an axis, as `i32`.
         ArrayShape ("array_shape") { array: Arg, axis: u32 } = Pure;
 
         /// Arithmetic on one operand, elementwise.
@@ -234,7 +234,7 @@ insts! {
 
         /// A tensor of scalars, row by row.
         TensorMake ("tensor") { elems: Vec<Value> } = Pure in Structured..=Offloaded;
-        /// One element; as many indices as the tensor has extents.
+        /// One element; as many indices as the tensor has axes.
         TensorGet ("tensor_get") { tensor: Value, index: Vec<Value> } = Pure in Structured..=Offloaded;
         /// The tensor with one element replaced.
         TensorSet ("tensor_set") { tensor: Value, index: Vec<Value>, value: Value } = Pure in Structured..=Offloaded;
@@ -249,7 +249,7 @@ insts! {
 
         /// Fresh zeroed storage that lives as long as its region runs.
         Local ("local") {} = Allocates;
-        /// One element's storage of a tensor's storage; as many indices as the tensor has extents.
+        /// One element's storage of a tensor's storage; as many indices as the tensor has axes.
         ElemRef ("elem_ref") { base: Value, index: Vec<Value> } = Pure;
         /// One member's storage of a struct's storage.
         MemberRef ("member_ref") { base: Value, member: u32 } = Pure in Structured..=Offloaded;
@@ -266,7 +266,7 @@ insts! {
         /// What the threads of a block do together: waits for them, or takes numbers of them. On GPUs only.
         Threads { op: ThreadOp, args: Vec<Value> } = Writes;
 
-        /// Storage for as many scalars as are asked for: none at first, and kept until the function ends.
+        /// Storage for as many scalars as are reserved: none at first, and allocated until the function ends.
         Buffer ("buffer") {} = Allocates;
         /// Makes room for `count` scalars in a buffer, whose contents stay; older rooms of it are gone. The
         /// results are the room, and whether there was memory for it.
@@ -301,7 +301,7 @@ insts! {
         /// One of two regions; both yield the results' values.
         If ("if") { cond: Value, then: Region, otherwise: Region } = Control;
         /// Counts from `lo` towards `hi` (exclusive) by `step` (of any sign but zero). The body's
-        /// parameters are the counter and the carried values, which it yields anew.
+        /// parameters are the counter and the carried values, of which it yields the next ones.
         For ("for") { lo: Value, hi: Value, step: Value, init: Vec<Value>, body: Region } = Control;
         /// Runs `cond` on the carried values; while it yields true, `body` makes the next ones.
         While ("while") { init: Vec<Value>, cond: Region, body: Region } = Control;
@@ -309,7 +309,7 @@ insts! {
         Yield ("yield") { values: Vec<Value> } = Terminator;
         /// Leaves the innermost loop; the carried values become its results.
         Break ("break") { values: Vec<Value> } = Terminator;
-        /// Goes on with the innermost loop's next iteration.
+        /// Continues with the innermost loop's next iteration.
         Continue ("continue") { values: Vec<Value> } = Terminator;
         /// Leaves the function; in a kernel, what follows does nothing but collect cells.
         Return ("return") { values: Vec<Value> } = Terminator;
@@ -331,7 +331,7 @@ insts! {
 
         /// The storage of a scalar at an address, in the functions of `runtime/device`.
         PlaceAt ("place_at") { address: Value } = Pure in Lowered..=Lowered;
-        /// Asks the host for memory, so that an element of the arena with this control block can be used;
+        /// Requests memory from the host, so that an element of the arena with this control block can be used;
         /// the result is whether it can.
         Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
         /// Zeroes bytes of a tree from an address on; whole pages go back to the system.
@@ -356,7 +356,7 @@ insts! {
     families {
         /// An instruction over the cells of a node, named by indices.
         Cell(CellOp);
-        /// A step on the way through a tree, or a look at what the runtime keeps about a node.
+        /// A step through a tree, or a read of the runtime's data about a node.
         Node(NodeOp);
     }
 }
@@ -424,7 +424,7 @@ insts! {
         /// How many cells of a dynamic container are active, as `i64`.
         ContainerLength ("container_length") { node: NodeRef, container: Value } = Reads in Scheduled..=Lowered;
 
-        /// Whether the list of a node's active cells is out of date; if so, the caller makes it anew.
+        /// Whether the list of a node's active cells is out of date; if so, the caller rebuilds it.
         ListStale ("list_stale") { node: NodeRef } = Writes in Scheduled..=Lowered;
         /// Notes how many entries a part of a new list has.
         ListCount ("list_count") { node: NodeRef, part: Value, count: Value } = Writes in Scheduled..=Lowered;

@@ -242,7 +242,7 @@ impl AtomicOp {
         })
     }
 
-    /// The operand that changes nothing, if there is one.
+    /// The identity element, if there is one.
     pub fn identity(self, ty: ScalarType) -> Option<Scalar> {
         let least = -(1 << (ty.bits() - 1));
         let extreme = |lowest: bool| match (ty, lowest) {
@@ -335,7 +335,7 @@ kinds! {
     /// What the threads that run a block of iterations on a GPU do together, and which of them one is. A mask has a bit
     /// for each lane of the 32 of a warp that takes part.
     ThreadOp {
-        /// Waits for all threads of the block; what they have written to memory is seen by all of them then.
+        /// Waits for all threads of the block; their writes to memory are visible to all of them then.
         BlockSync = "block_sync",
         /// As `block_sync`; whether a condition is true in all threads.
         BlockAll = "block_all",

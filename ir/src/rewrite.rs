@@ -40,7 +40,7 @@ impl<F: FnMut(&mut Builder<'_>, Inst) -> Rewrite> Rewriter for Visit<F> {
     }
 }
 
-/// Walks `func` in order and asks `visit` about every instruction, whose operands are already
+/// Walks `func` in order and calls `visit` for every instruction, whose operands are already
 /// replaced by what earlier instructions became. Returns whether anything was replaced or inserted.
 pub fn rewrite(func: &mut Function, visit: impl FnMut(&mut Builder<'_>, Inst) -> Rewrite) -> bool {
     rewrite_with(func, &mut Visit(visit))
@@ -59,7 +59,7 @@ fn rewrite_region(
     subst: &mut SecondaryMap<Value, Option<Value>>,
     rewriter: &mut dyn Rewriter,
 ) -> bool {
-    // What stays is written to the region anew, one after the other.
+    // Remaining instructions are appended to the region again, one after the other.
     let insts = std::mem::take(&mut func.regions[region].insts);
     let mut changed = false;
     for inst in insts {

@@ -60,7 +60,7 @@ pub enum Type {
     RefStruct(StructId),
     /// A storage of scalars that grows.
     Buffer(ScalarType),
-    /// As many scalars of a buffer as were asked for.
+    /// The reserved scalars of a buffer.
     Room(ScalarType),
     /// One cell of a node.
     Cell(TreeId, NodeId),
@@ -111,7 +111,7 @@ impl Type {
         }
     }
 
-    /// Extents of a tensor: none for a scalar, one for a vector, two for a matrix.
+    /// The shape of a tensor: empty for a scalar, one size for a vector, two for a matrix.
     pub fn shape(self) -> Vec<u32> {
         match self {
             Type::Vec(n, _) => vec![n],

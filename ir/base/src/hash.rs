@@ -1,4 +1,4 @@
-//! Hash tables that can be asked but not iterated, so that no hash order reaches any output.
+//! Hash tables with look-up but without iteration, so that no output depends on hash order.
 
 #![expect(clippy::disallowed_types, reason = "the one place that wraps them")]
 

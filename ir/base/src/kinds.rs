@@ -39,7 +39,7 @@ kinds! {
     AssertKind {
         /// The user's `assert`.
         Assertion = "assertion",
-        /// An index outside its extent.
+        /// An out-of-bounds index.
         Bounds = "bounds",
         /// An index outside an axis of a tensor. The values are the number of the access, the axis, the index, and the size
         /// of the axis.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ScalarType {
-    /// A truth value, one byte in memory.
+    /// A boolean, one byte in memory.
     U1,
     /// 8-bit signed integer.
     I8,
@@ -89,7 +89,7 @@ impl ScalarType {
         matches!(self, F16 | BF16 | F32 | F64)
     }
 
-    /// Whether this is a floating-point type of 16 bits: such numbers are kept in few bits, and computed with in more.
+    /// Whether this is a floating-point type of 16 bits: such numbers are stored in 16 bits, and computed with in more.
     pub fn is_half(self) -> bool {
         matches!(self, F16 | BF16)
     }
@@ -141,7 +141,7 @@ impl fmt::Display for ScalarType {
     }
 }
 
-/// A scalar value: type and payload. Integers are kept extended to 64 bits by their own sign,
+/// A scalar value: type and payload. Integers are stored extended to 64 bits by their own sign,
 /// floats as their IEEE bits, so equal values of a type have equal payloads (NaNs aside).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scalar {
@@ -185,7 +185,7 @@ impl Scalar {
         }
     }
 
-    /// A truth value.
+    /// A boolean.
     pub fn bool(value: bool) -> Self {
         Self {
             ty: U1,
@@ -274,7 +274,7 @@ impl Scalar {
         }
     }
 
-    /// A truth value; any integer but zero is true.
+    /// A boolean; any nonzero integer is true.
     pub fn as_bool(self) -> bool {
         self.bits != 0
     }

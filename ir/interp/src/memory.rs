@@ -217,7 +217,7 @@ impl<'a> Memory<'a> {
         places
     }
 
-    /// Asks for memory for an element of an arena, as compiled code asks the host.
+    /// Requests memory for an element of an arena, as compiled code does from the host.
     pub(crate) fn grow(&self, tree: u32, control: u32, element: u32) -> bool {
         let tree = self.roots.get(tree as usize);
         tree.is_some_and(|tree| tree.grow(control, element))

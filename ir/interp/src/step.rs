@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs a function with arguments; values of the caller are kept.
+    /// Runs a function with arguments; values of the caller are preserved.
     pub(crate) fn function(&mut self, id: FuncId, args: Vec<Val>) -> Flow {
         let caller = std::mem::replace(&mut self.id, id);
         let values = std::mem::take(&mut self.values);
@@ -596,7 +596,7 @@ impl<'a> Machine<'a> {
             .collect()
     }
 
-    /// A coordinate outside its extent makes the number one that no cell has.
+    /// An out-of-bounds coordinate makes the number one that no cell has.
     fn linearize(&self, node: NodeRef, coords: &[i64]) -> i128 {
         let axes = &self.module.env.trees[node.tree][node.node].axes;
         let inside = coords

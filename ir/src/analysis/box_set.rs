@@ -1,4 +1,4 @@
-//! Sets of boxes of indices: which elements of a field or an array have been read, or kept.
+//! Sets of boxes of indices: which elements of a field or an array have been read, or saved.
 //!
 //! Boxes that are a box together become one, so that the slices of a field that steps read one after the other are one box:
 //!

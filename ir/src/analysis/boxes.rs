@@ -1,7 +1,7 @@
 //! Which elements of fields and arrays a kernel reads and writes, as boxes of indices.
 //!
 //! `x[t + 1, i] = x[t, i] * 2` in a loop over `i` from 0 to `n` reads `[t, t + 1) x [0, n)` and writes
-//! `[t + 1, t + 2) x [0, n)`. The limits are expressions in the kernel's scalar arguments and the extents of its arrays,
+//! `[t + 1, t + 2) x [0, n)`. The limits are expressions in the kernel's scalar arguments and the shapes of its arrays,
 //! which a launch evaluates. An index of which nothing is known stands for its whole axis.
 
 use std::rc::Rc;
@@ -39,7 +39,7 @@ pub enum Limit {
     Const(i64),
     /// A scalar argument.
     Arg(Arg),
-    /// The extent of an array argument along an axis.
+    /// The size of an array argument along an axis.
     Extent(Arg, u32),
     /// What an operation makes of two others.
     Binary(BinaryOp, Arc<Limit>, Arc<Limit>),
@@ -49,7 +49,7 @@ pub enum Limit {
 pub trait Launched {
     /// The value of a scalar argument.
     fn arg(&self, arg: Arg) -> Option<i64>;
-    /// The extent of an array argument.
+    /// The size of an axis of an array argument.
     fn extent(&self, array: Arg, axis: u32) -> Option<i64>;
 }
 
@@ -139,7 +139,7 @@ pub struct Access {
     pub is_early: bool,
 }
 
-/// How many boxes of one storage are kept apart; more become one.
+/// How many separate boxes of one storage are stored; more are merged.
 const MOST_BOXES: usize = 16;
 
 /// All elements that a module's kernel reads and writes, with the functions that it calls.

@@ -181,7 +181,7 @@ fn is_whole_field(
                     counters.contains(&base) && by == offset(axis)
                 })
                 && counters.len() == bases.len()
-                // Axes that change places may have other extents.
+                // Exchanged axes may have different sizes.
                 && counters.iter().zip(&bases).all(|(counter, base)| counter == base)
         }
         _ => false,

@@ -91,7 +91,7 @@ pub fn one(op: &Op) -> f32 {
         | Op::Break { .. }
         | Op::Continue { .. }
         | Op::Return { .. } => 0.0,
-        // These are gone where anyone asks, or hold what is asked about.
+        // These are gone when costs are computed, or contain the instructions that are counted.
         Op::MatMul { .. }
         | Op::Cell(_)
         | Op::Parallel { .. }
@@ -130,8 +130,8 @@ fn node(op: &NodeOp) -> f32 {
     }
 }
 
-/// Whether an instruction may run though nobody asks for it, and costs no more than a branch that is
-/// mispredicted.
+/// Whether an instruction may run speculatively, and costs no more than a mispredicted
+/// branch.
 pub fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs),
@@ -186,7 +186,7 @@ pub fn is_cheap(op: &Op) -> bool {
                 | NodeOp::Lookup { .. }
                 | NodeOp::Child { .. }
         ),
-        // A product is as many multiplications as its extents say; others touch memory or more.
+        // A product has as many multiplications as its sizes imply; other instructions access memory or more.
         Op::MatMul { .. }
         | Op::Local {}
         | Op::Shared {}

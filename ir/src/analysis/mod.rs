@@ -1,5 +1,5 @@
-//! What is known of a function without running it: asked by passes and by code generation, so that
-//! both take the same for granted.
+//! Static analyses of a function, shared by passes and code generation, so that both rely on the same
+//! facts.
 
 pub mod access;
 mod accumulations;

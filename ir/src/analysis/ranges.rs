@@ -73,7 +73,7 @@ impl Ranges {
         }
     }
 
-    /// The least and the greatest value of an integer, if nothing on the way to it wraps.
+    /// The least and the greatest value of an integer, if no intermediate result wraps.
     pub fn of(&self, func: &Function, value: Value) -> Option<Interval> {
         self.bound(func, value, DEEPEST)
     }
