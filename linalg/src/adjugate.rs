@@ -152,7 +152,7 @@ mod tests {
     fn of_all_ranks_it_has_the_minors() {
         for n in 1..=10 {
             for rank in 0..=n {
-                // A product of so many columns and rows, of small whole numbers.
+                // A product of this many columns and rows, of small integers.
                 let whole = |i: usize, j: usize| ((i * 7 + j * 5 + i * j * j) % 5) as f64 - 2.0;
                 let a: Vec<f64> = (0..n * n)
                     .map(|k| {

@@ -14,7 +14,7 @@ fn dot<T: Number>(x: &[T], y: &[T]) -> f64 {
 /// Returns how many steps were done, and the length of the residual divided by that of `b`.
 ///
 /// # Panics
-/// If the extents do not fit.
+/// If the shapes do not fit.
 pub fn conjugate_gradient<T: Number>(
     a: &Matrix<T>,
     b: &[T],

@@ -492,7 +492,7 @@ mod tests {
         (0..n * m).map(element).collect()
     }
 
-    /// The complex numbers that a function writes to planes of so many.
+    /// The complex numbers that a function writes to real and imaginary parts of length `n`.
     fn complex(n: usize, f: impl FnOnce(Planes<'_, f64>)) -> Vec<Complex<f64>> {
         let (mut re, mut im) = (vec![0.0; n], vec![0.0; n]);
         f(both(&mut re, &mut im));

@@ -46,7 +46,7 @@ mod tests {
         let mut out = [0.0_f32; 4];
         multiply(&a, &b, &mut out, [2, 3, 2], 2);
         assert_eq!(out, [4.0, 5.0, 10.0, 11.0]);
-        // Without an inner extent all sums are empty.
+        // With an inner size of zero all sums are empty.
         multiply::<f32>(&[], &[], &mut out, [2, 0, 2], 1);
         assert_eq!(out, [0.0; 4]);
     }

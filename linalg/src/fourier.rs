@@ -1,6 +1,7 @@
 //! Discrete Fourier transforms of rows: `rustfft`, and `realfft` where one side is real.
 //!
-//! Complex numbers are two planes. Nothing is scaled: an inverse after a transform is the row times its length.
+//! Complex numbers are two slices, real and imaginary parts. Nothing is scaled: an inverse after a transform is the row
+//! times its length.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -8,7 +9,7 @@ use realfft::RealFftPlanner;
 use rustfft::num_complex::Complex;
 use rustfft::{FftDirection, FftNum, FftPlanner};
 
-/// What plans are kept in.
+/// The cache of plans.
 pub struct Planners<T: FftNum> {
     complex: FftPlanner<T>,
     real: RealFftPlanner<T>,
@@ -46,7 +47,7 @@ transformed!(f64);
 /// Transforms each row of `n` numbers, forwards or backwards.
 ///
 /// # Panics
-/// If a slice is no whole number of rows.
+/// If a slice's length is not a multiple of the row length.
 pub fn transform<T: Transformed>(planes: [&[T]; 2], n: usize, backwards: bool, out: [&mut [T]; 2]) {
     if n == 0 {
         return;
@@ -74,7 +75,7 @@ pub fn transform<T: Transformed>(planes: [&[T]; 2], n: usize, backwards: bool, o
 /// Transforms each row of `n` real numbers: the first `n / 2 + 1` results, of which the others are the conjugates.
 ///
 /// # Panics
-/// If a slice is no whole number of rows.
+/// If a slice's length is not a multiple of the row length.
 pub fn transform_real<T: Transformed>(rows: &[T], n: usize, [re, im]: [&mut [T]; 2]) {
     if n == 0 {
         return;
@@ -96,7 +97,7 @@ pub fn transform_real<T: Transformed>(rows: &[T], n: usize, [re, im]: [&mut [T];
 /// The real rows of `n` numbers that have these first `n / 2 + 1` transforms; what would make them complex does not count.
 ///
 /// # Panics
-/// If a slice is no whole number of rows.
+/// If a slice's length is not a multiple of the row length.
 pub fn transform_to_real<T: Transformed>([re, im]: [&[T]; 2], n: usize, out: &mut [T]) {
     if n == 0 {
         return;

@@ -42,7 +42,7 @@ pub enum MatrixError {
     },
     /// The arrays of a compressed matrix do not belong together.
     Malformed(&'static str),
-    /// The extents do not fit those of the other matrix.
+    /// The shape does not fit that of the other matrix.
     Extents([(usize, usize); 2]),
     /// There is not enough memory.
     OutOfMemory,
@@ -213,7 +213,7 @@ impl<T: Number> Matrix<T> {
     /// The sum.
     ///
     /// # Errors
-    /// If the extents differ.
+    /// If the shapes differ.
     pub fn add(&self, other: &Self) -> Result<Self, MatrixError> {
         self.same_extents(other)?;
         let inner = ops::add(self.view(), other.view())?;
@@ -223,7 +223,7 @@ impl<T: Number> Matrix<T> {
     /// The difference.
     ///
     /// # Errors
-    /// If the extents differ.
+    /// If the shapes differ.
     pub fn sub(&self, other: &Self) -> Result<Self, MatrixError> {
         self.same_extents(other)?;
         let inner = ops::sub(self.view(), other.view())?;
@@ -233,7 +233,7 @@ impl<T: Number> Matrix<T> {
     /// The product of elements.
     ///
     /// # Errors
-    /// If the extents differ.
+    /// If the shapes differ.
     pub fn hadamard(&self, other: &Self) -> Result<Self, MatrixError> {
         self.same_extents(other)?;
         let (n_rows, n_cols) = self.extents();

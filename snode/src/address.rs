@@ -1,8 +1,8 @@
 //! From indices to bytes.
 //!
-//! An index along an axis that several levels divide is taken apart from the outside in: with
-//! extents 2 and 4 along `i`, `i = 6` is cell 1 of the outer level (`6 / 4`) and cell 2 of the
-//! inner (`6 % 4`). Multiplying the extents of the levels below gives each level's divisor.
+//! An index along an axis that several levels divide is split from the outside in: with
+//! sizes 2 and 4 along `i`, `i = 6` is cell 1 of the outer level (`6 / 4`) and cell 2 of the
+//! inner (`6 % 4`). Each level's divisor is the product of the sizes of the levels below.
 
 use crate::merge::multiplied;
 use crate::tree::{MAX_AXES, NodeAxis, NodeId, Tree};
@@ -117,7 +117,7 @@ impl Tree {
     /// of the layout (without the field's offset) and must lie inside the shape.
     ///
     /// # Panics
-    /// If a node on the way is sparse: then the element may be nowhere.
+    /// If a node of the path is sparse: then the element may not exist.
     pub fn byte_offset(&self, place: NodeId, indices: &[i64]) -> u64 {
         assert!(
             !self.is_below_sparse(place),
@@ -131,8 +131,8 @@ impl Tree {
         at
     }
 
-    /// If the element's address is affine in the indices (no axis divided twice, no sparse node on
-    /// the way): the constant part and the bytes from one index to the next for each axis.
+    /// If the element's address is affine in the indices (no axis divided twice, no sparse node in
+    /// the path): the constant part and the bytes from one index to the next for each axis.
     pub fn strides(&self, place: NodeId) -> Option<(u64, Vec<u64>)> {
         if self.is_below_sparse(place) {
             return None;

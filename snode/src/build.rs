@@ -12,7 +12,7 @@ use crate::tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree};
 /// Why a node cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// An extent of zero.
+    /// An axis of size zero.
     EmptyAxis {
         /// The axis.
         axis: u8,
@@ -45,7 +45,7 @@ pub enum BuildError {
         /// The axis.
         axis: u8,
     },
-    /// A dynamic node is the last sparse one on the way down.
+    /// A dynamic node must be the last sparse one of a path.
     SparseBelowDynamic,
     /// A word of another number of bits than 8, 16, 32 or 64.
     WordBits {
@@ -77,7 +77,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EmptyAxis { axis } => write!(f, "the extent of axis {axis} must be at least 1"),
+            Self::EmptyAxis { axis } => write!(f, "the size of axis {axis} must be at least 1"),
             Self::BadAxis { axis } => {
                 write!(f, "axis {axis} is named twice or is not below {MAX_AXES}")
             }
@@ -184,7 +184,7 @@ fn word_type(bits: u32) -> Result<ScalarType, BuildError> {
 }
 
 impl TreeBuilder {
-    /// Adds a dense node under `parent` that divides `axes` (axis, extent).
+    /// Adds a dense node under `parent` that divides `axes` (axis, size).
     pub fn dense(&mut self, parent: NodeId, axes: &[(u8, u32)]) -> Result<NodeId, BuildError> {
         self.node(parent, NodeKind::Dense, axes)
     }

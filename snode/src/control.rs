@@ -17,8 +17,8 @@
 //! k = fetch_add(TAKEN, 1)
 //! element = if k < N_FREE { free[N_FREE - 1 - k] } else { BUMP + (k - N_FREE) }
 //! ```
-//! Elements that are given back gather in the list of recycled ones; a collection, which runs
-//! alone, zeroes them, moves them to the free list and starts the count anew.
+//! Freed elements are gathered in the list of recycled ones; a collection, which runs alone,
+//! zeroes them, moves them to the free list and restarts the count.
 
 /// Bytes of a control block: two cache lines, the first of which never changes.
 pub const SIZE: u64 = 128;
@@ -47,7 +47,7 @@ pub const TAKEN: u64 = 64;
 pub const N_FREE: u64 = 68;
 /// `u32`: the first element that had never been used at the last collection.
 pub const BUMP: u64 = 72;
-/// `u32`: elements below this may be used; beyond it the host must be asked for memory.
+/// `u32`: elements below this may be used; beyond it, memory must be requested from the host.
 pub const LIMIT: u64 = 76;
 /// `u32`: length of the list of recycled elements.
 pub const N_RECYCLED: u64 = 80;

@@ -54,7 +54,7 @@ impl Tree {
     }
 }
 
-/// Computes the axes of every node in memory: none for a merged node, whose extents go to its children.
+/// Computes the axes of every node in memory: none for a merged node, whose sizes pass to its children.
 pub(crate) fn set_memory_axes(nodes: &mut PrimaryMap<NodeId, Node>) {
     let mut boxes: SecondaryMap<NodeId, Vec<NodeAxis>> = SecondaryMap::new();
     for id in nodes.keys() {

@@ -1,4 +1,4 @@
-//! Quantised types: numbers kept in fewer bits than those they are computed with.
+//! Quantised types: numbers stored in fewer bits than they are computed with.
 //!
 //! A quantised number is some bits of a *word*: the cell of a `bit_struct` node, whose fields lie side
 //! by side in it, or the container of a `quant_array` node, whose elements do. Nothing in memory is
@@ -11,9 +11,9 @@ use aerogel_base::{Scalar, ScalarType};
 /// How a number becomes bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// An integer, of which the low bits are kept.
+    /// An integer, of which the low bits are stored.
     Int,
-    /// A multiple of the scale (an `f64`): the factor is kept as an integer is.
+    /// A multiple of the scale (an `f64`): the factor is stored like an integer.
     Fixed {
         /// What the least bit stands for.
         scale: Scalar,
@@ -251,7 +251,7 @@ impl QuantType {
         }
     }
 
-    /// What does not fit the integers in between becomes the least of them, of which no bits are kept.
+    /// Values that do not fit the intermediate integers become the least of them, of which no bits are stored.
     fn factor(&self, value: Scalar) -> i64 {
         let (x, by) = (value.as_f64(), self.inverse_scale().as_f64());
         let prepared = match self.compute {

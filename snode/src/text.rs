@@ -183,7 +183,7 @@ mod tests {
     fn mistakes_are_named() {
         assert_eq!(
             parse_nodes("dense i:0 { }").unwrap_err().0,
-            "the extent of axis 0 must be at least 1"
+            "the size of axis 0 must be at least 1"
         );
         assert_eq!(
             parse_nodes("place x: f33").unwrap_err().0,

@@ -26,7 +26,7 @@ pub enum NodeKind {
     /// An array of element numbers. Cells lie in the node's arena; number 0 is the ambient cell,
     /// which stays zero and stands for all inactive ones.
     Pointer,
-    /// Like a pointer node, with memory in proportion to its active cells whatever its extent: element
+    /// Like a pointer node, with memory proportional to its active cells whatever its size: element
     /// numbers lie in a radix tree of tables over the bits of the cell's number.
     Hash,
     /// A sequence along one axis that grows by appending. Its cells lie in chunks, each twice as
@@ -211,7 +211,7 @@ impl Node {
         }
     }
 
-    /// Which slot a hash node's cell takes in each of the tables on the way, the first one first.
+    /// Which slot a hash node's cell takes in each of the tables of its path, the first one first.
     pub fn digits(&self, index: u64) -> impl Iterator<Item = u64> + use<> {
         (0..self.n_digits())
             .rev()
@@ -420,7 +420,7 @@ impl Tree {
         chain
     }
 
-    /// The index axes of a node's cells, ascending, with the extent over all its levels.
+    /// The index axes of a node's cells, ascending, with the size over all its levels.
     pub fn shape_axes(&self, node: NodeId) -> Vec<(u8, u64)> {
         let mut extents = [0u64; MAX_AXES];
         for id in self.chain(node) {
@@ -440,7 +440,7 @@ impl Tree {
         self.chain(node).iter().any(|&id| self[id].merged)
     }
 
-    /// The extents of a node's cells along its axes, ascending.
+    /// The sizes of a node's cells along its axes, ascending.
     pub fn shape(&self, node: NodeId) -> Vec<u64> {
         self.shape_axes(node).into_iter().map(|(_, e)| e).collect()
     }
