@@ -41,7 +41,7 @@ pub enum Cleaning {
     FirstInFirstOut,
 }
 
-/// Where compiled kernels are kept, and how many.
+/// Where compiled kernels are cached, and how many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSettings {
     /// The folder; it is made if it is not there.
@@ -151,7 +151,7 @@ impl Cache {
         Some(code)
     }
 
-    /// Keeps the code of a kernel. That it cannot be kept is no error: it is made again then.
+    /// Caches the code of a kernel. A failure is no error: the kernel is compiled again next time.
     pub(crate) fn store(&self, key: Key, code: &KernelCode, device: &str) {
         let written = encode(code, key, device).and_then(|bytes| {
             let mut file = tempfile::Builder::new()

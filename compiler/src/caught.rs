@@ -13,7 +13,7 @@ thread_local! {
 
 /// What `body` gives, or what the panic that ended it said and where.
 ///
-/// Panics elsewhere in the process go on being printed.
+/// Panics elsewhere in the process are still printed.
 pub fn caught<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

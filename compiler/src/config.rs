@@ -1,4 +1,4 @@
-//! What a user may ask of the compiler.
+//! The user's settings of the compiler.
 
 use aerogel_llvm::target::Cpu;
 use aerogel_passes::{Options, Thresholds};
@@ -35,7 +35,7 @@ pub struct Config {
     pub max_threads: Option<usize>,
     /// Print the IR of every kernel, as it comes and as it goes to the code generator.
     pub print_ir: bool,
-    /// Where compiled kernels are kept from one process to the next; nowhere if absent.
+    /// Where compiled kernels are cached from one process to the next; nowhere if absent.
     pub cache: Option<CacheSettings>,
     /// How loops over sparse nodes are divided.
     pub thresholds: Thresholds,
@@ -59,7 +59,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the passes are asked for.
+    /// The options of the passes.
     pub(crate) fn pass_options(&self) -> Options {
         Options {
             debug: self.debug || self.check_bounds,

@@ -31,7 +31,7 @@ use crate::worker::{given_up, interruptible};
 /// before there is a module.
 #[derive(Debug)]
 pub enum CompileError {
-    /// `AEROGEL_PRINT` or `AEROGEL_STOP` asks for something that is not there.
+    /// `AEROGEL_PRINT` or `AEROGEL_STOP` names a pass that does not exist.
     BadRequest(String),
     /// `AEROGEL_STOP` ended the pipeline: the pass, and the IR after it.
     Stopped(String, String),
@@ -48,7 +48,7 @@ impl fmt::Display for CompileError {
         match self {
             Self::BadRequest(what) => f.write_str(what),
             Self::Stopped(pass, text) => {
-                write!(f, "stopped after `{pass}`, as AEROGEL_STOP asks:\n{text}")
+                write!(f, "stopped after `{pass}`, as set by AEROGEL_STOP:\n{text}")
             }
             Self::Internal(what) => {
                 write!(f, "a bug in the compiler, not in your program:\n{what}")
@@ -72,7 +72,7 @@ impl From<BrokenPass> for CompileError {
 struct Backend {
     target: Target,
     device: Arc<dyn Device>,
-    /// What the passes are asked for: machines differ in what pays.
+    /// The options of the passes, which depend on the machine.
     options: Options,
 }
 
@@ -170,7 +170,7 @@ impl Compiler {
         self.backend.device.is_usable()
     }
 
-    /// Why compiled kernels are not kept on disk though the configuration asks for it.
+    /// Why compiled kernels are not cached on disk though the configuration enables it.
     pub fn cache_refused(&self) -> Option<&str> {
         self.cache_refused.as_deref()
     }

@@ -23,11 +23,11 @@ pub enum Print {
     All,
 }
 
-/// The beginning of what asks for a pass over tensor programs.
+/// The prefix of the names of passes over tensor programs.
 const TENSOR: &str = "after:tensor.";
 
 impl Print {
-    /// What `AEROGEL_PRINT` asks for of the passes over tensor programs. Their names begin with `tensor.`.
+    /// The passes over tensor programs that `AEROGEL_PRINT` names. Their names begin with `tensor.`.
     ///
     /// # Errors
     /// If it names none of them.
@@ -87,7 +87,7 @@ fn pass(variable: &str, value: &str, names: &[String]) -> Result<String, String>
     }
 }
 
-/// What the environment asks for.
+/// The requests of the environment variables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Request {
     print: Print,
@@ -116,7 +116,7 @@ impl Request {
     }
 }
 
-/// Prints what was asked for, keeps texts and times, and stops where it was told to.
+/// Prints requested passes, stores texts and times, and stops after the requested pass.
 pub(crate) struct Watcher<'a> {
     request: &'a Request,
     /// Texts after every pass that changed something, if they are wanted.
@@ -194,7 +194,7 @@ mod tests {
         let unknown = Request::parse(Some("after:nothing"), None).unwrap_err();
         assert!(unknown.starts_with("AEROGEL_PRINT=after:nothing: there is no pass `nothing`; "));
         assert!(unknown.contains(" cse, ") && unknown.contains(" offload, "));
-        // Those are looked up by who has them.
+        // Tensor passes are looked up by the tensor compiler.
         let tensors = Request::parse(Some("after:tensor.fuse"), None).unwrap();
         assert_eq!(tensors, Request::default());
         assert!(Request::parse(None, Some("after:tensor.fuse")).is_err());

@@ -7,7 +7,7 @@ use aerogel_ir::Module;
 use aerogel_llvm::{OptLevel, target};
 use aerogel_runtime::KernelCode;
 
-/// Writes a kernel's code to the folder that `AEROGEL_KEEP_PTX` names, and to `sm_90` and the like in it what the cards of the
+/// Writes a kernel's code to the folder that `AEROGEL_KEEP_PTX` names, and to `sm_90` and the like in it what the GPUs of the
 /// compute capabilities in `AEROGEL_KEEP_PTX_FOR` would get, as in `90,100`.
 pub(crate) fn keep(module: &Module, code: &KernelCode, level: OptLevel) {
     let Some(folder) = std::env::var_os("AEROGEL_KEEP_PTX") else {

@@ -1,4 +1,4 @@
-//! Addresses kept free for compiling.
+//! Address space that is reserved for compiling.
 //!
 //! LLVM ends the process where it gets no memory, and so does the C library where a new thread gets none for its own
 //! data. A limit on addresses (`ulimit -v`) that fields have all but reached would so end a program that compiles one more

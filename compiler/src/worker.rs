@@ -1,6 +1,6 @@
 //! Compiling on a thread of its own, so that Ctrl-C is heard meanwhile, and deep nesting finds a deep stack.
 //!
-//! Neither passes nor LLVM can be left in the middle. Who is interrupted goes on without them: the thread that is
+//! Neither passes nor LLVM can be left in the middle. An interrupted caller continues without them: the thread that is
 //! left behind ends at its next look at `given_up`.
 
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! What LLVM is told about memory.
 //!
-//! Every place of a tree, the arrays, and the temporaries are told apart by type-based alias tags,
-//! so that a store to one field does not make LLVM read another one again. Inside a parallel loop
-//! accesses also belong to the loop's access group, which says that its iterations are independent.
+//! Type-based alias tags declare every place of a tree, the arrays, and the temporaries disjoint, so
+//! that a store to one field does not make LLVM reload another one. Inside a parallel loop accesses
+//! also belong to the loop's access group, which declares its iterations independent.
 //!
 //! A GPU also gains from what cannot be seen in an address: that a task changes nothing of what it reads there, so that a
 //! cache may keep it that knows of no writes (`ld.global.nc`), and that numbers side by side begin at a multiple of

@@ -10,9 +10,9 @@
 //! the first thread: for all warps { own = own + slots[warp] }
 //! atomic place, own                          ; in the first thread
 //! ```
-//! What stands behind the loop of a task is what `thread_local` put there: a load of each accumulator and an atomic
-//! with what it held, perhaps in a branch that asks whether there is anything to add. The number is summed where it is
-//! loaded, since all threads come there; threads that have left are not waited for, and leave what is neutral.
+//! The pass `thread_local` has put code after the loop of a task: a load of each accumulator and an atomic with its
+//! value, possibly in a branch that tests whether there is anything to add. The reduction is emitted at the load, since
+//! all threads reach it; threads that have left are not waited for, and contribute the neutral element.
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{AtomicOp, Function, Inst, Op, Region, Value, walk};
@@ -28,7 +28,7 @@ use crate::types::stored;
 
 /// Bytes of a sum's slots: eight for each warp of the largest block.
 const SLOTS: u64 = 32 * 8;
-/// Bytes of shared memory that a block has on every card, for slots and for what the program shares.
+/// Bytes of shared memory that a block has on every GPU, for slots and for the program's shared arrays.
 const ROOM: u64 = 48 << 10;
 
 /// Bytes that the program lets the threads of a block share in a task.

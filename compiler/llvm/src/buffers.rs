@@ -1,7 +1,7 @@
 //! Storage that grows: a handle for each buffer of a function, through which the host gives memory.
 //!
 //! A buffer's handle lies in the frame of its function: where its memory begins, and how many bytes it has. It keeps its
-//! memory from one iteration of a task's part to the next, so that few iterations have to ask for more.
+//! memory from one iteration of a task's part to the next, so that few iterations have to request more.
 
 use aerogel_ir::{Inst, Op, Region, Type, Value, walk};
 use aerogel_runtime::abi::offset;

@@ -439,7 +439,7 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         (value, inst)
     }
 
-    /// Reads a number that other threads may change, anew each time.
+    /// Reads a number that other threads may change, in memory each time.
     pub(crate) fn load_shared(&self, ty: BasicTypeEnum<'ctx>, place: Val<'ctx>) -> Val<'ctx> {
         let (value, inst) = self.load(ty, place);
         inst.set_atomic_ordering(AtomicOrdering::Monotonic)
@@ -472,7 +472,7 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         let func = intrinsic
             .get_declaration(self.module, &[place.get_type()])
             .expect("the intrinsic is overloaded on the pointer");
-        // For reading, to be kept in all caches, of data.
+        // A read, with high locality (all cache levels), of the data cache.
         let hints = [0, 3, 1].map(|k| self.int(basic(self.ctx.i32_type()), k));
         self.call(func, &[place, hints[0], hints[1], hints[2]]);
     }

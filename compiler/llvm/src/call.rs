@@ -135,7 +135,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 }
 
 impl<'ctx> ModuleCx<'_, 'ctx> {
-    /// The LLVM function of a function, made when first asked for. It takes the context, the
+    /// The LLVM function of a function, created when first needed. It takes the context, the
     /// random state's address and the arguments, and returns whether it failed and the results.
     pub(crate) fn function(&mut self, origin: Origin, id: FuncId) -> FunctionValue<'ctx> {
         let module = match origin {

@@ -1,4 +1,4 @@
-//! What a task changes, so that the rest of what it reads may be kept.
+//! Which memory a task modifies, so that its other loads may be marked invariant.
 
 use aerogel_ir::analysis::access::{Change, Class, change, classes, has_classes};
 use aerogel_ir::{Env, Function, NodeOp, NodeRef, Op, Region, TreeId, Value, walk};

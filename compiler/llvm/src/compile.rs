@@ -30,9 +30,9 @@ use crate::task::{self, FEW_LANES, Part};
 pub struct Compiled {
     /// What the device loads.
     pub code: KernelCode,
-    /// LLVM IR after optimisation, if asked for.
+    /// LLVM IR after optimisation, if requested.
     pub llvm_ir: Option<String>,
-    /// Assembly, if asked for.
+    /// Assembly, if requested.
     pub assembly: Option<String>,
 }
 
@@ -251,8 +251,8 @@ fn uses_remainders(module: &Module) -> bool {
     funcs.any(|func| func.insts.values().any(|inst| is_one(func, &inst.op)))
 }
 
-/// A module of the given functions, with an access group and loop marks for each task (of which the second asks for vectors, the
-/// third for none, and the fourth for short ones), and a mark for each `for`.
+/// A module of the given functions, with an access group and loop metadata for each task (of which the second requests
+/// vectors, the third none, and the fourth short ones), and one for each `for`.
 /// LLVM's C interface cannot make distinct nodes, but its parser can.
 fn skeleton<'ctx>(
     ctx: &'ctx Context,

@@ -1,9 +1,9 @@
 //! The module and the function that are being made.
 //!
 //! The entry block of a function loads everything that does not change during a launch (arguments,
-//! array addresses and extents, the roots of trees), each when it is first asked for, so that the
-//! rest of the function sees plain values. It also holds the storage of locals, which LLVM then
-//! makes into values.
+//! array addresses and shapes, the roots of trees), each emitted at its first use, so that the
+//! rest of the function uses plain values. It also holds the storage of locals, which LLVM then
+//! promotes to values.
 
 use std::rc::Rc;
 
@@ -55,11 +55,11 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) sites: &'a Sites,
     pub(crate) groups: Vec<MetadataValue<'ctx>>,
     pub(crate) loops: Vec<MetadataValue<'ctx>>,
-    /// The same, asking for vectors even where LLVM's guess is against them.
+    /// The same, requesting vectors even against LLVM's cost model.
     pub(crate) vectors: Vec<MetadataValue<'ctx>>,
-    /// The same, asking for no vectors: the loop is short.
+    /// The same, requesting no vectors: the loop is short.
     pub(crate) scalars: Vec<MetadataValue<'ctx>>,
-    /// The same, asking for vectors of few lanes.
+    /// The same, requesting vectors of few lanes.
     pub(crate) narrow: Vec<MetadataValue<'ctx>>,
     /// Marks for loops that are not to be unrolled, one for each `for`.
     pub(crate) rolled: Vec<MetadataValue<'ctx>>,
@@ -132,12 +132,12 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) is_tiled: bool,
     /// The storage of the random state; null where nothing draws.
     pub(crate) random: Option<PointerValue<'ctx>>,
-    /// Where the iteration's number is kept, if anybody asks for it.
+    /// The storage of the iteration's number, if it is used.
     pub(crate) linear: Option<PointerValue<'ctx>>,
     loaded: LookupMap<Invariant, Val<'ctx>>,
     /// The handle of each `buffer`, which is given back where the function is left.
     pub(crate) buffers: Vec<(Inst, PointerValue<'ctx>)>,
-    /// A thread of a GPU counts there the turns of its loops.
+    /// The storage in which a GPU thread counts its loop iterations.
     pub(crate) turns: Option<Val<'ctx>>,
 }
 
@@ -383,7 +383,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         self.slot(slot, None)
     }
 
-    /// The extent of an array along an axis, as `i64`.
+    /// The size of an array along an axis, as `i64`.
     pub(crate) fn array_extent(&mut self, array: Arg, axis: u32) -> Val<'ctx> {
         let slot = self.first_slot(array) + 1 + axis as usize;
         self.slot(slot, Some(ScalarType::I64))

@@ -10,10 +10,10 @@ use inkwell::values::PhiValue;
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::{Flat, FuncCx, Loop, Origin};
 
-/// After so many turns of its loops a thread of a GPU asks whether it shall go on.
+/// After this many loop iterations a GPU thread polls whether the launch was stopped.
 const TURNS: i64 = 64;
 
-/// So many turns of a loop that does not ask, as a power of two, count as one of those around it.
+/// This many iterations of a loop that does not poll, as a power of two, count as one iteration of the enclosing loop.
 const QUICK_TURNS: i64 = 10;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
@@ -158,7 +158,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let all = length.zip(inner);
         let is_short = all.is_some_and(|(n, inner)| n.saturating_mul(inner) <= SHORT_NEST);
         let in_short_nest = std::mem::replace(&mut self.in_short_nest, is_short);
-        // A block of tiles takes little time, so that only the loop over all of them asks.
+        // A block of tiles takes little time, so only the loop over all of them polls.
         let in_block = self.is_tiled && self.loops.len() > 1;
         if inner != Some(0) && !is_short && !in_block {
             self.poll();
@@ -282,8 +282,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.define(results, &values_of(&done.exit_phis));
     }
 
-    /// Leaves the task if the launch shall end. `for` loops without loops inside do not ask: it would
-    /// keep them from being vectorised.
+    /// Leaves the task if the launch was stopped. Innermost `for` loops do not poll: it would prevent
+    /// vectorisation.
     pub(crate) fn poll(&mut self) {
         if self.origin == Origin::Device {
             return;
@@ -295,7 +295,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.leave_unless(goes_on);
     }
 
-    /// As `poll`, at some turns: a thread of a GPU has little to hide what asking takes.
+    /// As `poll`, in some iterations only: a GPU thread cannot hide the latency of polling.
     fn poll_now_and_then(&mut self) {
         let ty = basic(self.b.ctx.i32_type());
         let one = self.b.int(ty, 1);
@@ -311,7 +311,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(on);
     }
 
-    /// Counts the turns of a loop that does not ask, so that those around it ask the sooner.
+    /// Counts the iterations of a loop that does not poll, so that enclosing loops poll earlier.
     fn count_turns(&mut self, [lo, hi]: [Val<'ctx>; 2], signed: bool) {
         if !self.cx.target.grid || self.origin == Origin::Device {
             return;
@@ -337,7 +337,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.turns_and(counted);
     }
 
-    /// Where turns are counted since the thread asked last, and how many there are with some more.
+    /// The storage of the number of iterations since the last poll, and that number plus `n`.
     fn turns_and(&mut self, more: Val<'ctx>) -> (Val<'ctx>, Val<'ctx>) {
         let ty = more.get_type();
         let place = match self.turns {
@@ -355,14 +355,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         (place, next)
     }
 
-    /// Whether the launch shall go on.
+    /// Whether the launch continues.
     pub(crate) fn goes_on(&mut self) -> Val<'ctx> {
         let flag = self.context_field(offset::STOP);
         let stop = self.b.load_shared(basic(self.b.ctx.i32_type()), flag);
         self.b.is_zero(stop)
     }
 
-    /// Leaves the task if the launch does not go on.
+    /// Leaves the task unless the launch continues.
     pub(crate) fn leave_unless(&mut self, goes_on: Val<'ctx>) {
         let [gone, on] = ["stopped", "on"].map(|name| self.b.block(self.llvm, name));
         self.b.likely_br(goes_on, on, gone);
@@ -382,9 +382,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 /// From this length on the innermost loop of a nest is a row of its own.
 const SHORTEST_ROW: u64 = 8;
 
-/// Whether the counter of a loop is the fastest index wherever it is an index at all. Such a loop is
-/// kept as it is in a nest: LLVM would first write out all its iterations and then make vectors of
-/// what lies a row apart.
+/// Whether the counter of a loop is the fastest index wherever it is an index at all. In a nest, such a
+/// loop is protected from unrolling: LLVM would first unroll all its iterations and then vectorise
+/// across rows.
 fn runs_along_rows(func: &Function, body: Region) -> bool {
     let counter = func.regions[body].params[0];
     let mut found = false;

@@ -15,14 +15,14 @@ use inkwell::llvm_sys::core::{
 };
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 
-/// The errors that LLVM reports of a context's modules. Without a handler it writes remarks (of a loop that it was asked to make
-/// vectors of, and cannot) to the standard error, and ends the process at an error.
+/// The errors that LLVM reports about a context's modules. Without a handler it writes remarks (about a loop that it cannot
+/// vectorise as requested) to the standard error, and ends the process at an error.
 pub(crate) struct Diagnostics {
     errors: Box<RefCell<Vec<String>>>,
 }
 
 impl Diagnostics {
-    /// Listens to a context; to be kept while something is made of its modules.
+    /// Listens to a context; must live while its modules are compiled.
     pub(crate) fn of(context: &Context) -> Self {
         let errors: Box<RefCell<Vec<String>>> = Box::default();
         let place = std::ptr::from_ref(&*errors).cast_mut().cast::<c_void>();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::target;
 
-    /// A loop of which vectors are asked for, though each iteration needs the one before.
+    /// A loop with a request for vectors, though each iteration depends on the one before.
     #[test]
     fn remarks_are_no_errors() {
         let text = "

@@ -27,7 +27,7 @@ use crate::types::scalar;
 
 const PREFIX: &str = "guard.";
 
-/// The numbers of iterations that the vectoriser may ask for.
+/// The vector widths that the vectoriser may request.
 const WIDTHS: [u32; 6] = [2, 4, 8, 16, 32, 64];
 
 /// The function for arguments that `id` is not made for, if there is one.

@@ -1,6 +1,6 @@
 //! The inside of a row: the indices at which each comparison with a number that is the same all along has one outcome.
 //!
-//! A stencil asks at each point whether a neighbour lies beyond an edge, as in `x[select(i < 1, i + last, i - 1)]`,
+//! A stencil tests at each point whether a neighbour lies beyond an edge, as in `x[select(i < 1, i + last, i - 1)]`,
 //! `x[min(i + 1, last)]` and `x[(i + 1) % n]`. LLVM sees indices that may jump anywhere, and reads each element by itself; but they jump only at
 //! the ends of the row. So a row is run in three parts, of which the edges share their code:
 //!
@@ -472,7 +472,7 @@ impl Search<'_> {
         if !chosen.iter().any(|fact| fact.moved.axis == last) {
             return None;
         }
-        // What else asks the same of an index makes the inside no smaller.
+        // An equal comparison of the same index does not shrink the interior.
         let others = others.into_iter().filter(|other| {
             let mut chosen = chosen.iter();
             chosen.any(|fact| fact.side == other.side && fact.moved == other.moved)

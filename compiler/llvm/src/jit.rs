@@ -1,7 +1,7 @@
 //! Object files loaded into this process by LLVM's ORC.
 //!
 //! The objects of a kernel get a library of their own, so that two kernels may use the same names. LLVM cannot
-//! destroy a library through its C interface, so empty ones are kept for the next kernel. LLVM's
+//! destroy a library through its C interface, so empty ones are reused for the next kernel. LLVM's
 //! session runs no threads of its own; a lock makes loads of several threads take turns.
 #![expect(unsafe_code, reason = "ORC has a C interface only")]
 

@@ -77,7 +77,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         use UnaryOp::*;
         let b = self.b;
         match op {
-            // A truth value is its own negation and its own absolute value.
+            // A boolean is its own negation and its own absolute value.
             Neg | Abs | Sign if self.ty == ScalarType::U1 => x,
             Neg => b.op(Opcode::Sub, self.int(0), x),
             Not => b.not(x),

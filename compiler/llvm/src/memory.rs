@@ -110,7 +110,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.offset(base, bytes)
     }
 
-    /// The number of an element, the last axis fastest. The first axis's extent does not matter.
+    /// The flat index of an element, the last axis fastest. The first axis's size does not matter.
     fn row_major(&mut self, coords: &[Value], extents: &[Val<'ctx>]) -> Val<'ctx> {
         let mut linear: Option<Val<'ctx>> = None;
         for (&coord, &extent) in coords.iter().zip(extents) {
@@ -316,8 +316,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         matches!(kind, Place::Local { .. }) || self.runs_alone()
     }
 
-    /// Changes a storage, whether it is the thread's own or not; what was there. A GPU, which has no atomic operations
-    /// on memory of a thread, asks where a storage is that was handed over.
+    /// Modifies a storage, thread-local or shared; returns the old value. A GPU has no atomic operations on thread-local
+    /// memory, so the address space of a storage parameter is tested at run time.
     fn by_owner(
         &mut self,
         place: Value,
@@ -660,7 +660,7 @@ pub(crate) fn native(op: AtomicOp, ty: ScalarType) -> Option<RmwOp> {
         Sub if float => RmwOp::LLVMAtomicRMWBinOpFSub,
         Min if float => RmwOp::LLVMAtomicRMWBinOpFMin,
         Max if float => RmwOp::LLVMAtomicRMWBinOpFMax,
-        // The low bit of a byte is all there is of a truth value, so sums do not wrap by themselves.
+        // A boolean is the low bit of a byte, so sums do not wrap by themselves.
         Add | Sub if ty == ScalarType::U1 => RmwOp::LLVMAtomicRMWBinOpXor,
         Add => RmwOp::LLVMAtomicRMWBinOpAdd,
         Sub => RmwOp::LLVMAtomicRMWBinOpSub,

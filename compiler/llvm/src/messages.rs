@@ -57,7 +57,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(done);
     }
 
-    /// Asks the host for memory: whether it gave any.
+    /// Requests memory from the host: whether it was granted.
     pub(crate) fn grow(&mut self, numbers: [Value; 3]) -> Val<'ctx> {
         if self.cx.target.grid {
             return self.b.bool(false);
@@ -68,7 +68,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.not(self.b.is_zero(answer))
     }
 
-    /// Has the host zero bytes of a tree, or zeroes them where nobody can be asked.
+    /// Lets the host zero bytes of a tree, or zeroes them directly if the host cannot be called.
     pub(crate) fn clear(&mut self, tree: Val<'ctx>, address: Val<'ctx>, bytes: Val<'ctx>) {
         if self.cx.target.grid {
             let ty = basic(self.b.ptr_type());
@@ -147,7 +147,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         // Publishes what was written above.
         self.b.cmpxchg(state, writing, ready, true);
         if self.cx.target.grid {
-            // Launches that wait for this one to end have been asked for already: they must not begin.
+            // Queued launches have been submitted already: they must not begin.
             let stop = self.context_field(offset::STOP);
             self.b.cmpxchg(stop, free, writing, false);
         }

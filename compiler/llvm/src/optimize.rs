@@ -40,8 +40,8 @@ const LOOPS_UP_TO: usize = 128;
 /// scheduling behind the allocation of registers, which takes a seventh of the time and gains
 /// nothing on processors that execute out of order.
 const CODEGEN: OptimizationLevel = OptimizationLevel::Default;
-/// Instructions up to which the code generator spends that. Where a processor's description asks for a second scheduling behind
-/// the allocation of registers, that takes a third of its time for a block of some thousand instructions.
+/// Up to this many instructions the code generator does so. If a processor's description requests a second scheduling after
+/// register allocation, that takes a third of the time for a block of some thousand instructions.
 const CODEGEN_UP_TO: usize = 3000;
 
 /// Inlines what is marked for it.
@@ -262,9 +262,9 @@ fn n_insts(module: &Module<'_>) -> usize {
 pub struct Code {
     /// The object file; for PTX its text.
     pub object: Vec<u8>,
-    /// LLVM IR after optimisation, if asked for.
+    /// LLVM IR after optimisation, if requested.
     pub llvm_ir: Option<String>,
-    /// Assembly, if asked for.
+    /// Assembly, if requested.
     pub assembly: Option<String>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn lower<'ctx>(
     let product = b.op(Opcode::Mul, at(result), at(square));
     let next_result = b.select(odd, product, at(result));
     let next_square = b.op(Opcode::Mul, at(square), at(square));
-    // The only shift that is in range for a truth value is none.
+    // The only shift in range for a boolean is by zero.
     let next_rest = if ty == ScalarType::U1 {
         value(0)
     } else {

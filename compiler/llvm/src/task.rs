@@ -277,7 +277,7 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
     found
 }
 
-/// Threads of a card's block that may each have as many registers as a thread can: a block has 65,536, a thread 255.
+/// The largest block whose threads may each use the maximum number of registers: a block has 65,536, a thread 255.
 const ANY_REGISTERS: u32 = 256;
 
 /// How many iterations of a loop that runs in order pass between two looks at the request to stop.

@@ -1,6 +1,6 @@
 //! LLVM's types of the IR's values, in registers and in memory.
 //!
-//! A truth value is one bit in a register and one byte in memory, a `bf16` a word of 16 bits in both; everything else is the same in
+//! A boolean is one bit in a register and one byte in memory, a `bf16` a word of 16 bits in both; everything else is the same in
 //! both. Storages, cells and containers are addresses.
 
 use aerogel_base::{Scalar, ScalarType};

@@ -1,6 +1,6 @@
 //! Correctly rounded quotients by a constant, as two products.
 //!
-//! A reciprocal `1 / c` is kept as the sum of two floats of one sign, `high + low`. Then `fma(x, high, x * low)` is `x / c` but for
+//! A reciprocal `1 / c` is stored as the sum of two floats of one sign, `high + low`. Then `fma(x, high, x * low)` is `x / c` but for
 //! a relative error of at most `12 * 2^(-2p)` before its only rounding, where floats have `p` digits. It rounds as `x / c` does
 //! unless that lies so close to the middle between two floats; for each constant only a few `x` do, which are found and tried.
 //! After Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in advance" (IEEE Transactions on Computers, 2004).

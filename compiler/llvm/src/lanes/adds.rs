@@ -119,7 +119,8 @@ fn is_vectorisable(func: &Function, insts: &[Inst]) -> bool {
     })
 }
 
-/// Whether what adds may wait: it touches nothing that the rest reads or writes, and goes on to the iteration's end.
+/// Whether a sum may be deferred: it touches no memory that the rest reads or writes, and control continues to the end
+/// of the iteration.
 fn are_apart(func: &Function, env: &Env, computes: &[Inst], adds: &[Inst]) -> bool {
     let Some(added) = touched(func, env, adds) else {
         return false;

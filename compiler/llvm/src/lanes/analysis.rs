@@ -48,7 +48,7 @@ pub(super) fn can_alone(func: &Function, inst: Inst) -> bool {
                 let divides = matches!(op, Div | Rem | FloorDiv | Mod);
                 func.elem(lhs).is_float() || op != Pow && (!divides || func.as_const(rhs).is_some())
             }
-            // A lane that has left would go on drawing there.
+            // A lane that has left would continue to draw random numbers there.
             &Op::While { cond, .. } => {
                 let mut draws = false;
                 walk(func, cond, &mut |func, inst| {

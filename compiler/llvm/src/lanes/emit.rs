@@ -13,8 +13,8 @@
 //! A lane that has left a loop keeps its values until all have left. Both sides of a branch are
 //! computed; arithmetic has no traps, so what a lane computes that is not there does no harm.
 //!
-//! A mask says which lanes are there: the sign of an integer for each. (Of truth values between
-//! blocks LLVM makes bytes, which are costly to widen where vectors have no masks of their own.)
+//! A mask states which lanes are active: the sign of an integer for each. (LLVM stores booleans between
+//! blocks as bytes, which are costly to widen on targets without mask registers.)
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
@@ -61,7 +61,7 @@ pub(super) struct Leaving<'ctx> {
     pub(super) counted: Option<Val<'ctx>>,
     /// What lanes carry that have left the iteration; for the others as it began.
     pub(super) carried: Vec<Val<'ctx>>,
-    /// The lanes that go on with the next iteration.
+    /// The lanes that continue with the next iteration.
     pub(super) again: Val<'ctx>,
 }
 
@@ -190,7 +190,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 let values = self.all(values);
                 self.leave(&values, mask, true);
             }
-            _ => unreachable!("`can` was asked"),
+            _ => unreachable!("`can` was checked"),
         }
         None
     }
@@ -209,7 +209,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         self.loops.push(leaving);
     }
 
-    /// Computes an instruction; gives the lanes that go on behind it.
+    /// Computes an instruction; returns the lanes that continue after it.
     pub(crate) fn inst(&mut self, inst: Inst, mask: Mask<'ctx>) -> Mask<'ctx> {
         let func = self.func;
         let data = &func.insts[inst];
@@ -347,7 +347,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Warn { .. }
             | Op::Shared {}
             | Op::Threads { .. }
-            | Op::Call { .. } => unreachable!("`can` was asked"),
+            | Op::Call { .. } => unreachable!("`can` was checked"),
         };
         self.define(result.expect("arithmetic has a result"), made);
         mask

@@ -78,7 +78,7 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
     fn spot(&mut self, place: Value) -> Spot<'ctx> {
         let func = self.func;
         let (op, zero) = (func.def_op(place), self.b().i64(0));
-        match op.expect("`can` was asked") {
+        match op.expect("`can` was checked") {
             Op::Node(NodeOp::Root { tree }) => Spot {
                 base: self.f.root(*tree),
                 distance: zero,
@@ -96,7 +96,7 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
             }) => {
                 let mut spot = self.spot(container);
                 let Some(Op::Node(NodeOp::Linearize { coords, .. })) = func.def_op(index) else {
-                    unreachable!("`can` was asked")
+                    unreachable!("`can` was checked")
                 };
                 let tree = &self.f.module.env.trees[node.tree];
                 let is_small = tree.byte_size() < 1 << 31;
@@ -132,12 +132,15 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
             }
             Op::ElemRef { base, index } => {
                 let spot = self.spot(*base);
-                let number = func.as_const(index[0]).expect("`can` was asked").as_i128();
+                let number = func
+                    .as_const(index[0])
+                    .expect("`can` was checked")
+                    .as_i128();
                 let ty = func.ty(place).pointee().and_then(Type::scalar);
                 let bytes = i64::from(ty.expect("an element is a number").bytes());
                 self.moved(spot, number as i64 * bytes)
             }
-            _ => unreachable!("`can` was asked"),
+            _ => unreachable!("`can` was checked"),
         }
     }
 
@@ -147,7 +150,7 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
         Spot { distance, ..spot }
     }
 
-    /// Goes on by `index` times `stride` bytes. Where all distances are numbers of 32 bits, lanes compute with these.
+    /// Advances by `index` times `stride` bytes. If all distances fit 32 bits, lanes compute with these.
     fn step(&mut self, spot: &mut Spot<'ctx>, index: Value, stride: Val<'ctx>, is_small: bool) {
         let elem = self.func.elem(index);
         if self.is_same(index) {

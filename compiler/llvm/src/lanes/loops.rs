@@ -51,7 +51,7 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
             .expect("a loop counts");
         self.f.values[counter_param] = Some(index);
         self.define_all(params, &carried);
-        let (values, _) = self.region(body, None).expect("all lanes go on");
+        let (values, _) = self.region(body, None).expect("all lanes continue");
         let counted = self.b().count_on(signed, index);
         let last = self.b().current();
         incoming(counter, counted, last);
@@ -141,8 +141,8 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
         self.define_all(&func.insts[inst].results, &results);
     }
 
-    /// A loop over the lanes of `mask`. `more` defines the parameters, and gives which lanes go on,
-    /// and the counter's next value. If all lanes count alike, `counter` is what counts, and from where on.
+    /// A loop over the lanes of `mask`. `more` defines the parameters, and returns which lanes continue,
+    /// and the counter's next value. If all lanes count alike, `counter` is the counter and its start.
     fn looped(
         &mut self,
         inst: Inst,

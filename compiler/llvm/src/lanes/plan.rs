@@ -88,7 +88,7 @@ pub(crate) fn plan(func: &Function, env: &Env, body: Region, reassociates: bool)
         .or_else(|| adds::plan(func, env, body))
 }
 
-/// How to cut a body with loops of which some save what others, on the way back, go through.
+/// How to split a body with loops that save values and loops of the backward pass that read them.
 fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
     let insts = &func.regions[body].insts;
     let own = own_locals(func, body);
@@ -174,8 +174,8 @@ fn saves_much(func: &Function, inst: Inst) -> bool {
     saves::is_inside(func, inst, saves) && !is_written_out(func, inst, body)
 }
 
-/// Whether what a task gathers in a local is read and written in one piece of the body, which goes on where that of the
-/// iteration before ended.
+/// Whether a local that a task accumulates in is read and written in one piece of the body, which continues the
+/// accumulation of the iteration before.
 fn sums_stay_together(
     func: &Function,
     insts: &[Inst],
@@ -405,7 +405,7 @@ fn only_reads(func: &Function, inst: Inst, own: &SecondaryMap<Value, bool>, in_l
         Effect::Pure | Effect::Allocates => true,
         // Of the operations with regions only this one writes by itself.
         Effect::Control => !matches!(op, Op::Update { .. }),
-        // What a task gathers in a local is no iteration's own: the next one goes on with it.
+        // A local that a task accumulates in is shared by iterations: the next one continues with it.
         Effect::Reads => match op {
             &Op::Load { place } => local(func, place).is_none_or(|local| own[local]),
             _ => false,
@@ -453,7 +453,7 @@ fn diverges_inside(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Whether a loop may run another number of turns in each iteration, or has such a loop inside.
+/// Whether the number of iterations of a loop may differ between lanes, or it contains such a loop.
 fn diverges(func: &Function, inst: Inst) -> bool {
     let body = match func[inst] {
         Op::While { .. } => return true,

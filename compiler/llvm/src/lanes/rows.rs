@@ -1,7 +1,7 @@
-//! Rows of iterations with loops inside that run better for many of them at once.
+//! Rows of iterations with inner loops that run faster for a batch of iterations at once.
 //!
-//! Where each iteration runs a loop of its own number of turns, one after the other they take as
-//! long as the arithmetic of each has to wait for itself. Where they run through a loop together,
+//! If the inner loop has its own number of iterations in each outer one, running these in sequence is
+//! limited by the latency of the arithmetic. If they run through a loop together,
 //! what they read there is the same for all, or lies side by side (see `strides`). So the
 //! body is cut at such loops, whose iterations run at once in the lanes of vectors (see `lanes`),
 //! while what stands between them runs for one lane after the other:

@@ -8,10 +8,10 @@
 //!     yield [.., next]
 //! }
 //! ```
-//! A buffer has room for all lanes, `[turn][lane]`. The lanes of a loop begin it together, so their numbers of
-//! turns so far are the same in all that are still there: what they save then lies side by side. The way back is a loop down
-//! to 0: it begins with the lane of most turns, and the others come in later. Where few turns are known beforehand they save in
-//! a local, which lies there in the same way.
+//! A buffer has space for all lanes, `[iteration][lane]`. The lanes of a loop begin it together, so the number of
+//! iterations so far is the same in all active lanes, and their saved values are contiguous. The backward pass is a loop
+//! down to 0: it begins with the lane of most iterations, and the others join later. If few iterations are known in
+//! advance, the lanes save in a local of the same layout.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, walk};
@@ -30,7 +30,7 @@ pub(crate) struct Count {
     pub(super) params: Vec<Value>,
     /// What it is at first.
     pub(super) first: Value,
-    /// What each turn adds.
+    /// The increment of each iteration.
     pub(super) step: i64,
 }
 
@@ -107,7 +107,7 @@ impl Alike {
         }
     }
 
-    /// Finds what a loop carries and each turn adds a constant to.
+    /// Finds a loop-carried value that each iteration adds a constant to.
     fn carried(
         &mut self,
         func: &Function,

@@ -147,7 +147,7 @@ impl<'a> Strides<'a> {
         }
     }
 
-    /// The stride of an element's number, the last axis fastest, where extents may be known.
+    /// The stride of an element's flat index, the last axis fastest, where sizes may be known.
     fn row_major(&mut self, coords: &[Value], extents: Vec<Option<i64>>) -> Option<i64> {
         let mut stride = 0i64;
         for (&coord, extent) in coords.iter().zip(extents) {
@@ -317,15 +317,15 @@ pub(super) fn leaves(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// A loop with no more instructions than this in all its turns is written out by LLVM.
+/// LLVM unrolls a loop with no more instructions than this in all its iterations.
 const WRITTEN_OUT: u64 = 256;
 
-/// What counting a turn takes, and what an index of an array does: its extent, a product, a sum. In a nest, much of that is
-/// the same for all turns.
+/// The cost of counting an iteration, and of an array index: its size, a product, a sum. In a nest, much of that is the
+/// same for all iterations.
 const OF_A_TURN: u64 = 2;
 const OF_AN_INDEX: u64 = 2;
 
-/// Whether LLVM writes out the turns of a counted loop.
+/// Whether LLVM unrolls a counted loop.
 pub(super) fn is_written_out(func: &Function, inst: Inst, body: Region) -> bool {
     let inner = trips::iterations_within(func, body);
     let turns = trips::length(func, &func[inst])

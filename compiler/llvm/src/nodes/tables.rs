@@ -8,8 +8,8 @@ use crate::builder::{Opcode, Val, basic};
 use crate::context::FuncCx;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    /// The slot of a cell of a hash container; one of the ambient table, which is zero, where a table on
-    /// the way is missing.
+    /// The slot of a cell of a hash container; one of the ambient table, which is zero, if a table of the
+    /// path is missing.
     pub(super) fn hash_slot(
         &mut self,
         node: NodeRef,
@@ -39,7 +39,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         slot
     }
 
-    /// Asks where the active cells of a hash container are.
+    /// Queries the range of the active cells of a hash container.
     pub(super) fn hash_bound(
         &mut self,
         function: &str,

@@ -157,8 +157,8 @@ fn processor(triple: String, cpu: String, features: String) -> Target {
 /// both, 1.1 ms without).
 const TUNING: &str = ",+prefer-no-gather,+prefer-no-scatter";
 
-/// As many numbers of 32 bits as a vector holds: with more, LLVM takes truth values apart and packs
-/// them again at every turn (Julia set, 8 lanes of 256 bits: 13.7 ms, 16 lanes: 21 ms).
+/// The number of 32-bit values in a vector register: with more, LLVM unpacks booleans and packs them
+/// again in every iteration (Julia set, 8 lanes of 256 bits: 13.7 ms, 16 lanes: 21 ms).
 fn lanes(features: &str) -> u32 {
     if has(features, "+avx512f") {
         16

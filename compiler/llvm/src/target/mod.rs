@@ -1,4 +1,4 @@
-//! What code is made for: one record per machine, so that nothing else asks which one it is.
+//! Targets: one record for each, so that no other code depends on which target it is.
 
 mod aarch64;
 mod cpu;
@@ -24,8 +24,8 @@ pub struct Target {
     pub features: String,
     /// The vector width that pays, in bits, where LLVM would choose another.
     pub vector_width: Option<u32>,
-    /// How many iterations of a loop to run at once where each runs its own number of turns;
-    /// nothing where the machine does so by itself.
+    /// How many iterations to run in lanes at once if their inner loops differ in length;
+    /// nothing if the hardware does so by itself.
     pub lanes: Option<u32>,
     /// Whether it multiplies and adds in one instruction that rounds once.
     pub fused: bool,

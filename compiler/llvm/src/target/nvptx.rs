@@ -5,9 +5,9 @@ use super::Target;
 /// A GPU of compute capability `sm / 10`.
 pub fn nvptx(sm: u32) -> Target {
     let ptx = match sm {
-        // Drivers that are new enough for us take it for old cards too, and `activemask` is not in what came with them.
+        // Drivers that are new enough for Aerogel accept it for old GPUs too, and their original version lacks `activemask`.
         ..86 => "+ptx70",
-        // LLVM ends the process where a text is older than the card that it is for.
+        // LLVM ends the process if the PTX version is older than the GPU.
         86..100 => "+ptx80",
         _ => "+ptx86",
     };
