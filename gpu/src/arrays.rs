@@ -22,7 +22,7 @@ pub(crate) struct Arrays<'a> {
     _held: Vec<DeviceMemory>,
 }
 
-/// Whether somebody sees some arrays who does not ask when a launch is over.
+/// Whether another owner accesses some arrays without waiting for launches.
 pub(crate) fn are_anothers(buffers: &[&Buffer]) -> bool {
     let mut all = buffers.iter();
     all.any(|buffer| buffer.is_borrowed() || buffer.is_fixed())

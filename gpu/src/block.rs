@@ -115,7 +115,7 @@ impl Words {
 pub(crate) struct Back(Vec<u8>);
 
 impl Back {
-    /// Asks for it.
+    /// Reserves it.
     pub(crate) fn fetch(
         driver: &dyn Driver,
         block: u64,

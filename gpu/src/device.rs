@@ -19,7 +19,7 @@ pub struct GpuDevice {
 }
 
 impl GpuDevice {
-    /// The card of a driver.
+    /// The device of a driver.
     pub fn new(driver: Box<dyn Driver>) -> Self {
         Self {
             opened: Arc::new(Opened {
@@ -36,14 +36,14 @@ impl GpuDevice {
         }
     }
 
-    /// What card it is.
+    /// The device's properties.
     pub fn card(&self) -> &Card {
         self.opened.driver.card()
     }
 
-    /// Lets no more than so many bytes of the card be used from now on, or, below one, such a part of it; nothing for all.
+    /// Limits the device memory in use to a number of bytes, or, below one, to a fraction of it; nothing for no limit.
     pub fn limit(&self, bytes: Option<f64>) {
-        // A program that was before may have had more for itself. How its launches ended is told those who asked for it.
+        // An earlier program may have had a higher limit. Failures of its launches are reported to their callers.
         let _ = self.opened.settle();
         self.opened.drop_shared();
         let whole = self.card().memory as f64;
@@ -60,11 +60,11 @@ impl GpuDevice {
         Ok(self.opened.driver()?.stream())
     }
 
-    /// A buffer over memory of the card that is somebody else's, who keeps it as long as `owner` is; waits for what he has
-    /// asked of a stream.
+    /// A buffer over device memory of another owner, who keeps it alive as long as `owner` lives; waits for the owner's
+    /// work in a stream.
     ///
     /// # Errors
-    /// If the memory is not this card's.
+    /// If the memory is not this device's.
     pub fn adopt(
         &self,
         address: u64,
@@ -78,11 +78,11 @@ impl GpuDevice {
         buffer.map_err(|e| DriverError::Other(e.to_string()))
     }
 
-    /// The address of a buffer's bytes on the card, for somebody who accesses them there from now on; all that was asked of
-    /// the card is done.
+    /// The address of a buffer's bytes on the device, for another owner who accesses them there from now on; all earlier
+    /// work of the device is done.
     ///
     /// # Errors
-    /// If somebody sees the bytes in the host's memory, or there is no memory.
+    /// If the bytes are shared in host memory, or there is no memory.
     pub fn lend(&self, buffer: &Buffer) -> Result<u64, MemoryError> {
         let opened = &self.opened;
         let make = || {
@@ -94,11 +94,11 @@ impl GpuDevice {
         Ok(address)
     }
 
-    /// Waits until all that was asked of the card is done, or Ctrl-C ends it, and tells how launches ended that have
+    /// Waits until all work of the device is done, or Ctrl-C ends it, and reports how launches ended that had
     /// returned before.
     ///
     /// # Errors
-    /// If one of them has failed, or the card is lost.
+    /// If one of them has failed, or the device is lost.
     pub fn wait(&self) -> Result<(), DriverError> {
         self.opened.settle()
     }
@@ -110,7 +110,7 @@ impl GpuDevice {
 }
 
 impl Device for GpuDevice {
-    /// Whether the card answers, and this process opened it.
+    /// Whether the device responds, and this process opened it.
     fn is_usable(&self) -> bool {
         self.opened.driver().is_ok()
     }

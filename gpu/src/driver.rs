@@ -1,9 +1,9 @@
-//! What is asked of a driver.
+//! The interface of drivers.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What a card has, and can do.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Its name.
@@ -20,10 +20,10 @@ pub struct Card {
     pub driver: [u32; 2],
 }
 
-/// What a driver does. Launches, fills and copies happen in the order in which they are asked for; a launch may have only
-/// begun when the call returns, a copy from the card is over.
+/// A driver. Launches, fills and copies run in the order of the calls; a launch may have only begun when the call
+/// returns, a copy from the device is complete.
 pub trait Driver: Send + Sync {
-    /// What card it is.
+    /// The device's properties.
     fn card(&self) -> &Card;
 
     /// The address of so many bytes, of which nothing is known.
@@ -38,19 +38,19 @@ pub trait Driver: Send + Sync {
     /// Gives back what was allocated or reserved.
     fn free(&self, address: u64);
 
-    /// Copies to the card.
+    /// Copies to the device.
     fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError>;
 
-    /// Copies from the card.
+    /// Copies from the device.
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError>;
 
-    /// Copies from one place of the card to another, which have nothing in common.
+    /// Copies between two disjoint ranges of device memory.
     fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), DriverError>;
 
     /// Sets bytes.
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError>;
 
-    /// Makes of PTX what the card itself runs.
+    /// Compiles PTX to the device's native code.
     fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError>;
 
     /// Loads a module, from PTX or what `assemble` made of it: its number.
@@ -77,7 +77,7 @@ pub trait Driver: Send + Sync {
     /// Gives a graph back; a launch of it may still run.
     fn drop_graph(&self, graph: u64);
 
-    /// Notes when all that was asked before is done: the number of the note.
+    /// Records an event that occurs when all earlier work is done; returns its number.
     fn mark(&self) -> Result<u64, DriverError>;
 
     /// The time between two notes, when both are made; they are given back.
@@ -86,7 +86,7 @@ pub trait Driver: Send + Sync {
     /// What launches, fills and copies are queued in, as the driver numbers it.
     fn stream(&self) -> u64;
 
-    /// Looks whether bytes that somebody else has allocated are this card's, and waits for what he has asked of a stream.
+    /// Checks that bytes of another owner are this device's, and waits for the owner's work in a stream.
     fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError>;
 
     /// The address of a word that is not zero while launches shall end: kernels, and `wait`, set it.
@@ -217,16 +217,16 @@ pub struct KernelLaunch {
     pub params: Vec<u64>,
 }
 
-/// Why a driver does not do what it is asked for.
+/// Why a call of a driver fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriverError {
     /// There is no driver: where it was looked for.
     Missing(String),
     /// The driver is older than what is needed: its version, and the oldest that does.
     TooOld([u32; 2], [u32; 2]),
-    /// There is no such card: the number, and how many there are.
+    /// There is no such device: its number, and how many there are.
     NoCard(u32, u32),
-    /// The card is older than what is needed: its name, and its compute capability.
+    /// The device is too old: its name, and its compute capability.
     OldCard(String, u32),
     /// There is not so much memory; 0 where the driver does not say for what.
     OutOfMemory(u64),
@@ -234,15 +234,15 @@ pub enum DriverError {
     NoFunction(String),
     /// The code cannot be loaded: what the driver says.
     BadCode(String),
-    /// The card cannot run such a launch: what it asks for.
+    /// The device cannot run such a launch: its requirements.
     Refused(String),
-    /// A kernel did what it must not; what was on the card may be gone.
+    /// A kernel caused a fault; data on the device may be lost.
     Fault(String),
-    /// The card does not answer any more.
+    /// The device does not respond any more.
     Lost(String),
-    /// A launch that has returned before it ended has failed, and whoever asked for it is told.
+    /// A launch that had returned before it ended has failed; its caller gets the error.
     Earlier,
-    /// This process is the child of the one that opened the card.
+    /// This process is a child of the one that opened the device.
     Forked,
     /// Anything else.
     Other(String),

@@ -4,8 +4,8 @@
 //! and one launch of a graph. What arguments change is in the copy alone, so the driver's graph stays as it is until other
 //! kernels are called. The first run shows which these are.
 //!
-//! While a run goes on, its launches wait to be sent together (`Opened::wait_in_graph`). Whoever needs the driver meanwhile,
-//! in any thread, sends first what waits (`Opened::driver`), and the run goes on as launches one by one.
+//! During a run, its launches are deferred and sent together (`Opened::wait_in_graph`). If any thread needs the driver
+//! meanwhile, it first sends the deferred launches (`Opened::driver`), and the run continues as single launches.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::memory::DeviceMemory;
 use crate::opened::Opened;
 use crate::waiting::{Block, Made, Queued, Run, Waiting};
 
-/// What is kept between the runs of a graph.
+/// The state that is stored between the runs of a graph.
 #[derive(Default)]
 pub struct Graph(Mutex<Option<Made>>);
 
@@ -140,7 +140,7 @@ impl GpuDevice {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        // That of a card that was lost, say, is of no use.
+        // A graph of a lost device, for example, is useless.
         let made = made.filter(|made| Arc::ptr_eq(&made.device, &self.opened));
         let mut run = self.opened.running.run();
         if run.is_some() {
@@ -158,7 +158,7 @@ impl GpuDevice {
         true
     }
 
-    /// Ends a run: what was launched is sent now, if nobody has asked for it before.
+    /// Ends a run: deferred launches are sent now, unless they were sent before.
     ///
     /// # Errors
     /// If the driver refuses it, or a launch of before has failed.

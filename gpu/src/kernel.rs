@@ -59,7 +59,7 @@ pub(crate) struct PlannedTask {
 }
 
 impl PlannedTask {
-    /// The threads for so many iterations, on a card that runs so many blocks of the usual size at once.
+    /// The threads for a number of iterations, on a device that runs `n_blocks` blocks of the usual size at once.
     pub(crate) fn grid(&self, total: u64, blocks: u32) -> Result<Grid, DriverError> {
         let grid = |blocks: u64, threads| Grid {
             blocks: blocks as u32,
@@ -152,7 +152,7 @@ impl Kernel {
             let assembled = code.binaries.get(k).map(|binary| driver.load(binary));
             modules.numbers.push(match assembled {
                 Some(Ok(module)) => module,
-                // What the card does not take is made anew.
+                // Native code that the device rejects is compiled again.
                 Some(Err(DriverError::BadCode(_))) | None => driver.load(object)?,
                 Some(Err(e)) => return Err(e),
             });

@@ -1,8 +1,8 @@
 //! GPUs: memory and launches by a driver.
 //!
-//! [`Driver`] is all that is asked of one. NVIDIA's is loaded when it is first wanted, so nothing of CUDA is needed to
-//! build or to start; the machine that runs PTX (`aerogel-ptx`, feature `machine`) is another, for tests. What stands above them,
-//! [`GpuDevice`], knows neither.
+//! [`Driver`] is the interface of drivers. NVIDIA's is loaded at its first use, so CUDA is not needed to build or to
+//! start; the PTX simulator (`aerogel-ptx`, feature `machine`) is another, for tests. The layer above them,
+//! [`GpuDevice`], is independent of both.
 
 mod arrays;
 mod block;

@@ -1,4 +1,4 @@
-//! The machine that runs PTX, as a driver: launches wait in a queue, as on a card, until somebody asks for what they did.
+//! The PTX simulator as a driver: launches wait in a queue, as on a GPU, until their results are needed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 /// How what it has assembled begins, which is the text otherwise.
 const ASSEMBLED: &[u8] = b"\x7fPTX machine\n";
 
-/// A machine that behaves like a card.
+/// A simulator that behaves like a GPU.
 pub struct MachineDriver {
     card: Card,
     stop: u64,

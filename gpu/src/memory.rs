@@ -193,7 +193,7 @@ impl Mirror for GpuMirror {
     }
 
     fn fill(&self, offset: usize, bytes: usize, pattern: &[u8]) -> Result<(), MemoryError> {
-        /// What comes from the host; the card copies it on, twice as much each time.
+        /// The first chunk comes from the host; the device doubles it by copies.
         const PIECE: usize = 64 << 10;
         let at = self.at(offset, bytes)?;
         let device = &self.memory.device;

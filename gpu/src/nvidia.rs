@@ -16,7 +16,7 @@ use self::failed::{of, sized};
 use self::preallocated::{Pool, SLOT, Staging, StopWord, pool, stop_word};
 use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 
-/// The oldest driver that does all that is asked of it.
+/// The oldest supported driver version.
 const OLDEST: [u32; 2] = [12, 0];
 /// The oldest compute capability that code is made for, and the newest.
 const ARCHITECTURES: [u32; 2] = [70, 100];
@@ -27,19 +27,19 @@ const USUAL: u32 = 128;
 const WAVES: u32 = 2;
 /// What is committed of reserved addresses has pieces of this size.
 const GRAIN: usize = 2 << 20;
-/// How what a card itself runs begins.
+/// The first bytes of native code.
 const ELF: &[u8] = b"\x7fELF";
 /// How long is slept between two looks at a launch that takes its time.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// A card of NVIDIA's.
+/// An NVIDIA GPU.
 pub(crate) struct NvidiaDriver {
     card: Card,
     ordinal: c_int,
     context: Context,
     stream: Stream,
     stop: StopWord,
-    /// What memory is allocated from, if the card has such.
+    /// The pool that memory is allocated from, if the device has pools.
     pool: Option<Pool>,
     staging: Mutex<Staging>,
     /// Bytes of stack that each thread has beyond the usual.
@@ -48,8 +48,8 @@ pub(crate) struct NvidiaDriver {
     reserved: Mutex<BTreeMap<u64, Reserved>>,
 }
 
-/// While it is there, the thread speaks to a card; then to what it spoke to before: other libraries have contexts of their
-/// own.
+/// While it exists, the thread's current context is the device's; afterwards the previous one: other libraries have
+/// their own contexts.
 struct Here {
     is_other: bool,
 }
@@ -101,7 +101,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl NvidiaDriver {
-    /// Opens a card by its number; `anew` after it was lost.
+    /// Opens a device by its number; `anew` after it was lost.
     pub(crate) fn open(number: u32, anew: bool) -> Result<Self, DriverError> {
         // SAFETY: looks for a library and loads it; its initialisers are the driver's.
         if !unsafe { sys::is_culib_present() } {
@@ -123,9 +123,9 @@ impl NvidiaDriver {
         let device = result::device::get(ordinal).map_err(of)?;
         let card = card(device, version)?;
         if anew {
-            // What has gone wrong stays with the context, which all of the process share: whoever else uses it has lost
-            // what was there too.
-            // SAFETY: the device is one, and nobody uses what a lost card had (`Opened::driver`).
+            // An error stays with the context, which the whole process shares: other users of the context have lost
+            // their data too.
+            // SAFETY: the device exists, and memory of a lost device is not used any more (`Opened::driver`).
             unsafe { sys::cuDevicePrimaryCtxReset_v2(device) }
                 .result()
                 .map_err(of)?;
@@ -147,7 +147,7 @@ impl NvidiaDriver {
         })
     }
 
-    /// Makes this thread speak to the card, until what is given is dropped.
+    /// Makes the device's context current in this thread, until the result is dropped.
     fn enter(&self) -> Result<Here, DriverError> {
         Here::enter(self.context.0)
     }
@@ -194,7 +194,7 @@ impl NvidiaDriver {
 /// The driver's version, which must be new enough.
 fn expect_version() -> Result<[u32; 2], DriverError> {
     let mut version = 0;
-    // SAFETY: writes one number; it may be asked before anything else.
+    // SAFETY: writes one number; it may be called before anything else.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }
         .result()
         .map_err(of)?;
@@ -225,7 +225,7 @@ fn card(device: sys::CUdevice, driver: [u32; 2]) -> Result<Card, DriverError> {
     let memory = unsafe { result::device::total_mem(device) }.map_err(of)? as u64;
     Ok(Card {
         name,
-        // Code for an older card runs on a newer one.
+        // Code for an older GPU runs on a newer one.
         sm: [100, 90, 89, 86, 80, 75, 70]
             .into_iter()
             .find(|&sm| sm <= found.min(newest))
@@ -334,7 +334,7 @@ impl Driver for NvidiaDriver {
         };
         let (property, size) = (self.property(), bytes as usize);
         let mut handle = 0;
-        // SAFETY: makes memory, maps it into reserved addresses that have none, and lets the card use it.
+        // SAFETY: creates memory, maps it into reserved addresses that have none, and makes it accessible to the device.
         unsafe {
             self.with_what_is_kept(|| {
                 sys::cuMemCreate(&raw mut handle, size, &raw const property, 0).result()
@@ -387,7 +387,7 @@ impl Driver for NvidiaDriver {
             let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
             return staging.write(to, from, stream).map_err(of);
         }
-        // SAFETY: whoever asks has allocated the bytes; what is copied is pageable, so it has been read when this returns.
+        // SAFETY: the caller has allocated the bytes; the source is pageable, so it has been read when this returns.
         unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(of)
     }
 
@@ -397,7 +397,7 @@ impl Driver for NvidiaDriver {
         }
         let _here = self.enter()?;
         let stream = self.stream.0;
-        // SAFETY: whoever asks has allocated the bytes; the copy is over before the slice is given back.
+        // SAFETY: the caller has allocated the bytes; the copy is complete before the slice is returned.
         unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(of)?;
         // SAFETY: the stream is one.
         unsafe { result::stream::synchronize(stream) }.map_err(of)
@@ -409,7 +409,7 @@ impl Driver for NvidiaDriver {
         }
         let _here = self.enter()?;
         let stream = self.stream.0;
-        // SAFETY: whoever asks has allocated the bytes, which lie apart.
+        // SAFETY: the caller has allocated the bytes, which are disjoint.
         unsafe { result::memcpy_dtod_async(to, from, bytes as usize, stream) }.map_err(of)
     }
 
@@ -419,7 +419,7 @@ impl Driver for NvidiaDriver {
         }
         let _here = self.enter()?;
         let stream = self.stream.0;
-        // SAFETY: whoever asks has allocated the bytes.
+        // SAFETY: the caller has allocated the bytes.
         unsafe { result::memset_d8_async(address, value, bytes as usize, stream) }.map_err(of)
     }
 
@@ -596,7 +596,7 @@ impl Driver for NvidiaDriver {
         let _here = self.enter()?;
         if bytes > 0 {
             let mut ordinal: c_int = -1;
-            // SAFETY: the attribute is a number of this type; any address may be asked for.
+            // SAFETY: the attribute is a number of this type; any address may be queried.
             unsafe {
                 sys::cuPointerGetAttribute(
                     (&raw mut ordinal).cast(),

@@ -1,4 +1,4 @@
-//! A card that has been opened: its driver, how much of its memory may be used, and what its launches share.
+//! An opened device: its driver, the limit of its memory, and the state that its launches share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::waiting::{Queued, Running};
 use crate::{Driver, DriverError};
 
-/// A card that has been opened, and what its launches share.
+/// An opened device, and the state that its launches share.
 pub(crate) struct Opened {
     pub(crate) driver: Box<dyn Driver>,
     /// The process that opened it.
@@ -18,7 +18,7 @@ pub(crate) struct Opened {
     pub(crate) limit: AtomicU64,
     pub(crate) held: AtomicU64,
     pub(crate) shared: Mutex<Shared>,
-    /// Launches that nobody has waited for, in their order.
+    /// Launches that have not been waited for, in order.
     pub(crate) queued: Mutex<Vec<Queued>>,
     pub(crate) running: Running,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Opened {
 /// Memory that one launch after the other uses.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Where what threads print is kept, and where their growing storages are: address and bytes.
+    /// The buffers for output of threads and for growing storages: address and bytes.
     pub(crate) log: Option<(u64, u64)>,
     pub(crate) heap: Option<(u64, u64)>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
 pub(crate) static OPENED: AtomicU64 = AtomicU64::new(1);
 
 impl Opened {
-    /// The driver, if this process may use it, and the card is not lost. It has been asked for all that was launched.
+    /// The driver, if this process may use it, and the device is not lost. All deferred launches have been sent to it.
     pub(crate) fn driver(&self) -> Result<&dyn Driver, DriverError> {
         let driver = self.idle_driver()?;
         self.send_waiting(driver)?;
@@ -57,7 +57,7 @@ impl Opened {
         self.driver.stop_word()
     }
 
-    /// Memory of the card, as much as may be used.
+    /// Device memory, up to the limit.
     pub(crate) fn memory(&self) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
         self.driver.card().memory.min(limit)
@@ -69,7 +69,7 @@ impl Opened {
         self.memory().saturating_sub(held)
     }
 
-    /// Memory of the card, within what may be used.
+    /// Device memory, within the limit.
     pub(crate) fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
         let driver = self.driver()?;
         self.hold(bytes)?;
@@ -100,12 +100,12 @@ impl Opened {
         self.number
     }
 
-    /// The sole use of the card for a launch.
+    /// Exclusive use of the device for a launch.
     pub(crate) fn turn(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what makes a card useless.
+    /// Notes an error that makes the device unusable.
     pub(crate) fn note(&self, e: &DriverError) {
         if let DriverError::Lost(why) = e {
             let _ = self.lost.set(why.clone());

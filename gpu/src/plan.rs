@@ -23,16 +23,16 @@ use crate::opened::{Opened, Shared};
 use crate::printed::LOG_BYTES;
 use crate::waiting::{Block, Queued, Times};
 
-/// A launch that needs growing storages may use this part of the card's memory for them.
+/// A launch that needs growing storages may use this fraction of the device's memory for them.
 const HEAP_PART: u64 = 8;
 /// With less than this it does not begin.
 const LEAST_HEAP: u64 = 1 << 20;
-/// A tree in which a launch may make cells active gets room for this part of the card's memory more,
+/// A tree in which a launch may activate cells gets space for this fraction of the device's memory more,
 const ROOM_PART: u64 = 16;
 /// or of what is left of it, so that any number of trees have some.
 const ROOM_PART_OF_REST: u64 = 8;
 
-/// A kernel that is ready to launch; launches that nobody has waited for yet keep it.
+/// A kernel that is ready to launch; launches that have not been waited for keep it alive.
 pub(crate) struct GpuKernel(Arc<Kernel>);
 
 impl Kernel {

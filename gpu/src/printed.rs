@@ -3,8 +3,8 @@
 //! ```text
 //! record: the number of its site, plus one; then its values, eight bytes each
 //! ```
-//! A thread takes as many words as it needs, one after the other; what does not fit is counted. Words that nobody has
-//! written are zero.
+//! A thread takes as many words as it needs, one after the other; records that do not fit are counted. Unwritten words
+//! are zero.
 
 use aerogel_runtime::PrintSink;
 use aerogel_runtime::code::{Site, SiteKind};

@@ -1,9 +1,9 @@
 //! Launches that have returned before they ended.
 //!
-//! A card does what it is asked for in order, so nobody need wait for a launch whose results he does not want at once. What
-//! it leaves is looked at when somebody waits for the card (`Opened::settle`): what it printed, how long it took, and
-//! whether it has failed. A check that fails sets the word by which launches are stopped, so those behind it do nothing, as
-//! if the host had heard of it at once; and where the word is not set, no block need be looked at.
+//! A device runs its work in order, so a launch whose results are not needed at once need not be waited for. Its output, its
+//! time and its errors are read at the next wait for the device (`Opened::settle`). A failed check sets the word that stops
+//! launches, so later launches do nothing, as if the host had stopped them at once; if the word is not set, no error record
+//! need be read.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ use crate::waiting::{Block, Queued};
 const MOST: usize = 256;
 
 impl Opened {
-    /// The launches that nobody has waited for.
+    /// The launches that have not been waited for.
     pub(crate) fn queue(&self) -> MutexGuard<'_, Vec<Queued>> {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,7 +34,7 @@ impl Opened {
         self.bound_queue()
     }
 
-    /// Waits if there are too many launches that nobody has waited for.
+    /// Waits if too many launches have not been waited for.
     ///
     /// # Errors
     /// If there were, and one has failed.
@@ -46,7 +46,7 @@ impl Opened {
         }
     }
 
-    /// Waits until all that was asked of the card is done, or Ctrl-C ends it, and tells how launches ended.
+    /// Waits until all work of the device is done, or Ctrl-C ends it, and reports how launches ended.
     ///
     /// # Errors
     /// `Earlier` if one that has returned did not succeed; else what the driver says.
@@ -105,7 +105,7 @@ impl Opened {
         }
     }
 
-    /// Whether launches were stopped since this was asked last.
+    /// Whether launches were stopped since the last call.
     fn was_stopped(&self, driver: &dyn Driver) -> Result<bool, DriverError> {
         let mut word = [0; 8];
         driver.read(driver.stop_word(), &mut word)?;

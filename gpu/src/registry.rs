@@ -1,4 +1,4 @@
-//! The devices of this process: each card is opened once.
+//! The devices of this process: each is opened once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ static DEVICES: Mutex<BTreeMap<(Option<u64>, u32), GpuDevice>> = Mutex::new(BTre
 /// Mebibytes that the machine has, where nobody says how many. What nobody writes to takes none of the host's.
 const MACHINE: u64 = 64 << 10;
 
-/// The machine that runs PTX, if `AEROGEL_CUDA=machine` asks for it in place of cards: how many mebibytes of memory it has.
+/// The PTX simulator, if `AEROGEL_CUDA=machine` selects it instead of GPUs: its memory in mebibytes.
 fn machine_wanted() -> Result<Option<u64>, DriverError> {
     let wanted = std::env::var("AEROGEL_CUDA").unwrap_or_default();
     let bad = || {
@@ -58,7 +58,7 @@ fn machine_driver(_: u64) -> Result<Box<dyn Driver>, DriverError> {
     Err(DriverError::Other(what.to_owned()))
 }
 
-/// The card of a number, opened now if it was not before.
+/// The device with a number, opened now if it was not before.
 pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     let machine = machine_wanted()?;
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);

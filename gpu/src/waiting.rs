@@ -1,4 +1,4 @@
-//! Launches that wait: until somebody asks how they ended (`queue.rs`), or to be sent with the others of their graph
+//! Outstanding launches: sent ones until their results are read (`queue.rs`), and deferred ones until their graph is sent
 //! (`graph.rs`).
 
 use std::sync::atomic::AtomicBool;
@@ -69,7 +69,7 @@ impl Times {
 /// Where blocks begin is a multiple of this.
 const ALIGNMENT: u64 = 64;
 
-/// A graph on a card.
+/// A graph on a device.
 pub(crate) struct Made {
     pub(crate) device: Arc<Opened>,
     pub(crate) memory: Arc<DeviceMemory>,
@@ -87,7 +87,7 @@ pub(crate) struct Call {
     pub(crate) parts: Parts,
 }
 
-/// The graph that runs on a card.
+/// The graph that runs on a device.
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) run: Mutex<Option<Run>>,

@@ -1,4 +1,4 @@
-//! PTX as the machine runs it: names are numbers, places in the text are kept for messages.
+//! PTX in the simulator's form: names are numbers, positions in the text are stored for messages.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(crate) enum Special {
     /// Lanes that are this one, before it, behind it, and these with it.
     LaneMask(Lanes),
     Clock,
-    /// Bytes of shared memory that the launch asked for.
+    /// Bytes of shared memory that the launch requested.
     DynamicShared,
     Grid,
 }
@@ -587,7 +587,7 @@ pub(crate) struct Variable {
 pub(crate) struct Code {
     pub(crate) functions: Vec<Function>,
     pub(crate) variables: Vec<Variable>,
-    /// Bytes of shared memory of each block, without what a launch asks for.
+    /// Bytes of shared memory of each block, without those that a launch requests.
     pub(crate) shared_bytes: u64,
     /// The text, for messages.
     pub(crate) text: String,

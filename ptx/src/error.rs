@@ -28,7 +28,7 @@ pub enum FaultKind {
     Freed,
     /// An address that is no multiple of what is read there.
     Misaligned,
-    /// Memory that nobody has written is read.
+    /// Uninitialised memory is read.
     NeverWritten,
     /// What may only be read is written.
     ReadOnly,
@@ -44,7 +44,7 @@ pub enum FaultKind {
     Trap,
     /// More instructions than the launch may take.
     Endless,
-    /// What a launch asks for is more than there is, or nothing.
+    /// A launch requests more than there is, or nothing.
     Launch,
     /// Calls are too deep, or local memory is too large.
     Stack,

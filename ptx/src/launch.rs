@@ -45,11 +45,11 @@ pub struct Counts {
     pub lanes: u64,
     /// Branches after which a warp went two ways.
     pub divergent: u64,
-    /// Bytes that lanes read from memory of the card, and that they wrote there.
+    /// Bytes that lanes read from global memory, and that they wrote there.
     pub read: u64,
     /// See `read`.
     pub written: u64,
-    /// Atomic operations of lanes on memory of the card.
+    /// Atomic operations of lanes on global memory.
     pub atomics: u64,
     /// Sectors of 32 bytes that warps touched for it.
     pub sectors: u64,
@@ -71,7 +71,7 @@ pub struct Launched {
 pub struct Stop<'a> {
     /// The address of the word, of 32 bits.
     pub word: u64,
-    /// Whether the launch shall end; asked again and again.
+    /// Whether the launch is to end; polled repeatedly.
     pub asked: &'a (dyn Fn() -> bool + Sync),
 }
 

@@ -1,4 +1,4 @@
-//! The card: memory, modules, launches.
+//! The simulated device: memory, modules, launches.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::launch::{Launched, Options, Stop};
 use crate::memory::{Bad, Memory};
 use crate::parse;
 
-/// A machine that runs PTX.
+/// The PTX simulator.
 ///
 /// ```
 /// use aerogel_ptx::{Machine, Options};
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// The address of so many bytes, which nobody has written; none if there is no memory for them.
+    /// Allocates bytes, which are uninitialised; none if there is no memory for them.
     pub fn allocate(&mut self, bytes: u64) -> Option<u64> {
         self.memory.allocate(bytes)
     }
@@ -160,7 +160,7 @@ impl Machine {
         self.memory.write(address, from).map_err(of_host)
     }
 
-    /// Copies to the host; bytes that nobody has written are zero.
+    /// Copies to the host; uninitialised bytes are zero.
     ///
     /// # Errors
     /// If the bytes lie in no allocation.
@@ -181,7 +181,7 @@ impl Machine {
         self.memory.find(address, bytes).is_ok()
     }
 
-    /// Whether somebody has written all of these bytes.
+    /// Whether all of these bytes have been written.
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         self.memory.is_written(address, bytes)
     }

@@ -1,4 +1,4 @@
-//! The memory of the card: allocations with gaps between them, and who has touched what.
+//! The memory of the simulated device: allocations with gaps between them, and records of accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -41,7 +41,7 @@ const TABLE: u64 = 4096;
 /// What is given to a range of addresses is a multiple of this.
 const GRAIN: u64 = 64 << 10;
 
-/// Bytes that somebody has written.
+/// Bytes that have been written.
 struct Page {
     words: Box<[AtomicU64]>,
     /// For each word the bytes that hold something.
@@ -184,7 +184,7 @@ impl Allocation {
         let Some(page) = page else {
             return Err(Bad::new(
                 FaultKind::NeverWritten,
-                format!("{bytes} bytes at {address:#x} are read, which nobody has written"),
+                format!("{bytes} uninitialised bytes at {address:#x} are read"),
             ));
         };
         Ok(page.words[word].load(Relaxed) >> shift & Self::mask(bytes))
@@ -225,7 +225,7 @@ impl Allocation {
     }
 }
 
-/// All memory of a card.
+/// All memory of a simulated device.
 pub(crate) struct Memory {
     allocations: BTreeMap<u64, Allocation>,
     /// What has been given back: where it began and how long it was.
@@ -367,7 +367,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies to the host; bytes that nobody has written are zero.
+    /// Copies to the host; uninitialised bytes are zero.
     pub(crate) fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Bad> {
         let found = self.held(address, to.len() as u64)?;
         let mut at = 0;
@@ -385,7 +385,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether somebody has written all of these bytes.
+    /// Whether all of these bytes have been written.
     pub(crate) fn is_written(&self, address: u64, bytes: u64) -> bool {
         let Ok(found) = self.find(address, bytes) else {
             return false;

@@ -1,6 +1,6 @@
 //! Arithmetic on the bits of registers.
 //!
-//! Approximate instructions are computed exactly and rounded: a card may differ by the error that the PTX manual states.
+//! Approximate instructions are computed exactly and rounded: a GPU may differ by the error that the PTX manual states.
 
 use half::{bf16, f16};
 
@@ -236,7 +236,7 @@ fn of_integers(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
         }
         Binary::MulHigh => ((u128::from(x) * u128::from(y)) >> ty.bits) as u64,
         Binary::MulWide => return x.wrapping_mul(y) & (u64::MAX >> (64 - 2 * ty.bits.min(32))),
-        // What a card returns then nobody says; this is what cards do.
+        // The manual does not specify the result in this case; GPUs return this.
         Binary::Div if y == 0 => u64::MAX,
         Binary::Rem if y == 0 => x,
         Binary::Div if signed => (x as i64).wrapping_div(y as i64) as u64,

@@ -62,7 +62,7 @@ def test_a_missing_sync_is_a_race():
                 block.sync()
             tile[i] = -i
 
-    with pytest.raises(RuntimeError, match=r"(?s)kernel `race`.*nobody has written.*ld.shared"):
+    with pytest.raises(RuntimeError, match=r"(?s)kernel `race`.*uninitialised bytes.*ld.shared"):
         race(False, True)
         ti.sync()
     with pytest.raises(RuntimeError, match=r"(?s)kernel `race`.*nothing orders that.*shared"):

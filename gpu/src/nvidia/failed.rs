@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use super::{CUresult, Failure};
 use crate::driver::DriverError;
 
-/// What has failed, for who asked.
+/// The error for the caller.
 pub(super) fn of(e: Failure) -> DriverError {
     use CUresult::*;
     let text = |found: Result<&CStr, Failure>| {

@@ -1,4 +1,4 @@
-//! Memory that a card's driver is given once: a word by which launches are stopped, slots for copies of few bytes, and the
+//! Memory that is allocated once for a device: a word that stops launches, slots for small copies, and the
 //! pool.
 #![expect(unsafe_code, reason = "calls the driver, which is C")]
 
@@ -11,10 +11,10 @@ use crate::driver::DriverError;
 /// Slots for copies of few bytes, and the bytes of each.
 const SLOTS: usize = 256;
 pub(super) const SLOT: usize = 8 << 10;
-/// The pool keeps this part of the card's memory of what is given back, for what is allocated next.
+/// The pool caches freed memory up to this fraction of the device's memory, for later allocations.
 const KEPT_PART: u64 = 16;
 
-/// A word of the card's memory, which kernels ask for often.
+/// A word of device memory, which kernels poll often.
 pub(super) struct StopWord {
     pub(super) device: u64,
     /// A one, in memory of the host that is copied without the processor.
@@ -55,7 +55,7 @@ impl Staging {
         })
     }
 
-    /// Copies bytes to the card, and returns before that is over.
+    /// Copies bytes to the device asynchronously.
     pub(super) fn write(
         &mut self,
         to: u64,
@@ -75,8 +75,8 @@ impl Staging {
                 *self.copied[number].insert(event)
             }
         };
-        // SAFETY: a slot is as long as what is copied at most, and the copy from it before is over; whoever asks has
-        // allocated the bytes on the card.
+        // SAFETY: a slot is at least as long as the copied bytes, and the copy from it before is over; the caller has
+        // allocated the bytes on the device.
         unsafe {
             let slot = self.bytes.add(number * SLOT);
             slot.copy_from_nonoverlapping(from.as_ptr(), from.len());
@@ -86,7 +86,7 @@ impl Staging {
     }
 }
 
-/// The pool of a card, which keeps some of what is given back; none if there is none.
+/// The memory pool of a device, which caches some freed memory; none if the device has no pools.
 pub(super) fn pool(device: sys::CUdevice, memory: u64) -> Result<Option<Pool>, DriverError> {
     let supported = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     // SAFETY: the device is one.

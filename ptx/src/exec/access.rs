@@ -186,8 +186,7 @@ impl Warp<'_> {
         let bytes = ty.bytes();
         let (space, at) = self.place(*space, *at, lane);
         if space == Space::Local {
-            let message =
-                "an atomic operation on memory of the thread's own, which cards do not have";
+            let message = "an atomic operation on thread-local memory, which GPUs do not support";
             return Err(Bad::new(FaultKind::Atomic, message));
         }
         let x = self.value(*x, lane) & ty.mask();

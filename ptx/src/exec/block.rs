@@ -7,7 +7,7 @@ use crate::error::{Fault, FaultKind};
 use crate::launch::Counts;
 use crate::memory::Own;
 
-/// How many instructions a warp runs before another one has its turn.
+/// How many instructions a warp runs before the next warp runs.
 const TURN: u64 = 4096;
 
 /// A block of a launch.
@@ -66,7 +66,7 @@ impl<'m> Block<'m> {
         }
     }
 
-    /// Lets the threads go on that wait at a barrier which all have reached.
+    /// Resumes the threads that wait at a barrier which all have reached.
     fn pass(&mut self) -> Result<(), Box<Fault>> {
         let waiting = self.warps.iter().find_map(|warp| {
             let wait = warp.first_wait()?;
@@ -74,7 +74,7 @@ impl<'m> Block<'m> {
         });
         let Some((first, (pc, wait))) = waiting else {
             let stuck = self.warps.iter().find(|warp| !warp.is_done());
-            let stuck = stuck.expect("some warp goes on, else all were done");
+            let stuck = stuck.expect("some warp is not done");
             return Err(stuck.stuck());
         };
         let Wait::Barrier {

@@ -14,7 +14,7 @@ pub(crate) struct Grid<'m> {
     pub(crate) options: &'m Options,
     pub(crate) blocks: [u32; 3],
     pub(crate) threads: [u32; 3],
-    /// Bytes of shared memory, and those that the launch asked for.
+    /// Bytes of shared memory, including those that the launch requested.
     pub(crate) shared: u64,
     pub(crate) dynamic_shared: u64,
     pub(crate) params: Vec<u8>,

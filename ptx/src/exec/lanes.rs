@@ -363,8 +363,8 @@ impl Warp<'_> {
         Ok(Next::Branches(ways))
     }
 
-    /// What lanes do together: those that a lane names must all be here, and name the same. Of lanes that name others some
-    /// may go on while some wait.
+    /// Warp-level operations: the lanes in a lane's mask must all be here, and have the same mask. Of lanes with different
+    /// masks some may continue while others wait.
     fn together(&mut self, op: &Op, active: u32) -> Result<Next, Failed> {
         let (Op::WarpBarrier { lanes: named }
         | Op::Shuffle { lanes: named, .. }

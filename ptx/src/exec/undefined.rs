@@ -1,4 +1,4 @@
-//! Numbers of which bits are undefined, as they come from local memory that nobody has written.
+//! Tracking of undefined bits, which come from uninitialised local memory.
 //!
 //! LLVM loads what it need not: a variable that a loop sets before it reads it may be loaded before the loop. Nothing is
 //! wrong with that until such bits decide something: where a branch goes, what an address is, or what is stored where
@@ -58,7 +58,7 @@ impl Warp<'_> {
         self.top().undefined.set(reg, lane, bits);
     }
 
-    /// That a predicate is known in all lanes that ask for it.
+    /// Checks that a predicate is defined in all lanes that use it.
     pub(super) fn expect_known(&self, reg: Reg, lanes: u32) -> Result<(), Failed> {
         match each(lanes).find(|&lane| self.undefined(Operand::Reg(reg), lane) & 1 != 0) {
             None => Ok(()),
@@ -69,12 +69,12 @@ impl Warp<'_> {
     fn depends(&self, what: &str, lane: usize) -> Failed {
         let (bad, _) = failed(
             FaultKind::NeverWritten,
-            &format!("{what} depends on local memory that nobody has written"),
+            &format!("{what} depends on uninitialised local memory"),
         );
         (bad, Some(lane as u32))
     }
 
-    /// Which bits of what an instruction gives are undefined: for each register, lane by lane. It is asked before the
+    /// Which bits of an instruction's results are undefined: for each register, lane by lane. It is called before the
     /// instruction runs.
     pub(super) fn follow(&self, op: &Op, active: u32) -> Result<Vec<(Reg, [u64; 32])>, Failed> {
         let (reads, writes) = op.operands();

@@ -59,7 +59,7 @@ pub(super) struct Frame<'m> {
     results: Vec<Slot>,
 }
 
-/// How a group goes on.
+/// How a group continues.
 pub(super) enum Next {
     /// With the next instruction.
     On,
@@ -73,7 +73,7 @@ pub(super) enum Next {
     /// Lanes end.
     Exit(u32),
     Wait(Wait),
-    /// Lanes stay for others, the rest goes on.
+    /// Some lanes wait for others, the rest continues.
     Stay(u32),
 }
 
@@ -245,7 +245,7 @@ impl<'m> Warp<'m> {
         let group = self.top().groups[at].clone();
         let (pc, lanes) = (group.pc, group.lanes);
         match next {
-            Next::On => unreachable!("the caller goes on"),
+            Next::On => unreachable!("the caller continues"),
             Next::Branch(taken, to) => {
                 own.counts.divergent += u64::from(taken != lanes);
                 self.split(at, &[(taken, to), (lanes & !taken, pc + 1)]);
@@ -556,7 +556,7 @@ impl<'m> Warp<'m> {
         all.collect()
     }
 
-    /// Lets those go on that wait at a barrier, with what was found out there.
+    /// Resumes the lanes that wait at a barrier, with the barrier's result.
     pub(super) fn release(&mut self, number: u32, found: &dyn Fn(Option<Join>) -> u64) {
         let Some(frame) = self.frames.last_mut() else {
             return;

@@ -48,7 +48,7 @@ impl Allocation {
         }
     }
 
-    /// What lies there, or zero where nobody has written.
+    /// The stored value, or zero if uninitialised.
     pub(super) fn bits(&self, address: u64, bytes: u64) -> u64 {
         self.load(address, bytes).unwrap_or(0)
     }

@@ -10,7 +10,7 @@ pub(crate) struct Own {
     by_words: bool,
     bytes: Vec<u8>,
     written: Vec<bool>,
-    /// For each byte who wrote it last, and who read it; empty if nobody asks.
+    /// For each byte its last writer, and its readers; empty if races are not checked.
     touched: Vec<[u64; 2]>,
 }
 
@@ -77,9 +77,7 @@ impl Own {
         if !is_written {
             return Err(Bad::new(
                 FaultKind::NeverWritten,
-                format!(
-                    "{bytes} bytes at {offset:#x} of {what} memory are read, which nobody has written"
-                ),
+                format!("{bytes} uninitialised bytes at {offset:#x} of {what} memory are read"),
             ));
         }
         self.note(offset, bytes, visit, Access::Read)?;
@@ -88,8 +86,8 @@ impl Own {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// As `load`, of a thread's memory: the number, and which of its bits nobody has written. Of a word of which a part is
-    /// written all counts as such.
+    /// As `load`, of a thread's memory: the value, and which of its bits are undefined. A partially written word counts as
+    /// defined.
     pub(crate) fn read(&self, offset: u64, bytes: u64) -> Result<(u64, u64), Bad> {
         let range = self.range(offset, bytes, "local")?;
         let (mut value, mut missing) = ([0; 8], [0; 8]);

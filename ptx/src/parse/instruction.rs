@@ -536,7 +536,7 @@ impl<'s> Parser<'s> {
             ("idx", Shuffle::Index),
         ];
         let op = parts.take_of(&all);
-        let op = op.ok_or_else(|| self.fail("which lane is asked?"))?;
+        let op = op.ok_or_else(|| self.fail("which lane is read?"))?;
         let ty = self.ty_of(parts)?;
         let to = self.destination()?;
         let found = match self.take('|') {

@@ -72,7 +72,7 @@ impl<'s> Parser<'s> {
                 other => return self.unexpected(other),
             }
         }
-        // What a launch asks for lies behind what the module has.
+        // Shared memory that a launch requests follows that of the module.
         let end = self.code.shared_bytes.next_multiple_of(16);
         for variable in &mut self.code.variables {
             if variable.space == Space::Shared && variable.length == 0 {

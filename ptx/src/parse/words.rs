@@ -191,7 +191,7 @@ impl<'s> Parts<'s> {
         ])
     }
 
-    /// What nobody has taken.
+    /// The remaining words.
     pub(super) fn left(&self) -> Option<&'s str> {
         self.left.first().copied()
     }
