@@ -1,7 +1,7 @@
 //! A frame: a list of things to draw, and the device's copies of their arrays.
 //!
-//! The arrays of the k-th thing are kept where those of the last frame's k-th thing are: what has not changed is not copied
-//! again, and what has the same length needs no new memory.
+//! The arrays of the k-th object are stored where those of the last frame's k-th object were: unchanged arrays are not
+//! copied again, and arrays of the same length need no new memory.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Draw {
     fn is_by_index(&self) -> bool {
         let is_of_vertices = match self.kind {
             Kind::Triangles => true,
-            // Without normals a vertex asks for the others of its triangle.
+            // Without normals a vertex reads the other vertices of its triangle.
             Kind::Mesh => self.params.has_extra != 0,
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! The device that draws: one for the process, made when a picture is first asked for.
+//! The device that draws: one for the process, created when a picture is first needed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -86,7 +86,7 @@ impl Gpu {
         })
     }
 
-    /// What the driver complained of since this was last asked.
+    /// The driver's error messages since the last call.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let mut complaint = self
             .complaint

@@ -98,7 +98,7 @@ impl Picture {
         self.format() == BGRA
     }
 
-    /// Covers everything by another picture, stretched to this one: RGBA bytes, row by row from the top.
+    /// Covers everything by another picture, scaled to this one: RGBA bytes, row by row from the top.
     pub(crate) fn cover(&self, gpu: &Gpu, rows: &[u8], width: u32, height: u32) {
         let mut rows = if (width, height) == (self.width, self.height) {
             Cow::Borrowed(rows)

@@ -120,7 +120,7 @@ fn binding(number: u32, ty: BufferBindingType) -> BindGroupLayoutEntry {
 
 impl Pipelines {
     pub(crate) fn new(device: &Device) -> Self {
-        // No uniforms: Mesa's software Vulkan compiles a shader anew for each value of one, and keeps them all.
+        // No uniforms: Mesa's software Vulkan recompiles a shader for each value of a uniform, and caches them all.
         let storage = BufferBindingType::Storage { read_only: true };
         let entries: Vec<_> = (0..=5).map(|number| binding(number, storage)).collect();
         let group = |entries: &[BindGroupLayoutEntry]| {

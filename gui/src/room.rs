@@ -18,7 +18,7 @@ use wgpu::{
 use crate::gpu::{Failure, Gpu};
 use crate::picture::{BYTES_PER_PIXEL, ROW_ALIGN};
 
-/// So many are kept for further images: one is drawn from while the next is written.
+/// How many are cached for further images: one is drawn from while the next is written.
 const MOST_FREE: usize = 3;
 
 /// Pixels that the device copies from, in the order of the picture: rows from the top, each beginning at a multiple of `ROW_ALIGN`.
@@ -61,7 +61,7 @@ pub(crate) struct Room {
     view: Option<BufferViewMut>,
     buffer: Buffer,
     rows: u32,
-    /// Where the buffer goes when Python has let go of the room.
+    /// Where the buffer returns when Python has released the staging memory.
     written: Arc<Mutex<Option<Buffer>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Windows on the screen: one event loop for the process, turned by whoever asks for events.
+//! Windows on the screen: one event loop for the process, run by each call that polls events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use crate::gpu::Failure;
 use crate::x11;
 
 thread_local! {
-    /// There may be one only, and never a second: it is kept for ever.
+    /// A process may create only one event loop, ever: it is never dropped.
     static LOOP: RefCell<Option<EventLoop<()>>> = const { RefCell::new(None) };
-    /// What came for each window and nobody has taken yet.
+    /// The unread events of each window.
     static INBOX: RefCell<BTreeMap<WindowId, Vec<WindowEvent>>> = const { RefCell::new(BTreeMap::new()) };
     /// Whether a panic of this thread becomes a failure, which says what there is to say.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
@@ -90,7 +90,7 @@ pub(crate) fn caught<T>(what: impl FnOnce() -> T) -> Option<T> {
     made
 }
 
-/// Asks something of the display, which may go away meanwhile: a failure then, not a panic.
+/// Calls the display, which may disappear meanwhile: an error then, not a panic.
 pub(crate) fn ask<T>(what: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     if is_gone() {
         return Err(x11::gone());
@@ -121,7 +121,7 @@ fn turn(turn: &mut Turn) -> Result<(), Failure> {
             PumpStatus::Continue => Ok(()),
             PumpStatus::Exit(_) => {
                 IS_BROKEN.set(true);
-                // A thread of it listens to the display, and would never stop asking one that is gone.
+                // Its thread listens to the display, and would poll a lost display forever.
                 *kept = None;
                 Ok(())
             }
@@ -129,7 +129,7 @@ fn turn(turn: &mut Turn) -> Result<(), Failure> {
     })
 }
 
-/// Tells the display what was asked for: windows that are closed vanish then.
+/// Flushes requests to the display: closed windows vanish then.
 pub(crate) fn settle() {
     let mut nothing = Turn {
         wanted: None,
@@ -168,7 +168,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Arc<Window>, Failure> {
     Ok(Arc::new(window))
 }
 
-/// What came for a window since this was last asked.
+/// The events of a window since the last call.
 pub(crate) fn events(window: &Window) -> Result<Vec<WindowEvent>, Failure> {
     ask(|| turn(&mut Turn::default()))?;
     Ok(INBOX
@@ -176,7 +176,7 @@ pub(crate) fn events(window: &Window) -> Result<Vec<WindowEvent>, Failure> {
         .unwrap_or_default())
 }
 
-/// Nothing more is kept for a window.
+/// Stops storing events for a window.
 pub(crate) fn forget(window: &Window) {
     // At the end of a thread there may be no inbox any more.
     let _ = INBOX.try_with(|inbox| inbox.borrow_mut().remove(&window.id()));

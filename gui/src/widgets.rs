@@ -1,8 +1,8 @@
 //! Panels of widgets over the picture.
 //!
-//! A program names its widgets anew in every frame, each with the value it has. They are kept in a list; when the frame is
-//! shown, egui draws them and answers input. What the user changed is told when the program names the widget the next
-//! time: a value is at most one frame late, whatever the order of the calls.
+//! A program calls its widgets again in every frame, each with its current value. They are stored in a list; when the frame
+//! is shown, egui draws them and handles input. The next call of a widget returns the user's changes: a value is at most
+//! one frame late, whatever the order of the calls.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Widgets {
         &self.context
     }
 
-    /// Begins a panel, or goes on with one of this frame's.
+    /// Begins a panel, or continues one of this frame's.
     pub(crate) fn begin(&mut self, name: &str, place: [f32; 4]) {
         let known = self.panels.iter().position(|panel| panel.name == name);
         let panel = known.map_or_else(

@@ -380,7 +380,7 @@ impl Window {
         Ok(())
     }
 
-    /// Draws an image over the whole picture, stretched to it: numbers of shape (width, height, channels), the second axis
+    /// Draws an image over the whole picture, scaled to it: numbers of shape (width, height, channels), the second axis
     /// upwards. `kind` is 0 for f32, 1 for u8, 2 for u16, 3 for u32.
     fn image(
         &mut self,
@@ -429,7 +429,7 @@ impl Window {
         Ok(room)
     }
 
-    /// Draws what was written into the room over the whole picture, stretched to it. Nothing may refer to the room any more.
+    /// Draws the staged image over the whole picture, scaled to it. Nothing may refer to the staging memory any more.
     fn fill(&mut self) -> PyResult<()> {
         let room = self.room.take();
         let room = room.ok_or_else(|| PyValueError::new_err("there is no room"))?;
@@ -446,7 +446,7 @@ impl Window {
         Ok(())
     }
 
-    /// Covers everything drawn before in this frame by a picture, stretched to the window's: RGBA bytes, row by row from the
+    /// Covers everything drawn before in this frame by a picture, scaled to the window's: RGBA bytes, row by row from the
     /// top, as `pixels` gives them.
     fn rows(&mut self, pixels: PyBackedBytes, width: u32, height: u32) -> PyResult<()> {
         let n = u64::from(width) * u64::from(height) * 4;
@@ -623,7 +623,7 @@ impl Window {
         if !matches!(is_taken, Ok(false)) {
             self.close();
         }
-        // Whoever asked for the frame hears of a display that is gone.
+        // The caller of the frame gets the error of a lost display.
         match is_taken {
             Ok(true) => Ok(()),
             Ok(false) => Err(failure.into()),
@@ -631,8 +631,8 @@ impl Window {
         }
     }
 
-    /// What the user did since this was last asked: (what, key, x, y). "Press" and "Release" of a key or button at a place
-    /// of the cursor, "Motion" to a place, "Wheel" by (dx, dy), "Blur" when another window takes the keys.
+    /// The events since the last call: (kind, key, x, y). "Press" and "Release" of a key or button at a cursor
+    /// position, "Motion" to a position, "Wheel" by (dx, dy), "Blur" when the window loses the keyboard focus.
     fn events(&mut self) -> PyResult<Vec<Event>> {
         let Some(desk) = &mut self.desk else {
             return Ok(Vec::new());

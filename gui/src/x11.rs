@@ -2,8 +2,8 @@
 //!
 //! Xlib ends the process when its server does: it calls a handler of the process, and then one of the connection, which exits.
 //! Ours of the connection returns. Until the connection stands there is none of ours, and Xlib has chosen the one that it will
-//! call before it calls that of the process: so the event loop is made by a thread that the handler of the process never lets
-//! go on. The connections of others end the process as they would without us.
+//! call before it calls that of the process: so the event loop is created by a thread that the handler of the process blocks
+//! forever. Other connections end the process as they would without Aerogel.
 #![expect(
     unsafe_code,
     reason = "handlers are given to Xlib, whose functions are found by name"
@@ -132,7 +132,7 @@ pub(crate) fn open() -> Result<EventLoop<()>, Failure> {
             // Nobody waits any more where the display took too long: nothing is shown on it then.
             let _ = done.send(made.map(Made));
         })
-        .map_err(|e| Failure(format!("no thread asks for the display: {e}")))?;
+        .map_err(|e| Failure(format!("no thread could connect to the display: {e}")))?;
     let begin = Instant::now();
     loop {
         match made.recv_timeout(LOOK) {
@@ -162,7 +162,7 @@ fn keep(made: &EventLoop<()>) {
         return;
     };
     OURS.store(display.as_ptr(), Ordering::Release);
-    // SAFETY: The connection stands as long as the event loop, which is kept for ever.
+    // SAFETY: The connection lives as long as the event loop, which is never dropped.
     unsafe { (xlib.set_exit_handler)(display.as_ptr(), Some(stay), ptr::null_mut()) };
 }
 
