@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Arch:
-    """Where kernels run."""
+    """An architecture that kernels run on."""
 
     __slots__ = ("name",)
 
@@ -57,7 +57,7 @@ _AVAILABLE = {"x64", "arm64", "interp", "cuda"}
 
 
 class Extension(enum.Enum):
-    """What not every arch of Taichi's has: ``ti.extension.sparse``."""
+    """Features that not every arch of Taichi supports: ``ti.extension.sparse``."""
 
     sparse = "sparse"
     quant = "quant"

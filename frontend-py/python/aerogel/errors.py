@@ -73,7 +73,7 @@ class AerogelRuntimeTypeError(AerogelRuntimeError, TypeError):
 
 
 class AerogelDataTypeError(TypeError, ValueError):
-    """What stands for a scalar type is none."""
+    """A value is not a scalar type."""
 
 
 class AerogelNotSupportedError(AerogelRuntimeError, NotImplementedError):

@@ -30,7 +30,7 @@ __path__: list[str] = []
 
 
 class ArgKind(enum.Enum):
-    """What an argument of a graph is."""
+    """The kind of an argument of a graph."""
 
     SCALAR = 0
     MATRIX = 1

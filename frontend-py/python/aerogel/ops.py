@@ -212,7 +212,7 @@ def raw_div(x1: Any, x2: Any) -> Any:
 
 @builtin("raw_mod")
 def raw_mod(x1: Any, x2: Any) -> Any:
-    """What :func:`raw_div` leaves."""
+    """The remainder of :func:`raw_div`."""
     return _map("raw_mod", lambda a, b: a - b * _truncate(a, b), x1, x2)
 
 

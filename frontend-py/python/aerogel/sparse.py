@@ -34,7 +34,7 @@ def grid(field_dict: Mapping[str, Any], shape: Sequence[int]) -> StructField:
 
 
 def usage(x: Any) -> float:
-    """Which part of a sparse grid's cells is active, from 0 to 1.
+    """The fraction of a sparse grid's cells that is active, from 0 to 1.
 
     Args:
         x: What :func:`grid` made, or any field under a bitmasked, pointer or hash node.

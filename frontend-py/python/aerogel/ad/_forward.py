@@ -91,13 +91,13 @@ class FwdMode(_recorder.Recorder):
             return kernel._launch(args, kwargs, "grad" if self.constant else "grad_dual", None)
 
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
-        """What Python writes does not depend on the parameter, unless it is a copy of what does."""
+        """Values written by Python do not depend on the parameter, unless they are copies of values that do."""
         if not any(derivative_of(target, "dual") is param.dual for param in self.params):
             with _recorder.unrecorded():
                 write_tangent(target, key, component, self.source)
 
     def deactivate(self, node: Any) -> None:
-        """What is read in cells that are gone is zero, and so is its tangent."""
+        """Reads of deactivated cells return zero, and so is their tangent."""
         with _recorder.unrecorded():
             clear_tangents_in(node)
 
@@ -109,7 +109,7 @@ def clear_tangents_in(node: Any) -> None:
 
 
 def write_tangent(target: Any, key: Any, component: int | None, source: Any) -> None:
-    """What a write from Python makes of the tangent: that of the source of a copy, or zero."""
+    """Sets the tangent after a write from Python: that of the source of a copy, or zero."""
     tangent = derivative_of(target, "dual")
     if tangent is None:
         return

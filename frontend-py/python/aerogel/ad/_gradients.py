@@ -100,7 +100,7 @@ def shape_of(target: Any) -> tuple[int, ...]:
 
 
 def expect_differentiable(target: Any, kind: str, what: str) -> None:
-    """That something is a field or an array of floats that has gradients.
+    """Checks that an object is a field or an array of floats that has gradients.
 
     Args:
         target: What shall have them.
@@ -125,7 +125,7 @@ def expect_differentiable(target: Any, kind: str, what: str) -> None:
 
 
 def expect_constant(target: Any, what: str) -> None:
-    """That what is made of a field or an array loses no derivative that a tape or forward mode computes.
+    """Checks that a tensor of a field or an array loses no derivative that a tape or forward mode computes.
 
     Args:
         target: The field or array.
@@ -193,7 +193,7 @@ def set_numbers(target: Any, numbers: Any) -> None:
 
 
 def seed(target: Any, kind: str, given: Any, what: str) -> Any:
-    """What the derivatives of a field or an array begin with, as a NumPy array of its shape.
+    """The seed of a field or an array, as a NumPy array of its shape.
 
     Args:
         target: The field or array.

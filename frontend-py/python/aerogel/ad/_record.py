@@ -21,7 +21,7 @@ from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
 
 class Record(_recorder.Recorder):
-    """What a tape is beside its loss."""
+    """A tape without its loss."""
 
     #: What is launched in place of a kernel, if not the kernel itself, and in the backward pass.
     primal: str | None = None
@@ -197,7 +197,7 @@ class Record(_recorder.Recorder):
         return [(key, self._tensors[key]) for key in found]
 
     def expect_same_tensors(self) -> None:
-        """That nothing but kernels of the tape has changed the tensors that gradients need."""
+        """Checks that only kernels of the tape have modified the tensors that gradients need."""
         self._expect_same(self._tensors.items())
 
     def _expect_same(self, all_known: Iterable[tuple[Any, tuple[Any, int, str]]]) -> None:
@@ -210,7 +210,7 @@ class Record(_recorder.Recorder):
                 )
 
     def expect_whole(self) -> None:
-        """That all that has been recorded is known to the end."""
+        """Checks that no recorded kernel has failed."""
         if self.failed:
             raise AerogelRuntimeError(
                 f"kernel `{self.failed}` failed under the tape, and what it has written until then is not known: there "
@@ -220,7 +220,7 @@ class Record(_recorder.Recorder):
         self.expect_same_tensors()
 
     def expect_same_arrays(self) -> None:
-        """That NumPy arrays hold what the last launch left in them, as far as that is looked at."""
+        """Checks that NumPy arrays still have the values of the last launch, as far as that is checked."""
         for array, checksum in self._sums.values():
             if _checksum(array) != checksum:
                 raise AerogelRuntimeError(

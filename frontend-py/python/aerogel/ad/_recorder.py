@@ -11,7 +11,7 @@ from aerogel.errors import AerogelRuntimeError
 
 
 class Recorder:
-    """What a tape and forward mode have in common."""
+    """The base class of tapes and forward mode."""
 
     #: How a message calls it.
     called = "a recorder"
@@ -37,7 +37,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def copying(self, source: Any) -> Iterator[None]:
-        """What is written inside is a copy of another field or array."""
+        """Inside the block, writes are copies of another field or array."""
         self.source = source
         try:
             yield

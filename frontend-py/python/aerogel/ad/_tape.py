@@ -244,7 +244,7 @@ class Tape(Record):
 
 
 def expect_losses(losses: Sequence[Any], seeds: Sequence[Any]) -> None:
-    """That something is the loss of a tape, or several are, each with its seed."""
+    """Checks that one or several objects are losses of a tape, each with its seed."""
     if not losses:
         raise AerogelRuntimeError("a tape needs a loss: a field of floats without axes")
     if len(losses) != len(seeds):

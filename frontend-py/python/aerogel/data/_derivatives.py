@@ -7,7 +7,7 @@ from typing import Any
 
 
 class SNodeGradType(enum.IntEnum):
-    """What a field holds: numbers of the program, or derivatives."""
+    """The kind of values in a field: primal values, or derivatives."""
 
     PRIMAL = 0
     ADJOINT = 1

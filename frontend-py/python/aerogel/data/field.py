@@ -177,7 +177,7 @@ class NumericField(Field, _native.NativeField):
         _cells.write(self, coordinates, values)
 
     def occupancy(self, size: int = 64, axis: int | None = None) -> Any:
-        """Which part of the elements is active; see :meth:`SNode.occupancy`."""
+        """The fraction of active elements; see :meth:`SNode.occupancy`."""
         from aerogel.data import _sparsity
 
         return _sparsity.occupancy(self, size, axis)

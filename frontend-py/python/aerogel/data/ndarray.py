@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Ndarray(_native.NativeNdarray):
-    """What all arrays have in common. Element access is native code."""
+    """The base class of all arrays. Element access is native code."""
 
     if TYPE_CHECKING:
         # What kernels do with the name of an array.

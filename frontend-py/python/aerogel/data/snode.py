@@ -20,7 +20,7 @@ from aerogel.errors import AerogelExtentError, AerogelRuntimeError
 
 
 class Stats(list):
-    """What some sparse nodes hold: a dictionary for each. Prints as a table."""
+    """Statistics of sparse nodes: a dictionary for each. Prints as a table."""
 
     def __str__(self) -> str:
         from aerogel.data import _sparsity
@@ -258,7 +258,7 @@ class SNode:
         self._aerogel_snode.activate_cells(_cells.indices(coordinates, self.num_dims, "the node"))
 
     def stats(self) -> Stats:
-        """What this node and those below hold, a dictionary for each that is sparse; prints as a table.
+        """Statistics of this node and those below, a dictionary for each sparse one; prints as a table.
 
         ``cells`` counts the active cells, ``elements`` the pieces of memory they lie in (cells of a
         pointer or hash node, chunks of a dynamic one), ``used_bytes`` what these take, and ``held_bytes`` what
@@ -269,7 +269,7 @@ class SNode:
         return Stats(dict(zip(names, (kind, tuple(shape), *rest))) for kind, shape, *rest in rows)
 
     def occupancy(self, size: int = 64, axis: int | None = None) -> Any:
-        """Which part of the cells is active, as an image.
+        """The fraction of active cells in tiles, as an image.
 
         Args:
             size: The most pixels along an axis.
@@ -394,7 +394,7 @@ class _PlaceNode:
         return self
 
     def get_snode_grad_type(self) -> Any:
-        """What the field holds: :class:`ti.ad.SNodeGradType`."""
+        """The kind of values in the field: :class:`ti.ad.SNodeGradType`."""
         field = self._field()
         kinds = {"grad": SNodeGradType.ADJOINT, "dual": SNodeGradType.DUAL}
         return kinds.get(field._derivative_kind if field is not None else "", SNodeGradType.PRIMAL)
@@ -526,7 +526,7 @@ class SNodeTree:
         self._destroyed = False
 
     def stats(self) -> Stats:
-        """What the sparse nodes hold; see :meth:`SNode.stats`."""
+        """Statistics of the sparse nodes; see :meth:`SNode.stats`."""
         return self._builder.root.stats()
 
     def show_sparsity(self, size: int = 32, axis: int | None = None, levels: int = 2) -> None:
@@ -585,7 +585,7 @@ class _Root:
         deactivate_all_snodes()
 
     def stats(self) -> Stats:
-        """What the sparse nodes of all layouts hold; see :meth:`SNode.stats`."""
+        """Statistics of the sparse nodes of all layouts; see :meth:`SNode.stats`."""
         _materialize()
         return Stats(row for builder in list(_finished.values()) for row in builder.root.stats())
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Format(enum.Enum):
-    """What a texel consists of: channels, the bits of each, and what they mean.
+    """The format of a texel: its channels, and the bits and the meaning of each.
 
     No letter, or ``srgb``: unsigned integers that stand for numbers from 0 to 1, of light or of sRGB. ``u`` and ``i``:
     integers, unsigned and signed. ``f``: floats.

@@ -18,7 +18,7 @@ from aerogel.tensor._tensor import Tensor, asarray
 
 
 def causal_mask(n_queries: Any, n_keys: Any = None) -> Tensor:
-    """Which keys each query may see: those that are not behind it. Booleans of shape (queries, keys)."""
+    """The causal mask: each query attends to keys up to its own position. Booleans of shape (queries, keys)."""
     shape = (n_queries, n_queries if n_keys is None else n_keys)
     return iota(shape, 1) <= iota(shape, 0)
 

@@ -111,7 +111,7 @@ class Sequential(_Row):
         return list(self._modules)[int(super()._at(index))]
 
     def forward(self, x: Any) -> Any:
-        """What the last module makes of what the others made of ``x``."""
+        """Calls the modules in order, each with the result of the one before."""
         for module in self._modules.values():
             x = module(x)
         return x

@@ -63,7 +63,7 @@ class Module:
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; modules define it."""
+        """Computes the result of the module; subclasses define it."""
         raise NotImplementedError(f"`{type(self).__name__}` has no `forward`: define it")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -322,7 +322,7 @@ class Module:
         return f"`{type(self).__name__}`" + (f" (`{'.'.join(reversed(path))}`)" if path else "")
 
     def extra_repr(self) -> str:
-        """What stands between the brackets of ``repr`` before the modules below."""
+        """The settings that ``repr`` shows before the submodules."""
         return ""
 
     def __repr__(self) -> str:

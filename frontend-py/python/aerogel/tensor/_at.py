@@ -29,7 +29,7 @@ _OPERATIONS = {how: binary(how) for how in ("add", "mul", "min", "max")}
 
 
 class At:
-    """A tensor whose parts are named by ``[key]``."""
+    """``x.at``: indexing it by ``[key]`` selects a part of the tensor."""
 
     __slots__ = ("_tensor",)
 
@@ -44,7 +44,7 @@ class At:
 
 
 class Part:
-    """A part of a tensor, and the tensors that differ from it in that part."""
+    """A part of a tensor; its methods return copies of the tensor with that part updated."""
 
     __slots__ = ("_key", "_tensor")
 
@@ -57,43 +57,43 @@ class Part:
         return self._tensor[self._key]
 
     def set(self, values: Any) -> Any:
-        """The tensor with values there."""
+        """A copy of the tensor with the part replaced by values."""
         return self._put("set", values)
 
     def add(self, values: Any) -> Any:
-        """The tensor with values added there."""
+        """A copy of the tensor with values added to the part."""
         return self._put("add", values)
 
     def subtract(self, values: Any) -> Any:
-        """The tensor with values subtracted there."""
+        """A copy of the tensor with values subtracted from the part."""
         if isinstance(self._tensor, ComplexTensor):
             return self._put("add", -asarray(values))
         # In the dtype of the tensor, so that the values of an unsigned one wrap around.
         return self._put("add", -kept(values, self._tensor.dtype))
 
     def multiply(self, values: Any) -> Any:
-        """The tensor multiplied by values there."""
+        """A copy of the tensor with the part multiplied by values."""
         return self._put("mul", values)
 
     mul = multiply
 
     def divide(self, values: Any) -> Any:
-        """The tensor divided by values there, a float."""
+        """A copy of the tensor, of floats, with the part divided by values."""
         x = self._real("divide")
         x = x if x.dtype.is_float else x / 1
         return x / Part(ones_like(x), self._key).multiply(values)
 
     def power(self, values: Any) -> Any:
-        """The tensor to the power of values there."""
+        """A copy of the tensor with the part raised to the power of values."""
         x = self._real("power")
         return x ** Part(ones_like(x), self._key).multiply(values)
 
     def min(self, values: Any) -> Any:
-        """The tensor with the smaller one of its elements and of values there."""
+        """A copy of the tensor with the minimum of the part and values."""
         return self._put("min", values)
 
     def max(self, values: Any) -> Any:
-        """The tensor with the larger one of its elements and of values there."""
+        """A copy of the tensor with the maximum of the part and values."""
         return self._put("max", values)
 
     def _real(self, name: str) -> Tensor:

@@ -10,7 +10,7 @@ from aerogel import _native
 
 
 class no_grad(ContextDecorator):  # noqa: N801
-    """A block, or a function, on whose results no gradient depends.
+    """A context manager, or decorator, inside which results have no gradients.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -35,7 +35,7 @@ class no_grad(ContextDecorator):  # noqa: N801
 
 
 class enable_grad(no_grad):  # noqa: N801
-    """A block, or a function, on whose results gradients depend, also inside of ``no_grad``."""
+    """A context manager, or decorator, inside which results have gradients, even inside ``no_grad``."""
 
     _is_off = False
 
@@ -57,7 +57,7 @@ _LEAVES: weakref.WeakValueDictionary[int, _Leaf] = weakref.WeakValueDictionary()
 
 
 class Backward:
-    """What tensors know of their gradients."""
+    """The gradient interface of tensors."""
 
     __slots__ = ()
     _native: Any
@@ -66,7 +66,7 @@ class Backward:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are computed for it, or go through it; may be set for tensors of floats."""
+        """Whether the tensor has a gradient, or passes gradients to other tensors; may be set for float tensors."""
         x: Any = self
         return x.dtype.is_float and _native.has_history(x._native)
 
@@ -101,7 +101,7 @@ class Backward:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is not computed of tensors with ``requires_grad``."""
+        """Whether the tensor is not computed from tensors with ``requires_grad``."""
         return is_parameter(self) or not self.requires_grad
 
     @property
@@ -129,7 +129,7 @@ class Backward:
         leaf.grad = value
 
     def retain_grad(self) -> None:
-        """Has ``backward`` keep the gradient by this tensor, which is computed of others, in ``grad``.
+        """Makes ``backward`` store the gradient by this tensor, which is computed from others, in ``grad``.
 
         Raises:
             RuntimeError: If no gradient goes through it.
@@ -145,14 +145,14 @@ class Backward:
         renew(self)
 
     def detach(self) -> Any:
-        """The same numbers, on which no gradient depends."""
+        """A tensor with the same values, through which no gradient passes."""
         from aerogel.tensor import _tensor
 
         return _tensor.Tensor(_native.detached_tensor(self._native), self._outside)
 
     @property
     def data(self) -> Any:
-        """The same numbers, on which no gradient depends. What is set there does not count for gradients either."""
+        """The same values, through which no gradient passes. Setting them is not recorded for gradients either."""
         return self.detach()
 
     @data.setter

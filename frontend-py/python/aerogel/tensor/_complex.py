@@ -26,7 +26,7 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 class ComplexType:
-    """A type of complex numbers: the type of their two parts."""
+    """A complex dtype: the dtype of its real and imaginary parts."""
 
     is_float = False
     kind = "c"
@@ -173,7 +173,7 @@ class ComplexTensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are computed for it, or go through it; may be set."""
+        """Whether the tensor has a gradient, or passes gradients to other tensors; may be set."""
         return self._real.requires_grad or self._imag.requires_grad
 
     @requires_grad.setter
@@ -206,7 +206,7 @@ class ComplexTensor:
         self._real.grad, self._imag.grad = real, imag
 
     def detach(self) -> ComplexTensor:
-        """The same numbers, on which no gradient depends."""
+        """A tensor with the same values, through which no gradient passes."""
         return ComplexTensor(self._real.detach(), self._imag.detach())
 
     @property
@@ -221,32 +221,32 @@ class ComplexTensor:
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return self._real.ndim
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return self._real.size
 
     @property
     def device(self) -> str:
-        """Where the numbers are."""
+        """The device of the values."""
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> ComplexTensor:
-        """The tensor on a device: there is ``"cpu"``."""
+        """The tensor on a device; the only device is ``"cpu"``."""
         self._real.to_device(device)
         return self
 
     @property
     def T(self) -> ComplexTensor:
-        """With the axes in the opposite order."""
+        """The transpose: the axes in reverse order."""
         return self._each(lambda x: x.T)
 
     @property
     def mT(self) -> ComplexTensor:
-        """With the last two axes exchanged."""
+        """The tensor with the last two axes exchanged."""
         return self._each(lambda x: x.mT)
 
     def _each(self, f: Callable[[Tensor], Tensor]) -> ComplexTensor:
@@ -255,12 +255,12 @@ class ComplexTensor:
     # Numbers.
 
     def realize(self) -> ComplexTensor:
-        """Computes the numbers, if that has not been done."""
+        """Evaluates the tensor, unless its values are cached."""
         _native.realise_tensors([self._real._native, self._imag._native])
         return self
 
     def numpy(self) -> Any:
-        """The numbers as a NumPy array."""
+        """A copy of the values as a NumPy array."""
         self._real._has_numbers("`numpy` takes")
         self._imag._has_numbers("`numpy` takes")
         return self._copied()
@@ -298,11 +298,11 @@ class ComplexTensor:
         return self._real.__array_namespace__(api_version=api_version)
 
     def item(self) -> complex:
-        """The number of a tensor that has one."""
+        """The value of a tensor with one element, as a Python number."""
         return complex(self._real.item(), self._imag.item())
 
     def tolist(self) -> Any:
-        """The numbers in lists."""
+        """The values as nested lists."""
         return self._copied().tolist()
 
     def __complex__(self) -> complex:
@@ -351,7 +351,7 @@ class ComplexTensor:
         return self._each(lambda x: x.astype(wanted.part))
 
     def copy(self) -> ComplexTensor:
-        """A tensor with the same numbers."""
+        """A copy of the tensor."""
         return self._each(lambda x: x.copy())
 
     def reshape(self, *shape: Any) -> ComplexTensor:
@@ -379,15 +379,15 @@ class ComplexTensor:
         return self._each(lambda x: x.squeeze(axis))
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        """Whether some number is other than zero."""
+        """Whether any element is nonzero."""
         return (self != 0).any(axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        """Whether every number is other than zero."""
+        """Whether all elements are nonzero."""
         return (self != 0).all(axis, keepdims=keepdims)
 
     def nonzero(self) -> tuple[Tensor, ...]:
-        """The indices of the numbers other than zero, axis by axis."""
+        """The indices of the nonzero elements, one tensor for each axis."""
         return (self != 0).nonzero()
 
     def round(self, decimals: int = 0) -> ComplexTensor:

@@ -127,7 +127,7 @@ def tan(z: ComplexTensor) -> ComplexTensor:
 
 
 def expm1(z: ComplexTensor) -> ComplexTensor:
-    """The exponential of each element less 1, with all digits near zero."""
+    """``exp(x) - 1`` of each element, accurate near zero."""
     half = e.sin(z.imag * 0.5)
     none, endless = z.real == -math.inf, z.real == math.inf
     # Zeros of both signs become one without.
@@ -138,7 +138,7 @@ def expm1(z: ComplexTensor) -> ComplexTensor:
 
 
 def log1p(z: ComplexTensor) -> ComplexTensor:
-    """The logarithm of 1 and each element, with all digits near zero."""
+    """``log(1 + x)`` of each element, accurate near zero."""
     x, y, far = z.real, z.imag, log(ComplexTensor(z.real + 1.0, z.imag))
     is_near = _size(z) < 0.5
     near = 0.5 * e.log1p(where(is_near, x * (x + 2.0) + y * y, 0.0))
@@ -146,7 +146,7 @@ def log1p(z: ComplexTensor) -> ComplexTensor:
 
 
 def sign(z: ComplexTensor) -> ComplexTensor:
-    """Each element by its size; zero of zero, and the direction of infinite ones."""
+    """Each element divided by its absolute value; zero for zero, and the direction of infinite elements."""
     endless = e.isinf(z.real) | e.isinf(z.imag)
     x, y, _, _ = _in_range(z)
     x, y = (where(endless, e.copysign(e.isinf(p).astype(p.dtype), p), p) for p in (x, y))

@@ -44,7 +44,7 @@ def _type(dtype: Any, called: str) -> Any:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere.
+    """A tensor filled with one number.
 
     Args:
         shape: The size of each axis.
@@ -84,7 +84,7 @@ def ones(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros: there is no memory without numbers."""
+    """A tensor of zeros: tensors always have values."""
     return _full("empty", shape, 0, _type(dtype, "empty") or _types.default_float(), device)
 
 

@@ -105,7 +105,7 @@ step = _binary("step", "The step function: 0 where x2 < x1, else 1.")
 
 
 def smoothstep(edge0: Any, edge1: Any, x: Any, /) -> Tensor:
-    """0 below the first edge, 1 above the second, and smooth between."""
+    """0 below the first edge, 1 above the second, and a smooth cubic between them."""
     edge0, edge1, x = operands(edge0, edge1, x, to_float=True)
     t = maximum(minimum((x - edge0) / (edge1 - edge0), 1.0), 0.0)
     return t * t * (3.0 - 2.0 * t)
@@ -152,5 +152,5 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 
 
 def truth(x: Any, /) -> Tensor:
-    """Whether each element is other than zero."""
+    """Whether each element is nonzero."""
     return asarray(x).astype(u1)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def stop_gradient(x: Any) -> Any:
-    """The same numbers, on which no gradient depends; of a tensor, or of tuples, lists and dictionaries of them."""
+    """The same values, through which no gradient passes; of a tensor, or of tuples, lists and dictionaries of them."""
     return _trees.mapped(x, lambda leaf: leaf.detach() if hasattr(leaf, "detach") else leaf)
 
 
 def is_differentiable(x: Any) -> bool:
-    """Whether gradients may be taken by a tensor: it has floats."""
+    """Whether a tensor may have a gradient: it is of floats."""
     return isinstance(x, Tensor) and x.dtype.is_float
 
 
@@ -212,7 +212,7 @@ def _transformed(function: Any, transform: Callable[[Any], Any], who: str) -> An
 
 
 def grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed: Any = None) -> Any:
-    """The function that gives the gradient of a function of tensors; or the gradient of a tensor by others.
+    """A function that computes the gradient of a function of tensors; or the gradient of a tensor by others.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -251,7 +251,7 @@ def grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed: Any = Non
 
 
 def value_and_grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed: Any = None) -> Any:
-    """As ``grad``; the function gives its result and the gradient."""
+    """As ``grad``, but the returned function returns the result and the gradient."""
     program = _transformed(function, lambda own: value_and_grad(own, argnums, has_aux, seed), "value_and_grad")
     if program is not None:
         return program
@@ -291,7 +291,7 @@ def _by_tensors(y: Tensor, by: Any, seed: Any) -> Any:
 
 
 def vjp(function: Any, *primals: Any, has_aux: bool = False) -> Any:
-    """The result of a function, and the function that gives the gradient for a seed of the result's structure.
+    """The result of a function, and a function that maps a seed of the result's structure to the gradient.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -314,7 +314,7 @@ def vjp(function: Any, *primals: Any, has_aux: bool = False) -> Any:
 
 
 def jvp(function: Any, primals: Any, tangents: Any) -> Any:
-    """The result of a function, and how it changes along tangents of the arguments.
+    """The result of a function, and its directional derivative along tangents of the arguments.
 
     The gradient is linear in its seed, and its own gradient by the seed is the change (Christianson 1992; Radul et al.,
     "You only linearize once", 2022).
@@ -336,7 +336,7 @@ def jvp(function: Any, primals: Any, tangents: Any) -> Any:
 
 
 def jacobian(function: Any, argnums: Any = 0) -> Any:
-    """The function that gives the derivative of each number of the result by each number of an argument.
+    """A function that computes the Jacobian: the derivative of each element of the result by each of an argument.
 
     Its shape is the result's and then the argument's. If the result is a tuple, list or dictionary of tensors, so is
     what the function gives, and if an argument is one, there is a derivative by each of its tensors. By several
@@ -376,7 +376,7 @@ def jacobian(function: Any, argnums: Any = 0) -> Any:
 
 
 def hessian(function: Any, argnums: Any = 0) -> Any:
-    """The function that gives the second derivatives of a number by each pair of numbers of an argument.
+    """A function that computes the Hessian: the second derivatives of a scalar by each pair of elements of an argument.
 
     By several arguments: ``hessian(f, argnums=(0, 1))(x, y)[i][j]`` has those by arguments ``i`` and ``j``.
     """
@@ -395,7 +395,7 @@ def hvp(function: Any, primals: Any, tangents: Any) -> Any:
 
 
 def check_grad(function: Any, *args: Any, step: float = 1e-6, tolerance: float = 1e-5) -> float:
-    """The largest relative difference of gradients from central differences, along a random direction.
+    """The largest relative difference between gradients and central differences, along a random direction.
 
     The arguments are of ``f64``.
 

@@ -96,7 +96,7 @@ def indices(dimensions: Any, /, dtype: Any = None, sparse: bool = False) -> Any:
 
 
 def flatnonzero(x: Any, /) -> Tensor:
-    """The indices of the elements other than zero, counted row by row; computed at once."""
+    """The row-major indices of the nonzero elements; evaluated at once."""
     return nonzero(reshape(asarray(x), (-1,)))[0]
 
 

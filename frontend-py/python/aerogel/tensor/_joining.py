@@ -17,17 +17,17 @@ def _each(function: Any, arrays: tuple[Any, ...]) -> Any:
 
 
 def atleast_1d(*arrays: Any) -> Any:
-    """Tensors with one axis at least; of several arrays a tuple."""
+    """Tensors with at least one axis; for several arrays a tuple."""
     return _each(lambda x: x if x.ndim else reshape(x, (1,)), arrays)
 
 
 def atleast_2d(*arrays: Any) -> Any:
-    """Tensors with two axes at least, new ones before the others; of several arrays a tuple."""
+    """Tensors with at least two axes, new ones before the others; for several arrays a tuple."""
     return _each(lambda x: expand_dims(x, list(range(max(2 - x.ndim, 0)))), arrays)
 
 
 def atleast_3d(*arrays: Any) -> Any:
-    """Tensors with three axes at least: a vector becomes the middle one, a matrix the first two."""
+    """Tensors with at least three axes: a vector becomes the middle one, a matrix the first two."""
     new = {0: [0, 1, 2], 1: [0, 2], 2: [2]}
     return _each(lambda x: expand_dims(x, new.get(x.ndim, [])), arrays)
 
@@ -123,7 +123,7 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> Tensor:
 
 
 def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
-    """The tensor in so many nearly equal parts along an axis, or split before each of some indices.
+    """Splits the tensor into a number of nearly equal parts along an axis, or before given indices.
 
     Raises:
         ValueError: For no parts; in a program, if the number of elements is known only when it runs.

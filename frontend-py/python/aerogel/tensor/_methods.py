@@ -35,11 +35,11 @@ class Methods:
         return self.indices[axis]  # type: ignore[no-any-return]
 
     def stop_fusion(self: Any) -> Tensor:
-        """The tensor: what is fused needs no advice."""
+        """The tensor: the compiler decides about fusion itself."""
         return self  # type: ignore[no-any-return]
 
     def hint_range(self: Any, min: Any, max: Any) -> None:  # noqa: A002
-        """Says between which numbers those of the tensor are: the compiler needs no advice."""
+        """The tensor: the compiler needs no hint about the range of its values."""
 
     def set_debug_name(self: Any, name: str) -> None:
         """A name that tools may show."""
@@ -91,14 +91,14 @@ class Methods:
         return _reductions.mean(self if dtype is None else self.astype(dtype), axis, keepdims=keepdims)
 
     def min(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
-        """The smallest number along some axes, or of all."""
+        """The minimum along some axes, or of all elements."""
         from aerogel.tensor import _reductions
 
         _none(out)
         return _reductions.min(self, axis, keepdims=keepdims)
 
     def max(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
-        """The largest number along some axes, or of all."""
+        """The maximum along some axes, or of all elements."""
         from aerogel.tensor import _reductions
 
         _none(out)
@@ -145,40 +145,40 @@ class Methods:
         return _reductions.norm(self, axis, ord=ord, keepdims=keepdims)
 
     def softmax(self: Any, axis: Any = -1) -> Tensor:
-        """``exp(x)`` by its sum along an axis, without overflow."""
+        """``exp(x) / sum(exp(x))`` along an axis, without overflow."""
         from aerogel.tensor import _reductions
 
         return _reductions.softmax(self, axis)
 
     def log_softmax(self: Any, axis: Any = -1) -> Tensor:
-        """The logarithm of ``softmax``, with all digits where that is small."""
+        """The logarithm of ``softmax``, accurate where ``softmax`` is small."""
         from aerogel.tensor import _reductions
 
         return _reductions.log_softmax(self, axis)
 
     def any(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
-        """Whether some number is other than zero."""
+        """Whether any element is nonzero."""
         from aerogel.tensor import _reductions
 
         _none(out)
         return _reductions.any(self, axis, keepdims=keepdims)
 
     def all(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
-        """Whether every number is other than zero."""
+        """Whether all elements are nonzero."""
         from aerogel.tensor import _reductions
 
         _none(out)
         return _reductions.all(self, axis, keepdims=keepdims)
 
     def argmin(self: Any, axis: int | None = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
-        """Where the first of the smallest numbers is along an axis, or among all row by row."""
+        """The index of the first minimum along an axis, or its row-major index among all elements."""
         from aerogel.tensor import _reductions
 
         _none(out)
         return _reductions.argmin(self, axis, keepdims=keepdims)
 
     def argmax(self: Any, axis: int | None = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
-        """Where the first of the largest numbers is along an axis, or among all row by row."""
+        """The index of the first maximum along an axis, or its row-major index among all elements."""
         from aerogel.tensor import _reductions
 
         _none(out)
@@ -187,7 +187,7 @@ class Methods:
     # Along an axis.
 
     def cumsum(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
-        """The sum of the numbers up to each along an axis, or row by row."""
+        """The cumulative sum along an axis, or of all elements in row-major order."""
         from aerogel.tensor import _reductions
 
         _none(out)
@@ -195,7 +195,7 @@ class Methods:
         return _reductions.cumulative_sum(x, 0 if axis is None else axis, dtype=dtype)
 
     def cumprod(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
-        """The product of the numbers up to each along an axis, or row by row."""
+        """The cumulative product along an axis, or of all elements in row-major order."""
         from aerogel.tensor import _reductions
 
         _none(out)
@@ -203,32 +203,32 @@ class Methods:
         return _reductions.cumulative_prod(x, 0 if axis is None else axis, dtype=dtype)
 
     def sort(self: Any, axis: int = -1, *, descending: builtins.bool = False) -> Tensor:
-        """A tensor with the numbers along an axis in order; this one stays as it is."""
+        """A copy sorted along an axis; this tensor stays the same."""
         from aerogel.tensor import _searching
 
         return _searching.sort(self, axis, descending=descending)
 
     def argsort(self: Any, axis: int = -1, *, descending: builtins.bool = False) -> Tensor:
-        """Where each of the numbers in order is."""
+        """The indices that sort the tensor along an axis."""
         from aerogel.tensor import _searching
 
         return _searching.argsort(self, axis, descending=descending)
 
     def take(self: Any, indices: Any, axis: int | None = None) -> Tensor:
-        """The parts that have these indices along an axis, or among all numbers row by row."""
+        """The slices at these indices along an axis, or the elements at these row-major indices."""
         from aerogel.tensor import _searching
 
         x = self.reshape(-1) if axis is None else self
         return _searching.take(x, indices, 0 if axis is None else axis)
 
     def nonzero(self: Any) -> tuple[Tensor, ...]:
-        """The indices of the numbers other than zero, axis by axis."""
+        """The indices of the nonzero elements, one tensor for each axis."""
         from aerogel.tensor import _searching
 
         return _searching.nonzero(self)
 
     def repeat(self: Any, repeats: Any, axis: int | None = None) -> Tensor:
-        """Each element so many times in a row."""
+        """Each element repeated in place."""
         from aerogel.tensor import _shapes
 
         return _shapes.repeat(self, repeats, axis)
@@ -236,7 +236,7 @@ class Methods:
     # Of each number another.
 
     def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Tensor:  # noqa: A002
-        """The elements, but none below ``min`` or above ``max``."""
+        """The elements clipped to the range from ``min`` to ``max``."""
         from aerogel.tensor import _searching
 
         _none(out)
@@ -282,7 +282,7 @@ class Methods:
 
     @property
     def at(self: Any) -> Any:
-        """Updates of a part that return another tensor, as ``x.at[i].add(value)``; see ``tensor._at``."""
+        """Functional updates, as ``x.at[i].add(value)``, which return a copy; see ``tensor._at``."""
         from aerogel.tensor._at import At
 
         return At(self)
@@ -290,7 +290,7 @@ class Methods:
     # Shapes.
 
     def ravel(self: Any) -> Tensor:
-        """The elements row by row along one axis."""
+        """The elements in row-major order along one axis."""
         return self.reshape(-1)
 
     def swapaxes(self: Any, axis1: int, axis2: int) -> Tensor:
@@ -337,11 +337,11 @@ class Methods:
     # Itself.
 
     def copy(self: Any) -> Tensor:
-        """A tensor with the same numbers; what is stored to one is not stored to the other."""
+        """A copy of the tensor: stores to one do not change the other."""
         return type(self)._like(self)
 
     def fill(self: Any, value: Any) -> None:
-        """Gives every element one number."""
+        """Sets every element to one number."""
         self[...] = value
 
     __copy__ = copy
@@ -373,12 +373,12 @@ class Methods:
 
     @property
     def nbytes(self: Any) -> int:
-        """How many bytes the numbers take."""
+        """The number of bytes of all elements."""
         return self.size * self.itemsize
 
     @property
     def itemsize(self: Any) -> int:
-        """How many bytes a number takes."""
+        """The number of bytes of an element."""
         return self.dtype.itemsize
 
     if not TYPE_CHECKING:  # For a type checker every name would be one.

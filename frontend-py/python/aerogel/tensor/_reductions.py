@@ -86,12 +86,12 @@ def _some(x: Any, axis: Any, name: str) -> Tensor:
 
 
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
-    """The smallest number along some axes, or of all; NaN where there is one."""
+    """The minimum along some axes, or of all elements; NaN if any is NaN."""
     return Tensor(_some(x, axis, "min")._native.reduce("min", _axes(axis), keepdims))
 
 
 def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
-    """The largest number along some axes, or of all; NaN where there is one."""
+    """The maximum along some axes, or of all elements; NaN if any is NaN."""
     return Tensor(_some(x, axis, "max")._native.reduce("max", _axes(axis), keepdims))
 
 
@@ -150,7 +150,7 @@ def _below_largest(x: Any, axis: Any, name: str) -> tuple[Tensor, list[int] | No
 
 
 def softmax(x: Any, /, axis: Any = -1) -> Tensor:
-    """``exp(x)`` by its sum along an axis (or several; ``None`` for all), without overflow.
+    """``exp(x) / sum(exp(x))`` along an axis (or several; ``None`` for all), without overflow.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -166,7 +166,7 @@ def softmax(x: Any, /, axis: Any = -1) -> Tensor:
 
 
 def log_softmax(x: Any, /, axis: Any = -1) -> Tensor:
-    """The logarithm of ``softmax``, with all digits where that is small.
+    """The logarithm of ``softmax``, accurate where ``softmax`` is small.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -190,36 +190,36 @@ def _truths(x: Any) -> Tensor:
 
 
 def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
-    """Whether some number is other than zero along some axes, or at all."""
+    """Whether any element is nonzero, along some axes or of all."""
     return Tensor(_truths(x)._native.reduce("any", _axes(axis), keepdims))
 
 
 def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
-    """Whether every number is other than zero along some axes, or at all."""
+    """Whether all elements are nonzero, along some axes or of all."""
     return Tensor(_truths(x)._native.reduce("all", _axes(axis), keepdims))
 
 
 def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """Where the first of the smallest numbers is along an axis, or among all row by row."""
+    """The index of the first minimum along an axis, or its row-major index among all elements."""
     x = _some(x, axis, "argmin")
     refuse_order(x, axis, "argmin")
     return Tensor(x._native.arg_reduce("argmin", axis, keepdims))
 
 
 def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """Where the first of the largest numbers is along an axis, or among all row by row."""
+    """The index of the first maximum along an axis, or its row-major index among all elements."""
     x = _some(x, axis, "argmax")
     refuse_order(x, axis, "argmax")
     return Tensor(x._native.arg_reduce("argmax", axis, keepdims))
 
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """How many numbers are other than zero."""
+    """The number of nonzero elements."""
     return Tensor(_truths(x)._native.reduce("count_nonzero", _axes(axis), keepdims))
 
 
 def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The number in the middle of the sorted ones, or the mean of both."""
+    """The median: the middle element of the sorted ones, or the mean of the two middle ones."""
     x = _floats(x, "median")
     rank = x.ndim
     axis = None if axis is None else _types.axis(axis, rank, "median")
@@ -244,12 +244,12 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
 
 
 def cumulative_sum(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The sum of the numbers up to each along an axis; ``include_initial`` puts a zero before all."""
+    """The cumulative sum along an axis; ``include_initial`` prepends a zero."""
     return _cumulative("add", x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The product of the numbers up to each along an axis; ``include_initial`` puts a one before all."""
+    """The cumulative product along an axis; ``include_initial`` prepends a one."""
     return _cumulative("mul", x, axis, dtype, include_initial, 1)
 
 
@@ -281,12 +281,12 @@ def _scan(x: Any, name: str, axis: int) -> Tensor:
 
 
 def cummax(x: Any, /, axis: int = 0) -> Tensor:
-    """The largest of the numbers up to each along an axis."""
+    """The cumulative maximum along an axis."""
     return Tensor(asarray(x)._native.scan("max", axis, False))
 
 
 def cummin(x: Any, /, axis: int = 0) -> Tensor:
-    """The smallest of the numbers up to each along an axis."""
+    """The cumulative minimum along an axis."""
     return Tensor(asarray(x)._native.scan("min", axis, False))
 
 
@@ -298,12 +298,12 @@ def prefix_sum(x: Any, /, axis: int = -1) -> Tensor:
 
 
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """The sum of the numbers up to each along an axis, or row by row."""
+    """The cumulative sum along an axis, or of all elements in row-major order."""
     return asarray(x).cumsum(axis, dtype)
 
 
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """The product of the numbers up to each along an axis, or row by row."""
+    """The cumulative product along an axis, or of all elements in row-major order."""
     return asarray(x).cumprod(axis, dtype)
 
 

@@ -31,7 +31,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
-    """The elements, but none below ``min`` or above ``max``; NaN stays."""
+    """The elements clipped to the range from ``min`` to ``max``; NaN stays NaN."""
     x = asarray(x)
     if _complex.is_complex(x) and not (min is None and max is None):
         raise TypeError(f"`clip` takes real numbers, not `{x.dtype}`")
@@ -68,28 +68,28 @@ def _bound(value: Any, dtype: Any, whole: Any) -> Any:
 
 
 def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The numbers along an axis in order; NaN behind all."""
+    """A copy sorted along an axis; NaN comes last."""
     x = asarray(x)
     refuse_order(x, axis, "sort")
     return Tensor(x._native.sort(axis, descending)[0])
 
 
 def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Where each of the numbers in order is; equal ones in the order in which they come."""
+    """The indices that sort the tensor along an axis; the sort is stable."""
     x = asarray(x)
     refuse_order(x, axis, "argsort")
     return Tensor(x._native.sort(axis, descending)[1])
 
 
 class TopK(NamedTuple):
-    """The largest numbers, and where they are."""
+    """The largest elements, and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
-    """The ``k`` largest (or smallest) numbers along an axis in order, and where they are.
+    """The ``k`` largest (or smallest) elements along an axis in order, and their indices.
 
     In a program, ``k`` may be computed from shapes.
     """
@@ -113,7 +113,7 @@ def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The indices of the numbers other than zero, axis by axis; computed at once: their count is their shape."""
+    """The indices of the nonzero elements, one tensor for each axis; evaluated at once."""
     x = asarray(x)
     x = x != 0 if _complex.is_complex(x) else x
     outside_of_programs("nonzero", "its shape would depend on values; count them, or choose by `where`")
@@ -123,7 +123,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 def argwhere(x: Any, /) -> Tensor:
-    """The indices of the numbers other than zero, a row for each."""
+    """The indices of the nonzero elements, one row for each."""
     from aerogel.tensor._shapes import stack
 
     return stack(nonzero(x), axis=1)
@@ -131,7 +131,7 @@ def argwhere(x: Any, /) -> Tensor:
 
 @_complex.by_planes
 def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
-    """The parts of a tensor that have these indices along an axis."""
+    """The slices of a tensor at these indices along an axis."""
     x, indices = asarray(x), asarray(indices)
     if axis is None:
         if x.ndim != 1:
@@ -145,7 +145,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
 
 @_complex.by_planes
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
-    """At each place the element whose index along an axis is given there."""
+    """Gathers elements along an axis: each element of ``indices`` selects the element of its position."""
     x, indices = asarray(x), asarray(indices)
     return Tensor(x._native.take_along_axis(indices._native, axis, x._outside), x._outside)
 
@@ -235,7 +235,7 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, *, 
 
 
 class UniqueAll(NamedTuple):
-    """Different numbers, where each first was, which one each number is, and how often it was."""
+    """The distinct values, the first index of each, the inverse indices, and the counts."""
 
     values: Tensor
     indices: Tensor
@@ -244,14 +244,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Different numbers, and how often each was."""
+    """The distinct values, and their counts."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """Different numbers, and which one each number is."""
+    """The distinct values, and for each element the index of its value."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -309,12 +309,12 @@ def _order(z: Any) -> Tensor:
 
 
 def unique_values(x: Any, /) -> Tensor:
-    """The different numbers in order."""
+    """The distinct values in ascending order."""
     return unique_counts(x).values
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The different numbers in order, and how often each was."""
+    """The distinct values in ascending order, and their counts."""
     x = asarray(x)
     outside_of_programs("unique", "its shape would depend on values")
     if _complex.is_complex(x) or 0 in x.shape:
@@ -326,13 +326,13 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The different numbers in order, and which one each number is."""
+    """The distinct values in ascending order, and for each element the index of its value."""
     out = unique_all(x)
     return UniqueInverse(out.values, out.inverse_indices)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
-    """Whether each number of ``x1`` is among those of ``x2``."""
+    """Whether each element of ``x1`` occurs in ``x2``."""
     a, b = operands(x1, x2)
     from aerogel.tensor._elementwise import equal
 

@@ -68,7 +68,7 @@ def transpose(x: Any, /, axes: Any = None) -> Tensor:
 
 @by_planes
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
-    """Some axes in other places, the rest in their order."""
+    """Moves some axes to other positions; the rest stay in order."""
     x = asarray(x)
     rank = x.ndim
     given, wanted = _list(source), _list(destination)
@@ -274,7 +274,7 @@ concatenate = concat
 
 @of_lists
 def stack(arrays: Any, /, axis: int = 0) -> Tensor:
-    """Tensors of one shape along an axis more."""
+    """Stacks tensors of the same shape along a new axis."""
     _expect_one_list(axis, "stack")
     given = [asarray(a) for a in arrays]
     if not given:
@@ -316,7 +316,7 @@ def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
-    """The tensor in so many equal parts along an axis, or split before each of some indices."""
+    """Splits the tensor into equal parts along an axis, or before given indices."""
     x = asarray(x)
     axis = _types.axis(axis, x.ndim, "split")
     n = x.shape[axis]

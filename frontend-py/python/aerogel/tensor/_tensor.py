@@ -90,14 +90,14 @@ class Tensor(Backward, Methods):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         if tracing.program is not None and not self._native.is_outside:
             tracing.program.native.expect_rank(self._native)
         return len(self._native.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         n = 1
         for extent in self.shape:
             n *= extent
@@ -105,23 +105,23 @@ class Tensor(Backward, Methods):
 
     @property
     def device(self) -> str:
-        """Where the numbers are."""
+        """The device of the values."""
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """The tensor on a device: there is ``"cpu"``."""
+        """The tensor on a device; the only device is ``"cpu"``."""
         if device != "cpu":
             raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
         return self
 
     @property
     def T(self) -> Tensor:
-        """With the axes in the opposite order."""
+        """The transpose: the axes in reverse order."""
         return self.permute(*builtins.range(self.ndim - 1, -1, -1))
 
     @property
     def mT(self) -> Tensor:
-        """With the last two axes exchanged."""
+        """The tensor with the last two axes exchanged."""
         if self.ndim < 2:
             raise ValueError(f"`mT` needs at least two axes, the shape is {self.shape}")
         axes = list(builtins.range(self.ndim))
@@ -177,11 +177,11 @@ class Tensor(Backward, Methods):
         return view.view(numpy_dtype(self.dtype)) if self.dtype is bf16 else view
 
     def item(self) -> Any:
-        """The number of a tensor that has one."""
+        """The value of a tensor with one element, as a Python number."""
         return self._native.item()
 
     def tolist(self) -> Any:
-        """The numbers in lists."""
+        """The values as nested lists."""
         self._expect_numbers("`tolist` takes")
         return self._as_numpy_has_them()._copied().tolist()
 
@@ -190,7 +190,7 @@ class Tensor(Backward, Methods):
         return self.astype(f32) if self.dtype is bf16 else self
 
     def to_ndarray(self) -> Any:
-        """The numbers as a ``ti.ndarray`` over the same memory, which kernels may read."""
+        """A ``ti.ndarray`` over the same memory, which kernels may read."""
         from aerogel.data.ndarray import ScalarNdarray, _make
 
         return _make(ScalarNdarray, self.dtype, self.shape, (), over=self._native)
@@ -303,7 +303,7 @@ class Tensor(Backward, Methods):
         return Tensor(self._native.bitcast(_types.name_of(dtype)), self._outside)
 
     def outside(self, mode: str) -> Tensor:
-        """The tensor with another meaning of computed indices outside: ``error``, ``clamp``, ``wrap`` or ``zero``."""
+        """The tensor with another rule for out-of-bounds indices: ``error``, ``clamp``, ``wrap`` or ``zero``."""
         if mode not in ("error", "clamp", "wrap", "zero"):
             raise ValueError(f"outside is error, clamp, wrap or zero, not {mode!r}")
         return Tensor(self._native.again(), mode)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """The function of many that does what ``function`` does for one, as one program.
+    """Vectorises a function over a batch axis, as one program.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")

@@ -121,7 +121,7 @@ def _from_real(x: Any, n: int | None, axis: int, norm: str, what: str) -> Comple
 
 
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
-    """The first ``n // 2 + 1`` transforms of real numbers, of which the others are the conjugates."""
+    """The Fourier transform of real input: the first ``n // 2 + 1`` frequencies; the others are their conjugates."""
     return _from_real(x, n, axis, norm, "rfft")
 
 
@@ -224,7 +224,7 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward
 
 
 def fftfreq(n: Any, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequency of each transform of ``n`` numbers that are ``d`` apart."""
+    """The frequency of each element of a transform of ``n`` samples with spacing ``d``."""
     n = _length(n, "fftfreq")
     k = arange(n, device=device)
     k = roll(k - n // 2, -(n // 2))
@@ -253,7 +253,7 @@ def _shifted(x: Any, axes: Any, sign: int, what: str) -> Any:
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """The transforms with frequency 0 in the middle."""
+    """The transform with frequency 0 moved to the middle."""
     return _shifted(x, axes, 1, "fftshift")
 
 

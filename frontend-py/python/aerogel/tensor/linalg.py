@@ -64,7 +64,7 @@ class SVD(NamedTuple):
 
 
 class SlogDet(NamedTuple):
-    """The sign of a determinant, a number of size 1 or 0, and the logarithm of its size."""
+    """The sign of a determinant (of absolute value 1 or 0), and the logarithm of its absolute value."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -81,7 +81,7 @@ class LstSq(NamedTuple):
 
 
 class Eigh(NamedTuple):
-    """Eigenvalues in rising order, and eigenvectors as columns."""
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -104,19 +104,19 @@ class LU(NamedTuple):
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QR:
-    """The product of orthonormal columns and an upper triangle that a matrix is; all columns if ``mode="complete"``."""
+    """The QR decomposition: orthonormal columns times an upper triangle; all columns if ``mode="complete"``."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"`qr`: the mode is 'reduced' or 'complete', not {mode!r}")
     return QR(*_call("qr" if mode == "reduced" else "qr_complete", x))
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
-    """The product ``U @ diag(S) @ Vh`` that a matrix is."""
+    """The singular value decomposition ``U @ diag(S) @ Vh``."""
     return SVD(*_call("svd_full" if full_matrices else "svd", x))
 
 
 def svdvals(x: Any, /) -> Tensor:
-    """The singular values, from the largest."""
+    """The singular values in descending order."""
     return _call("svdvals", x)[0]
 
 
@@ -128,7 +128,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 
 
 def lu(x: Any, /) -> LU:
-    """The triangles whose product a matrix with its rows in another order is: ``x[perm] = L @ U``."""
+    """The LU decomposition with row pivoting: ``x[perm] = L @ U``."""
     lower, upper, perm = _call("lu", x)
     return LU(lower, upper, perm.astype(i32))
 
@@ -154,7 +154,7 @@ def det(x: Any, /) -> Tensor:
 
 
 def slogdet(x: Any, /) -> SlogDet:
-    """The sign of a determinant, a number of size 1 or 0, and the logarithm of its size."""
+    """The sign of a determinant (of absolute value 1 or 0), and the logarithm of its absolute value."""
     return SlogDet(*_call("slogdet", x))
 
 

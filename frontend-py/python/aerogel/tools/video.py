@@ -81,7 +81,7 @@ class VideoManager:
         self.frame_fns: list[str] = []
 
     def get_output_filename(self, suffix: str) -> str:
-        """Where the video with this suffix, as ``.mp4``, is."""
+        """The path of the video with this suffix, such as ``.mp4``."""
         stem, given = os.path.splitext(self.video_filename or "video")
         if given and given != suffix:
             _log.debug(f"the suffix {given} of the video's name is ignored")

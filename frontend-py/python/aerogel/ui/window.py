@@ -184,7 +184,7 @@ class Window:
         return any(key in self._pressed for key in keys)
 
     def get_cursor_pos(self) -> tuple[float, float]:
-        """Where the mouse is: (0, 0) is the lower left corner, (1, 1) the upper right one."""
+        """The position of the mouse: (0, 0) is the lower left corner, (1, 1) the upper right one."""
         self._poll(_RECENT)
         return tuple(self._view.cursor)  # type: ignore[return-value]
 

@@ -186,15 +186,15 @@ class _Info:
     """What there is."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What of the standard is left to choose."""
+        """The optional features of the standard, and which of them are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Where tensors are."""
+        """The default device."""
         return "cpu"
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """What numbers of Python's become."""
+        """The dtypes that Python numbers become."""
         from aerogel.tensor._complex import of_part
         from aerogel.tensor._types import default_float, default_int, index_type
 
@@ -226,7 +226,7 @@ class _Info:
         return {n: t for n, t in found.items() if kind is None or isdtype(t, kind)}
 
     def devices(self) -> tuple[str, ...]:
-        """Where tensors may be."""
+        """The available devices."""
         return ("cpu",)
 
 

@@ -83,7 +83,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
-    """What a type of floats holds."""
+    """The limits of a float dtype."""
     type = getattr(type, "dtype", type)
     found = complex_type(type)
     dtype = dtype_of(type) if found is None else found.part
@@ -93,7 +93,7 @@ def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
 
 
 def iinfo(type: Any, /) -> IntInfo:  # noqa: A002
-    """What a type of integers holds."""
+    """The limits of an integer dtype."""
     dtype = type.dtype if isinstance(type, Tensor) else dtype_of(type)
     if _types.kind(dtype) not in "iu":
         raise TypeError(f"`iinfo` takes an integer dtype, not `{dtype}`")

@@ -295,7 +295,7 @@ class WeightNorm(Module):
         return v * (g / self._length(v))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes with its weight."""
+        """The result of the module with the normalised weight."""
         # Under its name for the time of the call only, as a plain attribute: it is computed, not trained.
         self.module.__dict__[self.name] = self.weight()
         try:
