@@ -62,7 +62,7 @@ impl Reverse<'_> {
         Ok(out)
     }
 
-    /// What is recorded by `f`.
+    /// The statements that `f` records.
     fn recorded<R>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Recorded<R>,
@@ -468,7 +468,7 @@ impl Reverse<'_> {
     }
 }
 
-/// What a turn that is run again works on.
+/// The buffers of a rerun iteration.
 struct Carried {
     /// What the buffers that it writes are.
     renamed: IndexMap<Buffer, Buffer>,

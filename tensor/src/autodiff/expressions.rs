@@ -165,7 +165,7 @@ impl Reverse<'_> {
         live
     }
 
-    /// What the adjoint `d` of an expression adds to that of its operand `k`, if anything.
+    /// The contribution of the adjoint `d` of an expression to that of its operand `k`, if any.
     fn part(
         &mut self,
         def: &ExprDef,

@@ -12,7 +12,7 @@ use crate::record::Recorded;
 const TWO_OVER_ROOT_PI: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 impl Reverse<'_> {
-    /// What the adjoint `d` of a function's result adds to that of its operand `k`; nothing if that does not matter
+    /// The contribution of the adjoint `d` of a function's result to that of its operand `k`; nothing if it does not matter
     /// smoothly.
     pub(super) fn through_function(
         &mut self,

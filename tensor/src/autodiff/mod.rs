@@ -131,7 +131,7 @@ struct Reverse<'r> {
     /// The adjoints of what is wanted that a statement makes.
     found: IndexMap<Buffer, Buffer>,
     versions: Versions,
-    /// What statements of the visited block become so that adjoints can read what they need.
+    /// The replacements of statements of the visited block, which save the values that adjoints need.
     edits: IndexMap<usize, Vec<Stmt>>,
     /// The values of buffers of indices, computed when first needed.
     indices: Option<LookupMap<Buffer, Option<Expr>>>,

@@ -1,4 +1,4 @@
-//! What lies in trees, for the interpreter: the numbers of each place, and which cells are active.
+//! Trees in the interpreter: the values of each place, and the active cells.
 
 use std::collections::BTreeSet;
 

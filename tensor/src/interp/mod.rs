@@ -1,4 +1,4 @@
-//! What a program means, without attention to speed.
+//! The reference interpreter: the meaning of a program, without attention to speed.
 //!
 //! Points of a `for` are visited row by row. Sums of floats are made in that order.
 
@@ -37,7 +37,7 @@ struct Interp<'p> {
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// The point at which statements run.
     point: Vec<i32>,
-    /// What has been put on the histories.
+    /// The contents of the histories.
     histories: IndexMap<Buffer, History<Array>>,
 }
 
@@ -108,7 +108,7 @@ impl Scope for Interp<'_> {
 }
 
 impl Interp<'_> {
-    /// What a buffer that lies in a tree is among.
+    /// The buffers in the same tree as a buffer.
     fn among(&mut self, buffer: Buffer) -> Option<&mut Fields> {
         match self.program.buffers[buffer].role {
             Role::Field(..) => Some(self.fields),

@@ -37,7 +37,7 @@ impl Operand {
         bytes.ok_or(MemoryError::OutOfMemory { bytes: usize::MAX })
     }
 
-    /// What the interpreter takes for it.
+    /// A copy as the interpreter's array.
     ///
     /// # Errors
     /// If there is no memory for it.

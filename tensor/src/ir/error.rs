@@ -72,11 +72,11 @@ impl std::error::Error for Failure {}
 /// Why a program ended early. Inputs that it changes are then as far as it got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// What the statements say.
+    /// A failure of the program's statements.
     Failure(Failure),
     /// Another check of a kernel does not hold.
     Check {
-        /// What it is of.
+        /// The kind of the check.
         kind: AssertKind,
         /// Its message.
         text: String,

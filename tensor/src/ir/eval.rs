@@ -1,4 +1,4 @@
-//! What expressions are, in a scope that says what they name.
+//! Evaluation of expressions in a scope, which maps names to values.
 
 use super::scope::Scope;
 use aerogel_base::hash::LookupMap;
@@ -26,7 +26,7 @@ pub(crate) fn eval_in<S: Scope>(
     .get(e)
 }
 
-/// What has been evaluated at a point: what is shared is evaluated once.
+/// The values computed at a point: shared subexpressions are evaluated once.
 struct Evaluation<'s, S> {
     program: &'s Program,
     scope: &'s mut S,

@@ -55,7 +55,7 @@ pub enum ExprDef {
         ty: ScalarType,
         /// One index (`i32`) for each of its axes.
         index: Vec<Expr>,
-        /// What indices outside mean.
+        /// The meaning of out-of-bounds indices.
         outside: Outside,
     },
     /// Arithmetic on one operand.

@@ -21,7 +21,7 @@ pub enum Kept {
     Kernel,
     /// Indices outside it are errors.
     Checked,
-    /// What it is made of changes before it is read.
+    /// Its operands change before it is read.
     OperandsChange,
     /// It is made at the active cells of a field, and read elsewhere too.
     OtherCells,

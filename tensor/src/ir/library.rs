@@ -1,4 +1,4 @@
-//! What libraries do: operations on whole buffers that are not statements over points.
+//! Library calls: operations on whole buffers that are not statements over points.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use aerogel_runtime::buffer::MemoryError;
 
 use super::ids::Buffer;
 
-/// What a library does with whole buffers.
+/// A library function on whole buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Library {
     /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`, floats; the leading axes of all three are the same.
@@ -39,7 +39,7 @@ pub enum Library {
 /// A call of a library on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// What is called.
+    /// The library function.
     pub library: Library,
     /// The buffers that it reads.
     pub inputs: Vec<Buffer>,
@@ -91,7 +91,7 @@ impl Call {
 }
 
 aerogel_base::kinds! {
-    /// What is computed of matrices.
+    /// Functions of matrices.
     Algebra {
         /// Orthonormal columns, as many as the smaller size, and an upper triangle: `q, r = a`.
         Qr = "qr",
@@ -129,7 +129,7 @@ aerogel_base::kinds! {
 }
 
 aerogel_base::kinds! {
-    /// What is computed of rows, along the last axis; nothing is scaled.
+    /// Fourier transforms of rows, along the last axis; nothing is scaled.
     Transform {
         /// `sum over j of x[j] * exp(-2 pi i j k / n)`.
         Forwards = "fft",
@@ -154,7 +154,7 @@ enum Parts {
 }
 
 impl Algebra {
-    /// What a person calls it.
+    /// Its name in messages.
     pub fn common_name(self) -> &'static str {
         match self {
             Self::QrComplete => Self::Qr.name(),
@@ -227,7 +227,7 @@ impl Transform {
 pub enum LibraryError {
     /// There is no memory.
     Memory(MemoryError),
-    /// Of which operation, for which matrix of how many, and why.
+    /// The operation, the index of the matrix, the number of matrices, and the reason.
     Dense(Algebra, usize, usize, DenseError),
 }
 

@@ -118,7 +118,7 @@ fn shared_in_extents(program: &Program) -> IndexSet<Expr> {
 struct Printer<'p> {
     program: &'p Program,
     out: String,
-    /// What the statement at hand uses several times, by name.
+    /// Subexpressions that the current statement uses several times, by name.
     named: IndexMap<Expr, usize>,
     /// The same for sizes, from the first use to the end.
     of_extents: IndexMap<Expr, usize>,

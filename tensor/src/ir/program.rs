@@ -30,7 +30,7 @@ pub enum DimDef {
 }
 
 impl DimDef {
-    /// What it is computed by, if it is.
+    /// The expression that computes it, if there is one.
     pub fn expr(&self) -> Option<Expr> {
         match *self {
             Self::Value(e) | Self::Number(e) => Some(e),
@@ -39,7 +39,7 @@ impl DimDef {
     }
 }
 
-/// What a buffer is for.
+/// The role of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// It comes from outside, and its number there; statements may change it, which is seen outside.
@@ -62,7 +62,7 @@ pub struct BufferDef {
     pub ty: ScalarType,
     /// Its shape.
     pub shape: Vec<Dim>,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
 }
 
@@ -140,14 +140,14 @@ pub struct Store {
     pub target: Buffer,
     /// One index (`i32`) for each of its axes.
     pub index: Vec<Expr>,
-    /// What is stored, of the buffer's type.
+    /// The stored value, of the buffer's type.
     pub value: Expr,
     /// How, if not in place of what is there.
     pub accum: Option<Accum>,
     /// Before the enclosing `for` begins, the whole target becomes the identity element. Only with `accum`; such a `for` has
     /// stores only, and nothing else in it touches the target.
     pub init: bool,
-    /// What indices outside mean.
+    /// The meaning of out-of-bounds indices.
     pub outside: Outside,
 }
 
@@ -159,7 +159,7 @@ pub struct For {
     /// A field of this shape: only the points where its cell is active when the `for` begins. The body does not activate
     /// cells of its tree: it stores only to fields in the same cells, each point at its own indices.
     pub cells: Option<Buffer>,
-    /// What is done at each point: no `For` and no `Call`.
+    /// The statements at each point: no `For` and no `Call`.
     pub body: Vec<Stmt>,
     /// Where it was written.
     pub span: Span,
@@ -184,7 +184,7 @@ pub enum Stmt {
         hi: Expr,
         /// From one value to the next.
         step: i32,
-        /// What is done.
+        /// The statements.
         body: Vec<Stmt>,
     },
     /// One branch or the other, by a `u1`.
@@ -208,7 +208,7 @@ pub struct Agreement {
     pub left: Dim,
     /// The other one.
     pub right: Dim,
-    /// What to say if they differ; `{}` stands for the first and for the second.
+    /// The message if they differ; `{}` stands for the first and for the second.
     pub message: String,
     /// Its source location.
     pub span: Span,
@@ -237,7 +237,7 @@ pub struct Program {
     pub exprs: Exprs,
     /// Sizes that must be equal, checked before anything runs.
     pub agreements: Vec<Agreement>,
-    /// What is done.
+    /// The statements.
     pub body: Vec<Stmt>,
     /// The result buffers, in order. Statements that none of them depends on, and that change no input,
     /// need not run.

@@ -34,7 +34,7 @@ pub trait Runner: Send + Sync {
     }
 }
 
-/// What a kernel of the user's raised in one run.
+/// The exception that a user's kernel raised in one run.
 #[derive(Clone, Debug)]
 pub struct Raised(pub Arc<dyn Error + Send + Sync>);
 
@@ -87,7 +87,7 @@ impl RegionDef {
 /// `results = region(arrays)`: a kernel of the user's, launched by the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// What is run.
+    /// The kernel to run.
     pub region: Region,
     /// The buffers that are its arrays.
     pub arrays: Vec<Buffer>,

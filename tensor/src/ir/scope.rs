@@ -1,11 +1,11 @@
-//! What expressions name while a program runs.
+//! Scopes: the values of names in expressions while a program runs.
 
 use aerogel_base::Scalar;
 
 use super::error::Failure;
 use super::ids::{Buffer, Var};
 
-/// What expressions name.
+/// The values of names in expressions.
 pub(crate) trait Scope {
     /// Why an expression has no value.
     type Error: From<Failure>;

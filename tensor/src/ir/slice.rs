@@ -73,11 +73,11 @@ pub(crate) fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) 
 pub(crate) struct Slice {
     /// The program; its results are the requested buffers.
     pub(crate) program: Program,
-    /// What its inputs are in the one that it is from.
+    /// The buffers of the source program that its inputs stand for.
     pub(crate) inputs: Vec<Buffer>,
     /// The buffers that it makes, there and here.
     pub(crate) made: Vec<(Buffer, Buffer)>,
-    /// What expressions of the one that it is from are here.
+    /// The translation of the source program's expressions.
     pub(crate) exprs: LookupMap<Expr, Expr>,
     /// The same of sites.
     pub(crate) sites: LookupMap<Site, Site>,
@@ -153,7 +153,7 @@ pub(crate) struct Copier<'p, F> {
     from: &'p Program,
     pub(crate) to: Program,
     is_there: F,
-    /// What buffers are in the other program.
+    /// The translation of buffers to the other program.
     pub(crate) buffers: LookupMap<Buffer, Buffer>,
     vars: LookupMap<Var, Var>,
     exprs: LookupMap<Expr, Expr>,

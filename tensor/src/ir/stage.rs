@@ -1,6 +1,6 @@
 //! How far the passes have taken a program.
 
-/// What a program may hold.
+/// The stage of a program: which statements it may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// As it is recorded: nothing is cleared, and no temporary lies in a tree.

@@ -1,4 +1,4 @@
-//! Who reads and writes what.
+//! Read and write sets of statements.
 
 use aerogel_ir::TreeId;
 use aerogel_snode::NodeId;
@@ -9,7 +9,7 @@ use super::ids::{Buffer, Var};
 use super::program::{For, Program, Stmt, Store};
 use super::region::Run;
 
-/// What statements touch.
+/// The read and write sets of statements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touched {
     /// Buffers that are loaded from; reads of their sizes do not count.
@@ -29,12 +29,12 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// What some statements of the host touch.
+    /// The read and write sets of some host statements.
     pub(crate) fn by(program: &Program, body: &[Stmt]) -> Self {
         Self::over(program, body, None)
     }
 
-    /// What the statements of a `for` touch.
+    /// The read and write sets of the statements of a `for`.
     pub(crate) fn at_points(program: &Program, all: &For) -> Self {
         Self::over(program, &all.body, all.cells)
     }
@@ -45,7 +45,7 @@ impl Touched {
         touched
     }
 
-    /// What a statement of the host touches itself: not what those inside it do.
+    /// The read and write sets of a host statement itself, without those of nested statements.
     pub(crate) fn of_itself(program: &Program, stmt: &Stmt) -> Self {
         let mut touched = Self::default();
         touched.stmt(program, stmt, None);

@@ -1,4 +1,4 @@
-//! What every program keeps to.
+//! The verifier: invariants of every program.
 
 use aerogel_base::ScalarType;
 use indexmap::{IndexMap, IndexSet};
@@ -23,7 +23,7 @@ struct At<'p> {
 /// Whether a program is one: types, numbers of axes, and where statements stand.
 ///
 /// # Errors
-/// What is wrong: a bug of whoever wrote the program.
+/// The violated invariant: a bug of the author of the program.
 pub fn verify(program: &Program) -> Result<(), String> {
     let check = Check { program };
     for dim in 0..program.dims.len() as u32 {
@@ -41,7 +41,7 @@ pub fn verify(program: &Program) -> Result<(), String> {
 /// Whether a program is one, and holds only what a stage has.
 ///
 /// # Errors
-/// What is wrong: a bug of the pass that came last.
+/// The violated invariant: a bug of the last pass.
 pub fn verify_at(program: &Program, stage: Stage) -> Result<(), String> {
     verify(program)?;
     let mut roles = program.buffers.iter();

@@ -1,4 +1,4 @@
-//! What libraries do with whole buffers.
+//! Library calls on whole buffers.
 //!
 //! Products of float matrices are `faer`'s, on copies: a copy of `n * k` numbers is little beside `n * k * m` products.
 //! Products of other numbers are as the interpreter does them.

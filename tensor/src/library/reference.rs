@@ -1,4 +1,4 @@
-//! What libraries mean, without attention to speed.
+//! Reference implementations of library calls, without attention to speed.
 
 use aerogel_base::Scalar;
 use aerogel_ir::eval;
@@ -6,7 +6,7 @@ use aerogel_ir::eval;
 use super::of_arrays;
 use crate::ir::{Array, Library, LibraryError};
 
-/// What a library does: `outputs` have their shapes.
+/// Runs a library call: `outputs` have their shapes.
 pub(crate) fn library(
     library: Library,
     inputs: &[Array],

@@ -40,7 +40,7 @@ pub struct Kernel {
 pub enum Parameter {
     /// The size of an axis, as `i32`.
     Extent(Dim),
-    /// What the host set a variable to.
+    /// The value that the host set a variable to.
     Var(Var),
 }
 
@@ -54,7 +54,7 @@ impl Parameter {
     }
 }
 
-/// What a `for` names.
+/// The names in a `for`.
 #[derive(Default)]
 struct Names {
     /// Its buffers, and whether they are written; what lies in trees apart.
@@ -519,7 +519,7 @@ impl Lower<'_, '_> {
         guarded
     }
 
-    /// What an expression certainly computes, operands first: all but what choices in it protect.
+    /// The subexpressions that are always computed, operands first: all but those guarded by `select`.
     fn certain(&mut self, root: Expr) -> IndexSet<Expr> {
         let mut found = IndexSet::new();
         let mut stack = vec![(root, false)];

@@ -7,7 +7,7 @@
 //!     for [512, m] { if x0 + i0 < n { y[x0 + i0, i1] = max(t[i0, i1] + c[i1], 0) } }
 //! }
 //! ```
-//! What is computed of a product is computed of some rows at a time, so that these need not lie in memory all at once. Where
+//! Consumers of a matrix product run on blocks of rows, so that the product need not be in memory all at once. Where
 //! nothing is, or there are few rows, the library makes all of them.
 
 use aerogel_base::ScalarType;

@@ -35,7 +35,7 @@ pub(super) fn run(program: &mut Program, options: Options) -> bool {
     rewrite_fors(program, &mut |program, all, _| settle(program, all)) || separated || unrolled
 }
 
-/// What accumulates one value for each element stores it.
+/// An accumulation of a single value for each element becomes a store.
 fn settle(program: &mut Program, all: &mut For) -> bool {
     let mut changed = false;
     for k in 0..all.body.len() {
@@ -359,7 +359,7 @@ fn component(program: &Program, axes: &[usize], index: &[Expr]) -> Vec<i32> {
     axes.iter().map(number).collect()
 }
 
-/// What is left without some axes.
+/// The rest without some axes.
 fn rest<T: Copy>(axes: &[usize], all: &[T]) -> Vec<T> {
     let left = all.iter().enumerate().filter(|(k, _)| !axes.contains(k));
     left.map(|(_, &x)| x).collect()

@@ -1,4 +1,4 @@
-//! What is copied and not read again is changed where it is.
+//! Copy elimination: a copied buffer that is not read again is modified in place.
 //!
 //! ```text
 //! for [n, m] { t[i0, i1] = x[i0, i1] + 1 }        for [n, m] { u[i0, i1] = x[i0, i1] + 1 }

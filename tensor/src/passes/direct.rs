@@ -33,7 +33,7 @@ const LANES: u64 = 16;
 const FEW_SUMS: u64 = 6;
 /// With fewer neighbours, most lanes are idle.
 const FEWEST_LANES: u64 = 6;
-/// What more than so many rows read is copied into the order in which it is read, unless it is windows.
+/// A factor that more than this many rows read is copied in the order of its reads, unless it consists of windows.
 const FEW_ROWS: u64 = 64;
 
 /// With fewer rows, what is read in lanes is used too seldom.
@@ -275,7 +275,7 @@ impl Direct {
     }
 }
 
-/// What a tile reads.
+/// The reads of a tile.
 struct Point<'f> {
     factors: &'f Factors,
     left: Buffer,

@@ -1,4 +1,4 @@
-//! What the ways to make a product of matrices share: its factors, and the statements that store its elements.
+//! Code shared by the methods for matrix products: their factors, and the statements that store their elements.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, Span};
@@ -90,7 +90,7 @@ pub(super) fn at(program: &mut Program, e: Expr, axes: &IndexMap<u32, Expr>) -> 
         })
 }
 
-/// What becomes of an element of a product, in the row `i` and the column `j`.
+/// The statements that consume an element of a product, in the row `i` and the column `j`.
 pub(super) fn element_stores(
     program: &mut Program,
     factors: &Factors,
@@ -108,7 +108,7 @@ pub(super) fn element_stores(
     stores_at(program, factors, &places, value, epilogue)
 }
 
-/// What becomes of an element of a product, at these indices for its axes.
+/// The statements that consume an element of a product, at these indices for its axes.
 pub(super) fn stores_at(
     program: &mut Program,
     factors: &Factors,

@@ -4,7 +4,7 @@
 //! come before it: all that one of both stores and the other touches is touched at the same indices, which no two points
 //! share.
 //!
-//! What goes over the active cells of a field joins what goes over the same cells, if no cell between them becomes active.
+//! Loops over the active cells of the same field are fused, if no cell is activated between them.
 //!
 //! It runs twice: on sums, so that they share their loops, and on what `reductions` made of them.
 

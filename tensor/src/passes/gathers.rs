@@ -7,7 +7,7 @@
 //! All other terms are the identity element, and all are where the index is out of bounds. A product with zero is handled
 //! alike for integers; for floats only if the other factor is proved finite, since NaN and infinity times zero are NaN.
 //!
-//! What was a sum is a function of its indices then, and is inlined.
+//! The former sum is then a function of its indices, and is inlined.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};

@@ -25,10 +25,10 @@ use crate::ir::{
 
 /// No expression becomes larger than this: LLVM's time grows faster than that of small ones.
 const MAX_COST: u32 = 300;
-/// What a store and its loads cost, in operations.
+/// The cost of a store and its loads, in operations.
 const STORE: u32 = 4;
 const LOAD: u32 = 2;
-/// What is no dearer than reading it.
+/// The cost up to which recomputing is as cheap as reading.
 const TRIVIAL: u32 = 3;
 /// As often as an index counts that not all axes of a domain are in.
 const AGAIN: u32 = 8;
@@ -60,7 +60,7 @@ struct Function {
 }
 
 struct Inline {
-    /// What may be inlined, so far.
+    /// The candidates for inlining, so far.
     functions: IndexMap<Buffer, Function>,
     kept: IndexMap<Buffer, Kept>,
     /// How often each buffer is read, by different indices or with axes left over.
@@ -265,7 +265,7 @@ impl Inline {
         changed
     }
 
-    /// What may be an error is one, whether the block that reads it runs or not.
+    /// A possible error must be raised even if the block that reads the value does not run.
     fn keep_failing(&mut self, program: &Program, touched: &Touched) {
         for &buffer in &touched.reads {
             if self.functions.get(&buffer).is_some_and(|f| f.may_fail) {
@@ -454,7 +454,7 @@ struct Extent {
     not_empty: bool,
 }
 
-/// What may be inlined into a `for`.
+/// The candidates for inlining into a `for`.
 struct Here<'d> {
     functions: IndexMap<Buffer, (Expr, Vec<Extent>)>,
     domain: &'d [Dim],

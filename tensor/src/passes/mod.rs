@@ -34,7 +34,7 @@ use indexmap::IndexSet;
 
 use crate::ir::{Buffer, Expr, ExprDef, Exprs, Program, Touched};
 
-/// Who makes large products of matrices.
+/// How large matrix products are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Products {
     /// Kernels over tiles.
@@ -44,10 +44,10 @@ pub enum Products {
     Library,
 }
 
-/// What passes may choose.
+/// The choices of the passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// Who makes large products of matrices.
+    /// How large matrix products are computed.
     pub products: Products,
     /// With so many products of elements they are large.
     pub many: u64,
@@ -65,7 +65,7 @@ impl Default for Options {
     }
 }
 
-/// What all has to hold for a condition to hold.
+/// The conjuncts of a condition.
 fn conjuncts(exprs: &Exprs, cond: Expr) -> IndexSet<Expr> {
     let mut all = IndexSet::new();
     let mut left = vec![cond];

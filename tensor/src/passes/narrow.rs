@@ -20,7 +20,7 @@ use crate::ir::{
 /// The first and the last index along an axis that is read; nothing if it is all of them.
 type Ends = Option<[i64; 2]>;
 
-/// What is known of all buffers so far.
+/// The facts about all buffers so far.
 #[derive(Default)]
 struct Found {
     /// How far each is read.

@@ -1,4 +1,4 @@
-//! What is added up where windows overlap becomes a sum over windows at each element.
+//! A sum to overlapping windows becomes a sum over windows at each element.
 //!
 //! ```text
 //! for [n, k] { t[i0 + i1] add init = v(i0, i1) }
@@ -98,7 +98,7 @@ impl Index {
 /// The sum over windows.
 struct Gathered {
     domain: Vec<Dim>,
-    /// What stands for an axis.
+    /// The replacement of an axis.
     axes: IndexMap<u32, Expr>,
     conditions: Vec<Expr>,
     /// The axes of phases, and those of the target's elements.

@@ -1,4 +1,4 @@
-//! What many points read of a short axis lies in planes.
+//! Structure of arrays: an input with a short axis that many points read is split into one array for each index of the axis.
 //!
 //! ```text
 //! for [n, n] { s[i0] add init = sub(x[i1, 0], x[i0, 0]) .. x[i1, 1] .. }

@@ -23,7 +23,7 @@ use crate::ir::{
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
 const LEAST: u64 = 8;
-/// What is computed of each element costs no more than this, since it is written out for each row of a tile.
+/// The largest cost of operations on each element of the product, since they are unrolled for each row of a tile.
 const MAX_EPILOGUE: u32 = 40;
 
 /// Makes products of all sums that are worth it.

@@ -19,7 +19,7 @@ pub(super) struct Readers {
     of: IndexMap<Buffer, Vec<(usize, Order)>>,
     /// How many axes each statement has.
     ranks: Vec<u32>,
-    /// What each statement stores alone and as a whole, point by point.
+    /// The buffers that each statement alone stores as a whole, point by point.
     makes: Vec<Option<Buffer>>,
     /// The statement in whose loop each is done: sums over the same axes share one, and what they read is computed once.
     leaders: Vec<usize>,
@@ -47,7 +47,7 @@ impl Readers {
             .push(target.filter(|&b| program.buffers[b].role == Role::Temporary));
     }
 
-    /// What comes next is in another block of the host's.
+    /// The next statement is in another block of the host.
     pub(super) fn enter(&mut self) {
         self.latest.clear();
     }

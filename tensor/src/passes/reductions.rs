@@ -1,4 +1,4 @@
-//! What accumulates becomes loops at each point where no two points meet, and stores in one step elsewhere.
+//! Accumulations become loops at each point if no two points share a target, and atomic stores otherwise.
 //!
 //! ```text
 //! for [n, m] { s[i0] add init = v }      for [n] { x = 0; loop k in 0, m { x = add(x, v) }; s[i0] = x }
@@ -22,7 +22,7 @@ use crate::ir::{
 const PARTS: u64 = 64;
 const LONG_PART: u64 = 4096;
 const MOST_PARTS: u64 = 1 << 14;
-/// So many values are added up before their sum is added to another one.
+/// The number of values that are summed before their sum is added to another one.
 pub(super) const CHAIN: u64 = 512;
 /// With at least so many elements, each is a point of its own, and there is enough to do at once.
 const ENOUGH: u64 = 64;
@@ -306,7 +306,7 @@ fn by_rows(program: &mut Program, sums: &Sums, n_elements: u64) -> Option<Cut> {
 
 /// Rows of so many elements lie in pages of their own.
 const LONG_ROW: u64 = 1024;
-/// So many of them are read together.
+/// How many of them are read together.
 const ROWS: u64 = 16;
 /// With fewer of them, sums of parts do not pay.
 const MANY_ROWS: u64 = 2048;

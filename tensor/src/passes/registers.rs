@@ -1,4 +1,4 @@
-//! What a point keeps in memory while it runs, it keeps in variables.
+//! Memory that only one point uses while it runs becomes variables.
 //!
 //! ```text
 //! for [n] { t[i0] = a; loop k { t[i0] = add(t[i0], b) } }      for [n] { x = a; loop k { x = add(x, b) }; t[i0] = x }

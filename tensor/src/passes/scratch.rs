@@ -70,7 +70,7 @@ pub(super) fn run(program: &mut Program, options: Options) -> bool {
     !found.is_empty()
 }
 
-/// What a buffer takes as an array.
+/// The bytes of a buffer as an array.
 fn dense_bytes(program: &Program, def: &BufferDef) -> u64 {
     let extents = def.shape.iter().filter_map(|&d| program.const_dim(d));
     extents.fold(u64::from(def.ty.bytes()), u64::saturating_mul)
@@ -107,7 +107,7 @@ fn stores(program: &Program, all: &For, found: &mut Found) {
     });
 }
 
-/// What a `for` makes zero everywhere, and does not touch besides.
+/// Buffers that a `for` fills with zeros, and does not access otherwise.
 fn zeroed(program: &Program, all: &For) -> Vec<Buffer> {
     let reads = Touched::at_points(program, all).reads;
     let mut stores = IndexMap::new();

@@ -1,4 +1,4 @@
-//! What a product reads in lanes, laid out so that neighbours lie next to each other and no index is outside.
+//! Copies of the factor that a product reads in lanes, laid out contiguously and without out-of-bounds indices.
 //!
 //! ```text
 //! a[i0, i1 - i2, i3 * 2 + i4], which counts where 0 <= i1 - i2 < 16
@@ -23,7 +23,7 @@ use crate::ir::{Dim, Expr, ExprDef, For, Outside, Program, Stmt, Store};
 pub(super) struct Staged {
     /// Whether one index has several axes.
     pub(super) is_window: bool,
-    /// What is copied, if the factor cannot be read where it lies.
+    /// The copied values, if the factor cannot be read in place.
     copied: Option<Copied>,
 }
 

@@ -26,7 +26,7 @@ use crate::ir::{Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store, V
 const ROWS: [u64; 7] = [12, 14, 13, 11, 10, 9, 8];
 /// Columns of a tile: as many as the widest vector has lanes.
 const COLUMNS: u64 = 16;
-/// So many rows of tiles read what stays in the cache; fewer or more where that divides all.
+/// The number of rows of tiles that reuse cached values; fewer or more if that divides the number of rows.
 const BLOCK: u64 = 8;
 const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 

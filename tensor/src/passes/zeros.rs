@@ -1,4 +1,4 @@
-//! What a block makes is zero where the block has not run.
+//! Buffers that a block stores are zero if the block has not run.
 //!
 //! ```text
 //! if c { for [n] { t[i0] = a } }                  for [n] { t[i0] = 0 }; if c { for [n] { t[i0] = a } }
@@ -92,11 +92,11 @@ fn look(
     }
 }
 
-/// What is read where it is not stored for certain.
+/// Buffers that are read where they may not have been stored.
 struct Reads<'p> {
     program: &'p Program,
     homes: &'p IndexMap<Buffer, Home>,
-    /// What is stored as a whole, each time that what is behind it runs.
+    /// Buffers that are stored as a whole whenever the later statements run.
     stored: IndexSet<Buffer>,
     unsure: IndexSet<Buffer>,
 }

@@ -14,7 +14,7 @@ use super::{Mode, RecordError, Recorded, Recording};
 pub struct Affine {
     /// Labels and their factors.
     pub terms: Vec<(u32, i32)>,
-    /// What is added.
+    /// The constant term.
     pub offset: i32,
 }
 

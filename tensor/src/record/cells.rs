@@ -18,10 +18,10 @@ use indexmap::{IndexMap, IndexSet};
 use super::{Made, RecordError, Recorded, Recording};
 use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, For, Outside, RegionDef, Run, Stmt, Store};
 
-/// What is known of fields and of values at their cells.
+/// The state of fields and of sparse values on their cells.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells {
-    /// What the first index of each field is, along each axis.
+    /// The first index of each field, along each axis.
     offsets: LookupMap<Buffer, Vec<i32>>,
     /// The field at whose cells a value is, and how often its cells had changed when it was made.
     pub(super) at: LookupMap<Buffer, (Buffer, u32)>,

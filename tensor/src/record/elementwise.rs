@@ -140,7 +140,7 @@ fn one(name: &str) -> Option<One> {
     })
 }
 
-/// What takes any number, but of integers is the number itself.
+/// Functions that take any number, and are the identity on integers.
 const WHOLE: [&str; 5] = ["floor", "ceil", "round", "trunc", "rint"];
 
 impl Recording {

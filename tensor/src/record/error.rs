@@ -19,7 +19,7 @@ pub enum RecordError {
         shapes: Vec<String>,
         /// Which axis, of which operand (counted from 0), and its size; twice.
         sides: Box<[(usize, usize, String); 2]>,
-        /// What each operand is called, if not by its number.
+        /// The name of each operand in messages, if not its number.
         roles: Vec<String>,
     },
     /// An axis that there is not.
@@ -37,7 +37,7 @@ pub enum RecordError {
         op: String,
         /// The operands' types.
         types: Vec<ScalarType>,
-        /// What it takes.
+        /// The operands that it accepts.
         takes: String,
     },
     /// A value that was made in a block which has ended, and where that begins.
@@ -53,7 +53,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// What an operand is called in messages.
+    /// The name of an operand in messages.
     pub fn role(&self, operand: usize) -> String {
         match self {
             Self::Extents { roles, .. } if operand < roles.len() => roles[operand].clone(),

@@ -8,7 +8,7 @@ use crate::ir::{Accum, Buffer, Dim, Expr, Outside, Site, Stmt, Store};
 use super::{CheckedLoad, RecordError, Recorded, Recording};
 
 aerogel_base::kinds! {
-    /// What an index outside its axis means to the user who wrote it.
+    /// The meaning of an out-of-bounds index in the user's program.
     Mode {
         /// None is: the caller has looked.
         Never = "never",

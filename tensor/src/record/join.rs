@@ -7,7 +7,7 @@ use crate::ir::{Buffer, Dim, DimDef, Expr, Outside, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
-/// What lies around a tensor that is given a margin.
+/// The values in the margin of a padded tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Margin {
     /// A number.

@@ -19,7 +19,7 @@ pub enum Bound<T = Buffer> {
     Of(T),
 }
 
-/// What a key says of an axis. `T` is what stands for a tensor.
+/// The entry of a key for an axis. `T` stands for a tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<T = Buffer> {
     /// A new axis of size 1.
@@ -53,7 +53,7 @@ pub struct Part<I = Expr, N = Dim> {
 pub type KnownPart = Part<i64, u64>;
 
 impl KnownPart {
-    /// So many elements side by side.
+    /// The contiguous range of `len` elements from `start` on.
     pub fn span(start: i64, len: u64) -> Self {
         Self {
             start,
@@ -109,7 +109,7 @@ impl<T> Item<T> {
     }
 }
 
-/// What Python's `start:stop:step` names of `n` elements: what is outside is left out.
+/// The range of `n` elements that Python's `start:stop:step` selects, clipped to the axis.
 fn range(start: Option<i64>, stop: Option<i64>, step: i64, n: i64) -> KnownPart {
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let clipped = |bound: i64| match bound {
@@ -129,7 +129,7 @@ fn range(start: Option<i64>, stop: Option<i64>, step: i64, n: i64) -> KnownPart 
     }
 }
 
-/// What a key says, axis by axis.
+/// A key, axis by axis.
 #[derive(Clone, Debug)]
 pub struct Key<T = Buffer> {
     /// An item for each axis, and those for new ones.
@@ -180,7 +180,7 @@ enum Axis {
     Points,
 }
 
-/// What a key names of a tensor.
+/// The elements of a tensor that a key selects.
 struct Named {
     /// The part of each axis; of one with computed indices all.
     parts: Vec<Part>,

@@ -1,6 +1,6 @@
 //! Where in the user's program things were made.
 //!
-//! Whoever records says, after each statement of the user's, where that stands; a place is a number that it knows the line of.
+//! The caller reports, after each of the user's statements, its source location: a number for which the caller knows the line.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
@@ -39,17 +39,17 @@ impl Lines {
         self.agreements.get(number).unwrap_or(&self.last).known()
     }
 
-    /// Says where a buffer was made.
+    /// Notes the source location of a buffer.
     pub fn set(&mut self, buffer: Buffer, place: Place) {
         self.buffers[buffer] = place;
     }
 
-    /// Says that a buffer is made by what was said of another one.
+    /// Gives a buffer the source location of another one.
     pub(crate) fn follow(&mut self, buffer: Buffer, other: Buffer) {
         self.buffers[buffer] = self.buffers[other];
     }
 
-    /// What is said of a buffer, if anything is.
+    /// The source location of a buffer, if it has one.
     pub fn get(&self, buffer: Buffer) -> Place {
         self.buffers[buffer]
     }

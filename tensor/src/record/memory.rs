@@ -6,7 +6,7 @@ use crate::ir::{Accum, Buffer, Dim, Expr, ExprDef, Outside, Stmt, Store};
 
 use super::{Mode, RecordError, Recorded, Recording};
 
-/// What a store is written as.
+/// The operation's name in messages.
 fn stored_by(accum: Option<Accum>) -> String {
     accum.map_or("x[key] = value".to_owned(), |accum| {
         format!("scatter_{accum}")
@@ -216,7 +216,7 @@ impl Recording {
         Ok((domain, store, only_at))
     }
 
-    /// What an index outside means for a store.
+    /// The meaning of an out-of-bounds index of a store.
     pub(super) fn outside_of_store(
         &mut self,
         target: Buffer,

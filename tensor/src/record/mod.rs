@@ -54,7 +54,7 @@ use crate::ir::{
     Accum, Agreement, Buffer, Dim, DimDef, Expr, For, Outside, Program, Site, Stmt, Store,
 };
 
-/// What an operation gives.
+/// The result of recording an operation.
 pub type Recorded<T = Buffer> = Result<T, RecordError>;
 
 /// A statement but for where it stores: equal ones make equal values.
@@ -98,7 +98,7 @@ pub struct Recording {
     pub program: Program,
     /// Where new statements were written.
     pub span: Span,
-    /// What the user has called the operation that is recorded, if it is not its own name.
+    /// The user's name of the recorded operation, if it differs from its own.
     pub called: Option<&'static str>,
     /// Where things were made, as far as whoever records has noted it.
     pub lines: Lines,
@@ -109,12 +109,12 @@ pub struct Recording {
     has_detached: bool,
     /// Which running operation makes a buffer.
     running: LookupMap<Buffer, Running>,
-    /// What statements that come may store to.
+    /// The buffers that later statements may store to.
     memory: SecondaryMap<Buffer, bool>,
     made: LookupMap<Made, Buffer>,
     /// The sites of loads: the same load of the same memory has one site, and so makes the same value.
     checked: LookupMap<CheckedLoad, Site>,
-    /// What single numbers are, as long as nothing else is stored there.
+    /// The definitions of scalars, until something else is stored to them.
     numbers: LookupMap<Buffer, Expr>,
     /// What single values were computed of, until memory changes that they may have been read from.
     singles: LookupMap<Buffer, Expr>,
@@ -256,7 +256,7 @@ impl Recording {
         }
     }
 
-    /// What an operation is called in messages.
+    /// The name of an operation in messages.
     fn name_of(&self, op: &str) -> String {
         self.called.unwrap_or(op).to_owned()
     }
@@ -403,7 +403,7 @@ impl Recording {
         self.detached[buffer]
     }
 
-    /// What `accum` makes of the values at all points that have one index.
+    /// The reduction by `accum` of the values at all points with the same index.
     pub fn gather_into(
         &mut self,
         domain: &[Dim],

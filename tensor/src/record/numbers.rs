@@ -18,7 +18,7 @@ use crate::ir::{Buffer, Dim, Expr, ExprDef, Stmt, map_exprs};
 /// At most so many numbers are at one cell.
 const MOST: u64 = 1024;
 
-/// What stands for each axis of a domain.
+/// The replacement of each axis of a domain.
 type Point = IndexMap<u32, Expr>;
 
 impl Recording {

@@ -15,7 +15,7 @@ use super::{Recorded, Recording};
 pub(crate) enum Running {
     /// `Recording::scan`.
     Scan {
-        /// What is accumulated.
+        /// The accumulation.
         accum: Accum,
         /// The numbers.
         x: Buffer,
@@ -33,7 +33,7 @@ pub(crate) enum Running {
 pub(crate) struct Recurrence {
     /// The factors; 1 without.
     pub(crate) a: Option<Buffer>,
-    /// What is added, of the result's shape.
+    /// The added values, of the result's shape.
     pub(crate) b: Buffer,
     /// The axis.
     pub(crate) axis: usize,

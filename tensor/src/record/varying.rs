@@ -18,7 +18,7 @@ struct Unit {
     path: Vec<usize>,
     reads: IndexSet<Buffer>,
     writes: IndexSet<Buffer>,
-    /// What decides whether it is done.
+    /// The conditions under which it runs.
     on: IndexSet<Buffer>,
     /// It makes one value, and cannot fail.
     is_value: bool,

@@ -27,9 +27,9 @@ use super::{RecordError, Recorded, Recording};
 /// A symbolic tensor, and the batched tensor that it stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
-    /// What the statements read.
+    /// The symbolic tensor, which the statements read.
     pub one: Buffer,
-    /// All of them.
+    /// The batched tensor.
     pub all: Buffer,
     /// The axis along which they lie.
     pub axis: usize,
@@ -175,7 +175,7 @@ impl Recording {
     }
 }
 
-/// What an index outside means for an access to all: a checked one has a site of its own, with one axis more.
+/// The meaning of an out-of-bounds index in the batched access: a checked one has its own site, with one more axis.
 fn outside_of_all(
     sites: &mut PrimaryMap<Site, SiteDef>,
     outside: Outside,

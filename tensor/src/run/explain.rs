@@ -1,4 +1,4 @@
-//! What became of a program: which statements share a kernel, which temporaries are materialised, and why.
+//! Explanation of a compiled program: which statements share a kernel, which temporaries are materialised, and why.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::plan::Plan;
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Kept, Library, Program, Role, Stmt, Touched};
 use crate::passes::{self, Options};
 
-/// What the passes made of a program, in words.
+/// The result of the passes on a program, as text.
 ///
 /// ```text
 /// 5 statements became 2 kernels; 1 of 4 temporaries is materialised
@@ -93,7 +93,7 @@ fn count(body: &[Stmt]) -> usize {
     body.iter().map(own).sum()
 }
 
-/// What the host does, a line for each step, and the temporaries that each makes.
+/// The steps of the host, a line for each, and the temporaries that each computes.
 #[derive(Default)]
 struct Steps {
     lines: Vec<(String, Vec<Buffer>)>,

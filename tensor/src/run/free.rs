@@ -12,7 +12,7 @@ static FREE: Mutex<Free> = Mutex::new(Free {
 
 /// The oldest first.
 pub(crate) struct Free {
-    /// What it was used for: memory may have a mirror on a device.
+    /// Identifies the program's device that used the memory: it may have a mirror there.
     stamp: u64,
     all: Vec<Arc<Bytes>>,
     bytes: usize,
@@ -25,7 +25,7 @@ const MAX_FREE_BYTES: usize = 256 << 20;
 const MAX_FREE: usize = 256;
 
 impl Free {
-    /// What there is.
+    /// The free memory.
     pub(crate) fn lock() -> MutexGuard<'static, Self> {
         FREE.lock().unwrap_or_else(PoisonError::into_inner)
     }

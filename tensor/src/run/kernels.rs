@@ -30,7 +30,7 @@ pub struct Codes {
 
 #[derive(Default)]
 struct Compilations {
-    /// What they were compiled for.
+    /// The settings that they were compiled for.
     stamp: u64,
     kernels: LookupMap<String, Arc<CompiledKernel>>,
 }
@@ -70,14 +70,14 @@ impl Codes {
     }
 }
 
-/// What programs are made for.
+/// Settings for the compilation of programs.
 #[derive(Clone, Copy)]
 pub struct Settings<'c> {
     /// Makes the kernels.
     pub compiler: &'c Compiler,
     /// How far float arithmetic may differ from what is written, as in kernels.
     pub fast_math: FastMath,
-    /// What passes choose.
+    /// The choices of the passes.
     pub options: passes::Options,
     /// Kernels that are there already.
     pub codes: &'c Codes,

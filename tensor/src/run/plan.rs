@@ -33,7 +33,7 @@ pub struct Plan {
     last: Vec<Vec<Buffer>>,
     /// Computed sizes of statements that run unconditionally.
     extents: Vec<Dim>,
-    /// What it was made for.
+    /// The settings that it was made for.
     stamp: u64,
     /// The numbers of the inputs that it stores to.
     changed: Vec<usize>,
@@ -45,7 +45,7 @@ pub struct Plan {
     most_kept: u64,
 }
 
-/// What the host does.
+/// The steps of the host.
 enum Step {
     /// Launches a kernel.
     Kernel(usize),
@@ -258,7 +258,7 @@ struct Running<'p> {
     trees: SecondaryMap<TreeId, Option<Arc<TreeMemory>>>,
     memory: SecondaryMap<Buffer, Option<Operand>>,
     vars: SecondaryMap<Var, Option<Scalar>>,
-    /// What has been put on the histories.
+    /// The contents of the histories.
     histories: IndexMap<Buffer, History<Operand>>,
     /// The bytes of these.
     kept: u64,

@@ -1,4 +1,4 @@
-//! What is known of tensors whose values could not be computed: what was run, and where that was written.
+//! Information about failed evaluations: the program that was run, and its source locations.
 
 use super::Session;
 use crate::ir::{Program, RunError, Slice};

@@ -22,7 +22,7 @@ use crate::ir::{
     Stmt, Store, Var, exprs_of, map_exprs, visit, visit_host,
 };
 
-/// What becomes of the places at which inputs are read.
+/// How constant indices of inputs are handled.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Places {
     /// They stay numbers.

@@ -17,7 +17,7 @@ use crate::record::{RecordError, Recorded};
 /// The number of a leaf.
 pub type Leaf = u32;
 
-/// What has no number of its own: a copy or result on which no gradient depends.
+/// A buffer without a number: a copy or result through which no gradient passes.
 const CONSTANT: Leaf = 0;
 
 /// The gradients by leaves, each with its number, and by other tensors.

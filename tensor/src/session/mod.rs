@@ -31,7 +31,7 @@ use crate::record::{Recorded, Recording};
 use plans::Plans;
 use policy::Waiting;
 
-/// What a tensor holds of the session.
+/// A tensor's handle to the session.
 pub type Slot = u32;
 
 /// Why a tensor could not be evaluated.
@@ -89,7 +89,7 @@ pub struct Session {
     n_tidied: u64,
     /// Whether gradients are not to depend on what has been made last.
     is_off: bool,
-    /// What is made of variables, as far as the statements have been looked at.
+    /// The buffers computed from variables, as far as the statements have been visited.
     tracked: SecondaryMap<Buffer, bool>,
     n_tracked: usize,
     /// The copies on which no gradient depends.
@@ -141,7 +141,7 @@ impl Session {
         )
     }
 
-    /// What becomes of the statements that tensors are made by.
+    /// Explains, as text, how the statements of tensors are compiled.
     pub fn explain(&mut self, slots: &[Slot], options: Options) -> String {
         let mut roots: Vec<Buffer> = Vec::new();
         for &slot in slots {

@@ -61,11 +61,11 @@ type Ready = (Arc<Plan>, Vec<Scalar>);
 #[derive(Default)]
 pub(super) struct Plans {
     of: LookupMap<Structure, Arc<Plan>>,
-    /// What to run for programs that have come with these numbers: their general form need not be made again.
+    /// The plans of programs with these constants: their general form need not be derived again.
     known: LookupMap<Structure, Ready>,
     /// How many plans there are of programs that differ only in where they read.
     alike: LookupMap<Structure, u32>,
-    /// What they were made for.
+    /// The settings that they were made for.
     stamp: u64,
     /// How many have been made.
     pub(super) n_made: usize,

@@ -1,6 +1,6 @@
 //! Dropping what no tensor holds, so that a session does not grow with the program's run time.
 //!
-//! What the held tensors that have no values are made by is copied into a new recording, in which their buffers have other
+//! The statements of live, unevaluated tensors are copied into a new recording, in which their buffers have other
 //! numbers. Slots stay.
 
 use aerogel_base::hash::LookupMap;

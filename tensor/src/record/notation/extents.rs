@@ -104,7 +104,7 @@ impl Known {
         Ok(())
     }
 
-    /// What is known of the labels in some axes.
+    /// The known sizes of the labels in some axes.
     pub(super) fn of_labels<'i>(&self, axes: impl Iterator<Item = &'i Index>) -> Self {
         let labels: Vec<&str> = axes
             .flat_map(|a| a.terms.iter().map(|(label, _)| &label[..]))

@@ -34,11 +34,11 @@ struct Agreement {
 pub struct AtLeast {
     /// The size.
     pub size: Size,
-    /// What it is as the program is traced.
+    /// The size while the program is traced.
     pub dim: Dim,
     /// The smallest that is enough.
     pub count: i64,
-    /// What is said of a smaller one.
+    /// The message for a smaller one.
     pub message: String,
 }
 
@@ -64,7 +64,7 @@ struct Term {
     statement: Statement,
 }
 
-/// What a result, or a part of it, is.
+/// How a result, or a part of it, is computed.
 #[derive(Clone, Debug)]
 enum Node {
     /// Put together of these.

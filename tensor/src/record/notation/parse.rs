@@ -24,10 +24,10 @@ pub(super) struct Segment {
     pub(super) extent: Option<i64>,
 }
 
-/// What is said of the windows along an axis.
+/// The padding of the windows along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Padding {
-    /// What the call says.
+    /// As the call specifies.
     AsCalled,
     /// Zeros around.
     Same,

@@ -11,7 +11,7 @@ use super::extents::{Extent, Known, underdetermined};
 use super::parse::{Axis, Index, Segment, quoted, refused};
 use super::{Call, Cut, Node, Shape, Term};
 
-/// What a text has for each tensor, and for the result.
+/// The axes of a text for each tensor, and for the result.
 type Rows = [Vec<Axis>];
 
 /// The statements of each part of the result.

@@ -10,7 +10,7 @@ use super::super::{RecordError, Recorded};
 use super::blocks::BlockId;
 use super::{FieldDef, State, Value};
 
-/// What a constraint is about.
+/// The subject of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     /// A value that a block changes.
@@ -49,7 +49,7 @@ impl Placement {
     }
 }
 
-/// What is known of a subject.
+/// The inferred constraint of a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
     /// Its shape, in terms of the program of the replay that has inferred it; the program is set when that replay is complete.
