@@ -27,10 +27,10 @@ pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
     memory: Memory,
-    /// What the buffer adds to `live_bytes`.
+    /// The buffer's share of `live_bytes`.
     counted: AtomicUsize,
     pub(crate) residence: Residence,
-    /// So many bytes before and after are nobody's.
+    /// The number of inaccessible bytes before and after.
     margin: usize,
 }
 
@@ -164,7 +164,7 @@ impl Buffer {
         self.counted.load(Ordering::Relaxed)
     }
 
-    /// Says that all of a range will be touched soon.
+    /// Announces that all of a range will be accessed soon.
     pub(crate) fn expect_use(&self, offset: usize, bytes: usize) {
         let start = self.place(offset, bytes).ok().and_then(NonNull::new);
         if let Some(start) = start {
@@ -356,7 +356,7 @@ impl Buffer {
         unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
-    /// What `word` holds. What a device does not give back is nothing, until `expect_home` says so.
+    /// The value at `word`: zero if a device cannot return it, which `expect_home` reports later.
     ///
     /// # Panics
     /// As `word`.
@@ -566,7 +566,7 @@ impl Buffer {
         self.margin
     }
 
-    /// Says which parts of a range of addresses are used.
+    /// Declares which parts of a range of addresses are in use.
     pub(crate) fn set_extents(&self, extents: Box<dyn Extents>) {
         self.residence.lock().extents = Some(extents);
     }

@@ -1,4 +1,4 @@
-//! What a back end hands to a device: object code and all that is needed to launch it.
+//! The interface from back ends to devices: object code and the data needed to launch it.
 
 use aerogel_base::{AssertKind, ScalarType, Span};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct KernelCode {
     pub tasks: Vec<TaskCode>,
     /// Bytes of temporaries that values crossing tasks need.
     pub temp_bytes: usize,
-    /// What each argument slot holds.
+    /// The content of each argument slot.
     pub args: Vec<ArgSlot>,
     /// Which array arguments the code takes to share no memory with any other: those it writes,
     /// if it was compiled so; else empty.
@@ -31,7 +31,7 @@ pub struct KernelCode {
     pub n_results: usize,
     /// The size of each SNode tree of the module, in bytes.
     pub root_bytes: Vec<usize>,
-    /// What it changes atomically.
+    /// The targets of its atomic operations.
     pub atomics: Atomics,
     /// Messages that generated code refers to by index.
     pub sites: Vec<Site>,
@@ -46,16 +46,16 @@ impl KernelCode {
     }
 }
 
-/// What a kernel changes atomically.
+/// The targets of a kernel's atomic operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Atomics {
-    /// Of which trees it does so with places.
+    /// The trees in which it does so to places.
     pub trees: Vec<bool>,
     /// Whether it does so with elements of arrays.
     pub arrays: bool,
 }
 
-/// What an argument slot holds.
+/// The content of an argument slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ArgSlot {
     /// A scalar's bits.
@@ -97,7 +97,7 @@ pub struct SumsCode {
     pub symbol: String,
     /// How often an iteration adds, roughly.
     pub per_iteration: f32,
-    /// What it adds to, in the order of `LaunchContext::apart`.
+    /// The targets of its sums, in the order of `LaunchContext::apart`.
     pub images: Vec<Image>,
     /// It is the task's only function, since copies always pay.
     pub always: bool,
@@ -191,11 +191,11 @@ pub enum Sum {
 pub struct Run {
     /// Their type: an integer of at least a byte, `f32` or `f64`.
     pub ty: ScalarType,
-    /// What makes one number of several.
+    /// The operation that combines numbers.
     pub sum: Sum,
     /// The first byte in the image.
     pub offset: u64,
-    /// So many lie side by side.
+    /// The number of contiguous elements.
     pub numbers: u64,
     /// Such rows: bytes from one to the next and how many there are, the outermost loop first.
     pub loops: Vec<[u64; 2]>,
@@ -258,7 +258,7 @@ pub enum Bounds {
 /// A place in a kernel that says something: a `print`, or a check that may fail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
-    /// What happens here.
+    /// The kind of the site.
     pub kind: SiteKind,
     /// The message.
     pub parts: Vec<Part>,
@@ -266,7 +266,7 @@ pub struct Site {
     pub span: Span,
 }
 
-/// What happens at a site.
+/// The kind of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SiteKind {
     /// Text for standard output.

@@ -1,4 +1,4 @@
-//! What a kernel runs on.
+//! Devices, which run kernels.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub trait Device: Send + Sync {
         true
     }
 
-    /// What decides which code it runs besides the target: what was assembled for one must not be given to another.
+    /// A key of the device's native code besides the target: code assembled for one key must not run on another.
     fn identity(&self) -> String {
         String::new()
     }

@@ -1,4 +1,4 @@
-//! What every device takes and gives: the arguments of a launch, and how it fails.
+//! The interface of all devices: the arguments of a launch, and its errors.
 
 use std::sync::{Arc, Mutex};
 
@@ -80,7 +80,7 @@ impl<'a> Args<'a> {
         &self.values
     }
 
-    /// What each slot holds.
+    /// The content of each slot.
     pub fn kinds(&self) -> &[ArgSlot] {
         &self.kinds
     }
@@ -92,7 +92,7 @@ impl<'a> Args<'a> {
 }
 
 impl End {
-    /// Of a launch of which nothing else is known.
+    /// The end of a failed launch without further information.
     pub fn failed(failure: KernelFailure) -> Self {
         Self {
             outcome: Err(failure),
@@ -123,7 +123,7 @@ pub struct Launch<'a> {
     pub later: Option<&'a Arc<dyn Later>>,
 }
 
-/// Who is told how a launch ended that has returned before.
+/// The receiver of the outcome of a launch that had returned before it ended.
 pub trait Later: Send + Sync {
     /// It is over. The thread may be any, and holds what belongs to the device.
     fn over(&self, end: End);
@@ -134,7 +134,7 @@ pub trait Later: Send + Sync {
 pub struct End {
     /// Whether it succeeded.
     pub outcome: Result<(), KernelFailure>,
-    /// What it printed.
+    /// Its output.
     pub printed: String,
     /// When its tasks ran, if `Launch::trace` was set.
     pub trace: TaskTrace,
@@ -165,11 +165,11 @@ pub enum KernelFailure {
     Overlap,
     /// The arguments are not the kernel's.
     Mismatch(&'static str),
-    /// What the kernel runs on cannot run it, or is gone.
+    /// The device cannot run the kernel, or was lost.
     Device(String),
 }
 
-/// What a kernel takes and gives.
+/// The signature of a kernel.
 #[derive(Clone, Debug)]
 pub struct Signature {
     args: Vec<ArgSlot>,
@@ -189,7 +189,7 @@ impl Signature {
         }
     }
 
-    /// That a launch gives what the kernel takes.
+    /// Checks that a launch passes the arguments of the kernel's signature.
     pub fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
         if launch.args.kinds() != &self.args[..] {
             return Err(KernelFailure::Mismatch("other arguments than the kernel's"));

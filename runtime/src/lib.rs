@@ -1,4 +1,4 @@
-//! What runs while a kernel runs: memory, threads, launches, messages. It knows neither IR nor LLVM.
+//! The runtime of kernels: memory, threads, launches, messages. It knows neither IR nor LLVM.
 //!
 //! Generated code and this crate meet in `abi`; a back end hands over a `KernelCode`, a `Device`
 //! turns it into something that can be launched.

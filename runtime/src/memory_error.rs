@@ -1,10 +1,10 @@
-//! What can go wrong with memory, of the host or of a device.
+//! Errors of memory, of the host or of a device.
 
 use std::fmt;
 
 use aerogel_snode::NodeId;
 
-/// What can go wrong with memory.
+/// An error of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryError {
     /// There is not so much memory.

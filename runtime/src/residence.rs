@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::buffer::{Buffer, MemoryError};
 use crate::cpu::memory::can_grow;
 
-/// As many bytes as a buffer has, on a device.
+/// The device copy of a buffer, of the same number of bytes.
 pub trait Mirror: Send + Sync {
     /// Where it begins, for code of the device.
     fn address(&self) -> u64;
@@ -48,7 +48,7 @@ pub(crate) enum Newest {
     Device,
 }
 
-/// What the host is about to do with bytes.
+/// How the host is about to access bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It reads them.
@@ -62,7 +62,7 @@ pub enum Access {
 /// From so many accesses of single numbers on, between two launches, all bytes come home first; more of them where there
 /// are more bytes.
 const MANY: usize = 32;
-/// So many bytes are copied in about the time that an access of a single number takes.
+/// The number of bytes whose copy takes about as long as an access of a single number.
 const WORTH: usize = 64 << 10;
 /// An access of fewer bytes is one of these.
 const SMALL: usize = 4096;
@@ -80,7 +80,7 @@ struct Shared {
     free: Condvar,
 }
 
-/// What is used of a range of addresses, told by words that lie there. The ranges come in the same order every time.
+/// The used parts of a range of addresses, according to words stored there. The ranges come in the same order every time.
 pub(crate) trait Extents: Send + Sync {
     /// What holds something.
     fn used(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError>;
@@ -232,7 +232,7 @@ impl OnDevice<'_> {
         self.address
     }
 
-    /// Says that code of the device changes them.
+    /// Notes that device code modifies the bytes.
     pub fn changed(&self) {
         self.changed.store(true, Ordering::Relaxed);
     }
@@ -374,7 +374,7 @@ impl Buffer {
         self.residence.lock().failed = Some(e);
     }
 
-    /// That all accesses since the bytes were here last have got what is on the device.
+    /// Checks that all accesses since the last copy to the host have got the device's data.
     pub(crate) fn expect_home(&self) -> Result<(), MemoryError> {
         if self.residence.newest() != Newest::Device {
             return Ok(());
@@ -595,7 +595,7 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |any, byte| any | byte) == 0
 }
 
-/// That the host has memory for what is used on a device beyond what it had here `before`.
+/// Checks that the host has memory for the bytes in use on a device beyond those in use `before`.
 fn expect_room(inner: &Inner, before: &[Limit], there: Words<'_>) -> Result<(), MemoryError> {
     let Some(extents) = &inner.extents else {
         return Ok(());
@@ -646,5 +646,5 @@ impl Told {
     }
 }
 
-/// So many bytes are copied from and to a device at once.
+/// The number of bytes in one copy from or to a device.
 const PIECE: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! What a process says when it ends, of failures that nobody could be told of before.
+//! The exit status of a process after failures that could not be reported earlier.
 #![expect(unsafe_code, reason = "the end of a process is the C library's")]
 
 use std::ffi::{c_int, c_void};

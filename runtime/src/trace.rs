@@ -4,12 +4,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// What one thread did of one task: from its first chunk to its last.
+/// The part of a task that one thread ran, from its first chunk to its last.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskRun {
     /// The number of the task in the kernel.
     pub task: usize,
-    /// Who ran it.
+    /// The thread that ran it.
     pub thread: ThreadId,
     /// When the first chunk began.
     pub begin: Instant,
@@ -22,7 +22,7 @@ pub struct TaskRun {
 pub struct TaskTrace(Mutex<Vec<TaskRun>>, OnceLock<Duration>);
 
 impl TaskTrace {
-    /// What was done, in the order in which it began.
+    /// The recorded events, in order of their beginning.
     pub fn runs(&self) -> Vec<TaskRun> {
         let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut runs = runs.clone();

@@ -56,7 +56,7 @@ const MOST_BEYOND: u64 = 4096;
 /// The most bytes of boxes for a loop: they lie on the stack, and should stay in the cache.
 const MOST_BYTES: i64 = 128 << 10;
 
-/// What is looked up around a block for the loops over it.
+/// The look-ups around a block for the loops over it.
 pub(crate) enum Around {
     /// Elements of fields, for dense cells.
     Elements(Gathered),
@@ -155,7 +155,7 @@ fn read_around(
     Some((extents, found))
 }
 
-/// What is looked up for the loops over one block of dense cells.
+/// The look-ups for the loops over one block of dense cells.
 pub(crate) struct Gathered {
     /// The shape of a block.
     extents: Vec<i64>,

@@ -95,7 +95,7 @@ impl Field {
         self.accesses.iter().any(|(_, off)| reaches(off, part))
     }
 
-    /// What some access may reach of the block at `part`, along each axis.
+    /// The range of the block at `part` that accesses may reach, along each axis.
     pub(super) fn reached(&self, extents: &[i64], part: &[i64]) -> Vec<(i64, i64)> {
         let axes = part.iter().zip(extents).enumerate();
         axes.map(|(axis, (&p, &e))| match p {

@@ -40,10 +40,10 @@ use crate::cells::nest::at_end;
 /// From so many different elements on their sums are worth a box (decision 0019 has the times).
 const WORTH: usize = 2;
 
-/// So many instructions for each sum of a branch run although it is not taken.
+/// How many instructions for each sum of a branch may run although the branch is not taken.
 const MOST_FOR_A_SUM: usize = 4;
 
-/// What the loops over one block of dense cells add to elements around.
+/// The sums of the loops over one block of dense cells to elements around it.
 pub(super) struct Scattered {
     /// The shape of a block.
     extents: Vec<i64>,
@@ -60,7 +60,7 @@ struct Sum {
 }
 
 impl Scattered {
-    /// What is worth a box in a loop over the cells of `node`, in blocks that are cells of `block`.
+    /// The sums that are worth a box in a loop over the cells of `node`, in blocks that are cells of `block`.
     pub(super) fn find(
         func: &Function,
         cx: &PassCx<'_>,

@@ -1,4 +1,4 @@
-//! What the threads of a GPU read around a block, they copy to memory that they share first.
+//! On GPUs, the threads of a block first copy the elements that they read around it to shared memory.
 //!
 //! ```text
 //! parallel over blocks, i in 0..16, j in 0..16 {     parallel over blocks, i in 0..16, j in 0..16 block=256 {
@@ -30,14 +30,14 @@ const MOST_BYTES: i64 = 32 << 10;
 /// How many threads a block of cells has at least, and at most.
 const THREADS: std::ops::RangeInclusive<i64> = 32..=1024;
 
-/// What the threads of a block share of the elements around.
+/// The surrounding elements that the threads of a block share.
 pub(crate) struct Shared {
     extents: Vec<i64>,
     fields: Vec<Field>,
 }
 
 impl Shared {
-    /// What is worth sharing in a loop over the dense cells of `node`, in blocks that are cells of `block`.
+    /// The reads worth sharing in a loop over the dense cells of `node`, in blocks that are cells of `block`.
     pub(crate) fn find(
         func: &Function,
         cx: &PassCx<'_>,
@@ -222,7 +222,7 @@ impl Shared {
     }
 }
 
-/// What the elements of a box are copies of.
+/// The source elements of a box.
 struct Source {
     field: FieldId,
     /// The storage of an element, and of its component that is read, if it is no number.

@@ -1,4 +1,4 @@
-//! What the threads of a GPU add around a block of cells, they add up in memory that they share first.
+//! On GPUs, the threads of a block accumulate sums to elements around a block of cells in shared memory first.
 //!
 //! ```text
 //! parallel over blocks, particles of the list {       parallel over blocks, threads block=128 {
@@ -41,7 +41,7 @@ const WORTH: usize = 2;
 /// The most bytes of tiles: every GPU gives a block 48 KiB of shared memory, of which other sums use a part.
 const MOST_BYTES: i128 = 32 << 10;
 
-/// What the threads of a block add up of what they add around it.
+/// The sums that the threads of a block accumulate in shared memory.
 pub(crate) struct SharedSums {
     tiles: Vec<Tile>,
 }
@@ -84,7 +84,7 @@ impl SharedSums {
     /// How many threads walk a list together, where nobody says how many.
     pub(crate) const THREADS: u32 = 128;
 
-    /// What is worth adding up in a loop over the cells of `node`, which are those of lists in the cells of `block`.
+    /// The sums worth accumulating in a loop over the cells of `node`, which are in lists of the cells of `block`.
     pub(crate) fn find(
         func: &Function,
         cx: &PassCx<'_>,

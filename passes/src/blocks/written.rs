@@ -13,7 +13,7 @@
 //! A block that is not there is made where the program writes to it, and only if it does: then all is left as
 //! it was, which raises what it raised where a block would be outside of the tree.
 //!
-//! What is added to elements around is the topic of `scattered.rs`.
+//! For sums to neighbouring elements see `scattered.rs`.
 
 use aerogel_ir::{
     BinaryOp, Builder, CellOp, Function, NodeOp, NodeRef, Op, Region, Type, Value, walk,
@@ -30,7 +30,7 @@ const LARGEST: usize = 400;
 /// The largest that is written twice for sums.
 const LARGEST_SCATTERED: usize = 1600;
 
-/// What a loop over a block writes besides its own block, and how.
+/// The writes of a loop over a block outside of its own block.
 pub(crate) struct Written {
     /// The blocks that must be active.
     blocks: Vec<Block>,

@@ -7,7 +7,7 @@
 //!                                              }
 //!                                              yield [v2]
 //! ```
-//! What follows then is in one region with the end of the iteration, where other passes look for it.
+//! The statements after it are then in one region with the end of the iteration, where other passes look for them.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Function, Op, Region, Type, Value};

@@ -114,7 +114,7 @@ impl Extrema<'_> {
         }
     }
 
-    /// What the variable is before the loop, if that is NaN, it is after the loop.
+    /// A variable that is NaN before the loop is NaN after it.
     fn keep_nan(
         &mut self,
         func: &mut Function,

@@ -245,7 +245,7 @@ struct GuardedSteps {
     cells: SecondaryMap<Value, Option<Kind>>,
     /// In which region an instruction stands.
     inside: SecondaryMap<Inst, Option<Region>>,
-    /// What values have become.
+    /// The replacements of values.
     by: SecondaryMap<Value, Option<Value>>,
     changed: bool,
 }

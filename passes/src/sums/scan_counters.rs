@@ -62,7 +62,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     changed
 }
 
-/// What becomes of an instruction in the loops over the iterations of a block.
+/// The replacement of an instruction in the loops over the iterations of a block.
 #[derive(Clone, Copy)]
 enum Action {
     /// An atomic changes a local instead of its counter, and notes in another one that it has run.

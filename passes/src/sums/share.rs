@@ -17,7 +17,7 @@ use aerogel_ir::{Builder, Function, Inst, Op, Region, ThreadOp, Value, walk};
 
 use super::privatize::{Target, element};
 
-/// So many numbers of copies a thread clears, and looks at afterwards: at least, and at most.
+/// How many numbers of copies a thread clears, and checks afterwards: minimum and maximum.
 const EACH: [i128; 2] = [2, 8];
 /// The number of threads that a large GPU runs, among which iterations are divided.
 const OF_CARD: i128 = 1 << 19;

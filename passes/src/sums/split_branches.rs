@@ -168,7 +168,7 @@ struct Moved<'a> {
     branch: Inst,
     /// The branch, and the other one.
     from: [Region; 2],
-    /// What the branch makes.
+    /// The results of the branch.
     inside: SecondaryMap<Value, bool>,
     /// Places and constants that were made again.
     copies: LookupMap<Value, Value>,

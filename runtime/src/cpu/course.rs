@@ -64,7 +64,7 @@ pub(super) struct Course<'a> {
 }
 
 impl Functions {
-    /// What a launch runs for iterations of a task.
+    /// The code of a task, which a launch runs for ranges of iterations.
     pub(super) fn course<'a>(&'a self, means: &'a Means<'_>, extents: Extents) -> Course<'a> {
         let n_threads = means.pool.n_threads().min(self.max_threads);
         let split = |times: &Times, n_threads| {

@@ -41,7 +41,7 @@ pub(crate) struct LaunchPlan {
 /// Where to note what ran, and as which task.
 type Trace<'a> = Option<(&'a TaskTrace, usize)>;
 
-/// What the tasks of a launch run with.
+/// The state that the tasks of a launch share.
 pub(super) struct Means<'a> {
     pub(super) pool: &'a Pool,
     pub(super) spare: &'a Spare,
@@ -62,7 +62,7 @@ enum Space {
     Computed { bounds: BoundsFn, n_axes: usize },
 }
 
-/// What the functions of `HostCalls` find behind the context's `host`.
+/// What the context's `host` points to, for the functions of `HostCalls`.
 #[repr(C)]
 pub(super) struct Host<'a> {
     calls: HostCalls,

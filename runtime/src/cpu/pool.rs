@@ -96,7 +96,7 @@ impl Pool {
         }
     }
 
-    /// As many threads as the machine runs at once.
+    /// The number of threads that the machine runs at once.
     pub fn with_all_cores() -> Self {
         Self::new(thread::available_parallelism().map_or(1, usize::from))
     }

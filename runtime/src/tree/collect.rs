@@ -1,4 +1,4 @@
-//! What was given back becomes free. All of it runs alone on the tree.
+//! Freed elements become available again. The collection has exclusive access to the tree.
 
 use std::sync::atomic::Ordering;
 

@@ -25,7 +25,7 @@ pub struct Elements<'a> {
     pub places: &'a [NodeId],
     /// Bytes of a component; 0 if only the indices matter.
     pub item: usize,
-    /// What the first index of each axis is; empty for zeros.
+    /// The first index of each axis; empty for zeros.
     pub offset: &'a [i32],
 }
 

@@ -61,7 +61,7 @@ pub struct TreeMemory {
 /// The sole use of some trees, as a kernel needs it: it collects cells and makes lists.
 pub struct Turn<'a> {
     sparse: Vec<(&'a TreeMemory, RwLockWriteGuard<'a, ()>)>,
-    /// What launches add to: trees without sparse nodes, and arrays.
+    /// Targets of sums: trees without sparse nodes, and arrays.
     _summed: Vec<MutexGuard<'a, ()>>,
 }
 
@@ -155,7 +155,7 @@ impl TreeMemory {
         Ok(memory)
     }
 
-    /// What has no sparse node is used as a whole, as a buffer is.
+    /// A tree without sparse nodes is accessed as a whole, like a buffer.
     fn expect_dense_parts(&self) {
         if !self.is_sparse() {
             return;

@@ -89,7 +89,7 @@ impl Rng {
     }
 }
 
-/// What a tree holds, in tables.
+/// The contents of a tree, as tables.
 #[derive(Default)]
 struct Model {
     /// Active cells of pointer and bitmasked nodes, by their indices.

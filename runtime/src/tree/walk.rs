@@ -9,7 +9,7 @@ use aerogel_snode::{Level, LevelAxis, MASK_BITS, MAX_AXES, NodeId, NodeKind, TAB
 use super::TreeMemory;
 use crate::buffer::MemoryError;
 
-/// What a sparse node holds.
+/// Statistics of a sparse node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStats {
     /// The node.
@@ -241,7 +241,7 @@ impl TreeMemory {
         Ok(())
     }
 
-    /// What each sparse node holds. No launch may run meanwhile; it waits.
+    /// Statistics of each sparse node. Launches wait until it is done.
     pub fn stats(&self) -> Vec<NodeStats> {
         let _turn = self.alone();
         self.settle();

@@ -10,7 +10,7 @@ const PASSES: &[&str] = &[
     "dce",
 ];
 
-/// What the pass makes of the loop itself: that over the list of blocks.
+/// The pass's result for the loop over the list of blocks.
 fn sweep(text: &str) -> String {
     let text = after(PASSES, text, aerogel_ir::FastMath::Off);
     let at = text.rfind("    parallel [").expect("a task");
