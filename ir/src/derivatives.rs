@@ -5,9 +5,9 @@
 
 use crate::{BinaryOp, CompareOp, UnaryOp};
 
-/// What writes the arithmetic of a derivative: instructions of a kernel, or expressions of a tensor program.
+/// A builder for the arithmetic of a derivative: instructions of a kernel, or expressions of a tensor program.
 pub trait Arithmetic {
-    /// What stands for a number that is computed.
+    /// A computed number.
     type Value: Copy;
 
     /// Arithmetic on one number.

@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use crate::op::Op;
 use crate::op_kinds::{BinaryOp, CompareOp, UnaryOp};
 
-/// What an elementwise instruction makes of one element of each of its operands, in their order, where
+/// The result of an elementwise instruction for one element of each of its operands, in order, where
 /// its result's elements have type `to`; nothing if it is not elementwise.
 pub fn pure(op: &Op, operands: &[Scalar], to: ScalarType) -> Option<Scalar> {
     Some(match (op, operands) {

@@ -10,7 +10,7 @@ use crate::types::{Arg, Inst, Region, Type, Value};
 /// An instruction with what lies beside it.
 #[derive(Clone, Debug)]
 pub struct InstData {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// The values it makes.
     pub results: Vec<Value>,
@@ -45,7 +45,7 @@ pub struct RegionData {
     pub insts: Vec<Inst>,
 }
 
-/// What an argument of a kernel is.
+/// The type of a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamType {
     /// A value, passed by its scalar components.
@@ -211,7 +211,7 @@ impl Function {
         }
     }
 
-    /// What makes a value; none for a parameter.
+    /// The operation that defines a value; none for a parameter.
     pub fn def_op(&self, value: Value) -> Option<&Op> {
         self.def(value).map(|inst| &self.insts[inst].op)
     }

@@ -23,7 +23,7 @@ pub struct FieldData {
     pub tree: TreeId,
     /// The place of each scalar component, row by row.
     pub places: Vec<NodeId>,
-    /// What is added to the layout's indices, for each axis; empty for no offset.
+    /// The offset that is added to the layout's indices, for each axis; empty for no offset.
     pub offset: Vec<i32>,
     /// The field of its adjoints: of the same type, over the same indices.
     pub grad: Option<FieldId>,
@@ -49,7 +49,7 @@ impl FieldData {
     }
 }
 
-/// What the functions of a module name.
+/// The objects that the functions of a module refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// SNode trees; their order is that of the launch context's roots.
@@ -64,7 +64,7 @@ pub struct Env {
     pub sources: Sources,
     /// How far float arithmetic may differ from what is written; loops may have a level of their own.
     pub fast_math: FastMath,
-    /// What comparisons and conversions to integers depend on is computed as it is written, fast or not.
+    /// Operands of comparisons and of conversions to integers are computed as written, regardless of `fast_math`.
     pub exact_decisions: bool,
     /// Array arguments that a kernel writes share no memory with any other; the launcher checks it.
     pub arrays_apart: bool,
@@ -145,7 +145,7 @@ impl Env {
 /// A compilation unit: a kernel with the functions it calls.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// What the functions name.
+    /// The objects that the functions refer to.
     pub env: Env,
     /// Functions; a kernel's module has exactly one kernel.
     pub funcs: PrimaryMap<FuncId, Function>,

@@ -10,7 +10,7 @@ use crate::op_kinds::{
 };
 use crate::types::{Arg, FieldId, FuncId, Region, TreeId, Type, Value};
 
-/// What a field of an instruction contributes to the generic visits and to the text.
+/// A field of an instruction: its part of the generic visits and of the text.
 pub(crate) trait OpField: Sized {
     /// Whether the field is the mnemonic itself, as in a family.
     const IS_MNEMONIC: bool = false;

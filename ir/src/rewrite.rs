@@ -9,7 +9,7 @@ use crate::func::Function;
 use crate::op::Op;
 use crate::types::{Inst, Region, Type, Value};
 
-/// What becomes of the instruction that a rewriter looked at.
+/// A rewriter's decision about an instruction.
 pub enum Rewrite {
     /// It stays; its regions are visited next.
     Keep,
@@ -21,7 +21,7 @@ pub enum Rewrite {
 
 /// Decides about instructions, one after the other.
 pub trait Rewriter {
-    /// What becomes of an instruction. What `before` is given stands before it.
+    /// Decides about an instruction. Instructions built with `before` are inserted before it.
     fn visit(&mut self, before: &mut Builder<'_>, inst: Inst) -> Rewrite;
 
     /// Called before each region of an instruction is walked.

@@ -8,7 +8,7 @@ use aerogel_base::hash::LookupMap;
 #[derive(Clone, Debug)]
 pub struct ScopedMap<K, V> {
     map: LookupMap<K, V>,
-    /// What to put back when the scope ends, innermost last; `None` marks a scope's begin.
+    /// Entries to restore when the scope ends, innermost last; `None` marks the beginning of a scope.
     undo: Vec<Option<(K, Option<V>)>>,
 }
 

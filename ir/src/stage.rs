@@ -14,7 +14,7 @@ pub enum Stage {
     Lowered,
 }
 
-/// What an instruction does besides making its results.
+/// The side effects of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing: may be merged, moved, dropped.

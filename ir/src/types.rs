@@ -150,7 +150,7 @@ impl Type {
         })
     }
 
-    /// What a storage holds; none if this is not a storage.
+    /// The type of a storage's content; none if this is not a storage.
     pub fn pointee(self) -> Option<Type> {
         Some(match self {
             Type::RefScalar(s) => Type::Scalar(s),

@@ -108,7 +108,7 @@ fn name_of(op: &Op) -> &'static str {
 
 type Broken = (Option<Inst>, String);
 
-/// What a region belongs to, which decides how it may end.
+/// The owner of a region, which decides how it may end.
 enum Owner {
     Function,
     /// A region that yields values of these types and passes other terminators on.

@@ -90,7 +90,7 @@ impl Check<'_> {
         })
     }
 
-    /// What passes through control flow is a value: storages stay in the scope that names them.
+    /// Only values pass through control flow: storages stay in the scope that defines them.
     pub(crate) fn values(&self, types: &[Type]) -> Result<(), String> {
         types.iter().try_for_each(|ty| {
             let is_value = ty.is_numeric() || matches!(ty, Type::Struct(_));
@@ -100,7 +100,7 @@ impl Check<'_> {
         })
     }
 
-    /// What threads do together: the types of operands and result.
+    /// Collective operations of threads: the types of operands and result.
     fn threads(&self, op: ThreadOp, args: &[Value]) -> Result<(), String> {
         use ThreadOp::*;
         let mask = Type::Scalar(ScalarType::U32);

@@ -1,4 +1,4 @@
-//! What LLVM is told about memory.
+//! Alias metadata for LLVM.
 //!
 //! Type-based alias tags declare every place of a tree, the arrays, and the temporaries disjoint, so
 //! that a store to one field does not make LLVM reload another one. Inside a parallel loop accesses
@@ -16,7 +16,7 @@ use inkwell::values::{InstructionValue, MetadataValue};
 use crate::changed::Changed;
 use crate::context::FuncCx;
 
-/// What kind of memory a storage is in.
+/// The kind of memory that a storage is in.
 pub(crate) enum Place<'ctx> {
     /// A local: no other thread sees it. Whether it outlives one iteration of the task's loop.
     Local { accumulates: bool },
@@ -103,14 +103,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         ty.expect("whole tensors are taken apart before")
     }
 
-    /// Says of a read on a GPU what cannot be seen in its address.
+    /// Adds facts about a read on a GPU that its address does not show.
     pub(crate) fn mark_on_grid(&self, inst: InstructionValue<'ctx>, place: Value) {
         let (func, env) = (self.func, &self.module.env);
         self.mark_lasting(inst, |changed| changed.leaves(func, env, place));
         self.align(inst, place);
     }
 
-    /// Says that what is read stays as it is, if a task of a GPU leaves it so.
+    /// Marks a load as invariant, if a task of a GPU does not modify the memory.
     pub(crate) fn mark_lasting(
         &self,
         inst: InstructionValue<'ctx>,
@@ -121,7 +121,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
     }
 
-    /// Says on a GPU what the address of a place of a tree is a multiple of.
+    /// Declares the alignment of a place of a tree on a GPU.
     pub(crate) fn align(&self, inst: InstructionValue<'ctx>, place: Value) {
         let Some(Op::Node(NodeOp::Child { node, .. })) = self.func.def_op(place) else {
             return;

@@ -45,7 +45,7 @@ fn shared_bytes(func: &Function, body: Region) -> u64 {
     bytes
 }
 
-/// What is loaded behind the loop of a task and then only handed to an atomic.
+/// Loads after the loop of a task that are only passed to an atomic.
 fn accumulated(func: &Function, body: Region) -> Vec<(Value, Value, AtomicOp)> {
     let behind = func.regions[body].insts.iter();
     let mut behind = behind.skip_while(|&&inst| !matches!(func[inst], Op::Each { .. }));
@@ -138,7 +138,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         })
     }
 
-    /// What an accumulator held behind the loop, or what those of the block held together where this thread adds for all.
+    /// The value of an accumulator after the loop, or the sum over the block in the thread that adds for all.
     pub(crate) fn add_up(&mut self, value: Value, own: Val<'ctx>) -> Val<'ctx> {
         if !self.is_behind_grid_loop() {
             return own;

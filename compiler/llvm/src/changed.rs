@@ -3,7 +3,7 @@
 use aerogel_ir::analysis::access::{Change, Class, change, classes, has_classes};
 use aerogel_ir::{Env, Function, NodeOp, NodeRef, Op, Region, TreeId, Value, walk};
 
-/// What a task changes.
+/// The memory that a task modifies.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
     /// Memory that it writes.
@@ -14,7 +14,7 @@ pub(crate) struct Changed {
     grown: Vec<TreeId>,
     /// Nodes whose lists it makes.
     listed: Vec<NodeRef>,
-    /// What it calls may change anything.
+    /// Whether a call may modify any memory.
     anything: bool,
 }
 

@@ -28,7 +28,7 @@ use crate::task::{self, FEW_LANES, Part};
 /// A compiled kernel with its texts.
 #[derive(Clone, Debug, Default)]
 pub struct Compiled {
-    /// What the device loads.
+    /// The code that the device loads.
     pub code: KernelCode,
     /// LLVM IR after optimisation, if requested.
     pub llvm_ir: Option<String>,
@@ -341,7 +341,7 @@ fn arg_slots(module: &Module, kernel: &Function) -> Vec<ArgSlot> {
     slots
 }
 
-/// What the module changes atomically.
+/// The targets of the module's atomic operations.
 fn atomics(module: &Module) -> Atomics {
     let mut found = Atomics {
         trees: vec![false; module.env.trees.values().count()],

@@ -8,7 +8,7 @@ use inkwell::values::FastMathFlags;
 use crate::builder::{Builder, Opcode, Val};
 use crate::math::Arith;
 
-/// What computes: a function, one value each, or the lanes of its loops.
+/// A code generator for elementwise operations: of a function, with scalar values, or of the lanes of its loops.
 pub(crate) trait Elementwise<'a, 'ctx: 'a> {
     fn func(&self) -> &'a Function;
 

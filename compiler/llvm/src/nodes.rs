@@ -364,7 +364,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         word
     }
 
-    /// Says that an access of one iteration has nothing to do with those of others.
+    /// Marks an access as independent of those of other iterations.
     fn in_group(&self, inst: InstructionValue<'ctx>) {
         if let Some(group) = self.group {
             self.b.mark(inst, "llvm.access.group", group);
@@ -416,7 +416,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
 
     // Instructions.
 
-    /// What the functions that give a slot an element take at their end.
+    /// The last arguments of the functions that assign an element to a slot.
     fn arena_args(&mut self, node: NodeRef, spot: &Spot<'ctx>) -> [Val<'ctx>; 4] {
         [
             self.block(node, spot.arena),

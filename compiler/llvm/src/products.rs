@@ -24,7 +24,7 @@ use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
 use crate::types::stored;
 
-/// What the names of the functions begin with.
+/// The prefix of the names of the functions.
 const NAME: &str = "tile_product";
 
 /// A function that adds to a part of a tile: what the registers of the processor hold.

@@ -1,4 +1,4 @@
-//! What a task function knows of itself, and of where its parts begin and end.
+//! The state of a task function during code generation, and the bounds of its parts.
 
 use crate::builder::{Builder, Val};
 use aerogel_base::{Scalar, ScalarType};
@@ -6,7 +6,7 @@ use aerogel_ir::analysis::cost;
 use aerogel_ir::analysis::trips::iterations_within;
 use aerogel_ir::{AtomicOp, BinaryOp, Function, Inst, Op, Region, Value};
 
-/// What a function of a task adds to.
+/// The targets of sums of a version of a task function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     /// Places that other threads add to as well.
@@ -15,7 +15,7 @@ pub(crate) enum Version {
     Own,
 }
 
-/// What a task function knows of itself.
+/// The state of a task function during code generation.
 pub(crate) struct TaskState<'ctx> {
     pub(crate) number: usize,
     /// The region around the `each`: what it defines outlives an iteration.
@@ -34,18 +34,18 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) part: [Val<'ctx>; 2],
     /// Whether the loop is over, of a task on a grid.
     pub(crate) is_looped: bool,
-    /// What the threads of a block add up behind it.
+    /// The reductions over the threads of a block after it.
     pub(crate) sums: Vec<BlockSum<'ctx>>,
     /// `[lo, hi)` of each axis if they are constants and other threads walk other parts.
     pub(crate) constants: Option<Vec<[i64; 2]>>,
     /// How many neighbours of a row run at once: parts of a row begin at multiples of it.
     pub(crate) batch: i64,
-    /// What this function adds to.
+    /// The targets of this function's sums.
     pub(crate) version: Version,
 }
 
 impl TaskState<'_> {
-    /// What is known of where parts begin and end.
+    /// The known facts about the bounds of parts.
     pub(crate) fn ends(&self) -> Ends {
         self.constants
             .as_ref()
@@ -71,7 +71,7 @@ const LANES: [i64; 2] = [64, 16];
 /// In nanoseconds, as long as some lanes of a short body take.
 const SHORT: f32 = 400.0;
 
-/// What is known of the numbers at which the parts of an index space begin and end, if its bounds are constants.
+/// Known facts about the bounds of the parts of an index space with constant bounds.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends {
     /// They are multiples of this power of two. If the body becomes vector code then nothing is left over for which
@@ -160,14 +160,14 @@ pub(crate) struct BlockSum<'ctx> {
     pub(crate) neutral: Scalar,
     /// A number for each warp, in shared memory.
     pub(crate) slots: Val<'ctx>,
-    /// What has come of it.
+    /// The result of the reduction.
     pub(crate) met: Option<Met<'ctx>>,
 }
 
-/// What the threads of a block have added up.
+/// The result of a reduction over the threads of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Met<'ctx> {
-    /// What this thread adds to the place, if it does.
+    /// The value that this thread adds to the place, if it does.
     pub(crate) total: Val<'ctx>,
     pub(crate) adds: Val<'ctx>,
 }

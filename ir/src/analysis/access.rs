@@ -1,4 +1,4 @@
-//! What an access may touch. Memory falls into classes that never overlap: each place of a tree,
+//! Alias classes of accesses. Memory is divided into disjoint classes: each place of a tree,
 //! each local, each temporary, and all arrays together, since a caller may pass one array twice;
 //! where written arrays are known to be apart, each of them by itself.
 
@@ -16,13 +16,13 @@ pub enum Class {
     Place(NodeRef),
     /// A local.
     Local(Value),
-    /// What crosses tasks at an offset.
+    /// A temporary at an offset that crosses tasks.
     Temp(u32),
     /// An array that shares no memory with others.
     Array(Arg),
     /// All arrays that may share memory.
     Arrays,
-    /// What the iterations of a block share.
+    /// Memory that the iterations of a block share.
     Shared(Value),
 }
 
@@ -167,11 +167,11 @@ impl Clock {
     }
 }
 
-/// What an instruction changes, as far as loads see it; what it owns is not looked at.
+/// The memory that an instruction modifies, as far as loads see it; nested instructions are not included.
 pub enum Change<'a> {
     /// Nothing that a load reads.
     Nothing,
-    /// What these storages hold.
+    /// The contents of these storages.
     Storages(&'a [Value]),
     /// All below a node: it becomes zero.
     Below(NodeRef),
@@ -179,7 +179,7 @@ pub enum Change<'a> {
     Anything,
 }
 
-/// What an instruction changes.
+/// The memory that an instruction modifies.
 pub fn change(op: &Op) -> Change<'_> {
     match op {
         Op::Store { place, .. }
@@ -234,7 +234,7 @@ pub fn touched(op: &Op) -> &[Value] {
     }
 }
 
-/// What a region (with those inside) writes.
+/// The writes of a region, including nested ones.
 #[derive(Default)]
 pub struct Writes {
     /// The classes of the storages that are written.
@@ -243,7 +243,7 @@ pub struct Writes {
     pub anything: bool,
 }
 
-/// What a region (with those inside) writes.
+/// The writes of a region, including nested ones.
 pub fn writes(func: &Function, env: &Env, region: Region) -> Writes {
     let mut all = Writes::default();
     walk(func, region, &mut |func, inst| match change(&func[inst]) {

@@ -25,7 +25,7 @@ use aerogel_base::hash::LookupSet;
 use super::exact::{exits_of, local, sensitive};
 use crate::{AtomicOp, BinaryOp, Env, Function, Inst, Op, Region, Value, walk};
 
-/// What float operations of a region may do other than what is written.
+/// The freedoms of float operations of a region: regrouping and fusing.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulations {
     /// Steps of accumulations whose order is free.
@@ -76,7 +76,7 @@ fn is_float_scalar(func: &Function, value: Value) -> bool {
     func.ty(value).scalar().is_some_and(ScalarType::is_float)
 }
 
-/// What one accumulation does.
+/// The kind of an accumulation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Sum,

@@ -11,7 +11,7 @@ const DEEPEST: u32 = 8;
 /// Sums of constants below this do not overflow.
 const FAR: i128 = 1 << 40;
 
-/// What an integer counts from, and how far it is from there.
+/// The base value of an integer, and its constant distance from it.
 pub fn counted_from(func: &Function, value: Value) -> (Value, i64) {
     match term(func, value) {
         Some((inner, by)) => {
@@ -50,7 +50,7 @@ pub fn differ(func: &Function, a: Value, b: Value, is_fixed: impl Fn(Value) -> b
     }
 }
 
-/// What was made wider; other values themselves.
+/// The operand of a widening conversion; other values themselves.
 pub fn before_widening(func: &Function, value: Value) -> Value {
     match func.def_op(value) {
         Some(&Op::Cast { x }) if func.elem(x).is_int() && func.elem(value).is_int() => {

@@ -20,7 +20,7 @@ pub fn holds(outer: &[(u64, u64)], inner: &[(u64, u64)]) -> bool {
         && axes.all(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1)
 }
 
-/// What two boxes have in common.
+/// The intersection of two boxes.
 pub fn intersection(a: &[(u64, u64)], b: &[(u64, u64)]) -> Option<IndexBox> {
     let axes = a.iter().zip(b).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
     let common: IndexBox = axes.collect();
@@ -116,7 +116,7 @@ impl BoxSet {
         self.sorted.retain(|(_, _, ranges)| wanted(ranges));
     }
 
-    /// What the boxes have in common with another one.
+    /// The intersections of the boxes with another one.
     pub fn common(&self, with: &[(u64, u64)]) -> Vec<IndexBox> {
         let near = self.near(with).into_iter();
         near.filter_map(|old| intersection(old, with)).collect()

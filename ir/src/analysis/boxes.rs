@@ -14,7 +14,7 @@ use crate::analysis::access::{Change, change};
 use crate::analysis::interval::{End, Interval, combine};
 use crate::{Arg, BinaryOp, Env, FieldId, Function, Inst, Module, Op, Region, Type, Value, walk};
 
-/// What holds elements.
+/// A storage of elements: a field or an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Storage {
     /// A field.
@@ -23,7 +23,7 @@ pub enum Storage {
     Array(Arg),
 }
 
-/// What is done to elements.
+/// The kind of access to elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// They are read.
@@ -41,11 +41,11 @@ pub enum Limit {
     Arg(Arg),
     /// The size of an array argument along an axis.
     Extent(Arg, u32),
-    /// What an operation makes of two others.
+    /// The result of an operation on two others.
     Binary(BinaryOp, Arc<Limit>, Arc<Limit>),
 }
 
-/// What the numbers of a launch are.
+/// The numbers of a launch: arguments and shapes.
 pub trait Launched {
     /// The value of a scalar argument.
     fn arg(&self, arg: Arg) -> Option<i64>;
@@ -128,9 +128,9 @@ fn plain(op: BinaryOp, ty: ScalarType, constant: i64) -> (BinaryOp, Interval<Lim
 /// A box of elements that a kernel reads or writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// What they belong to.
+    /// The storage of the elements.
     pub storage: Storage,
-    /// What is done to them.
+    /// The kind of access.
     pub kind: AccessKind,
     /// The indices along each axis, with the field's offset; none stands for all.
     pub indices: Vec<Option<Interval<Limit>>>,
@@ -184,7 +184,7 @@ pub fn written(env: &Env, kernel: &Function) -> Vec<Access> {
     joined(walker.found)
 }
 
-/// What a function that a kernel calls accesses: any elements, and whatever it reads, it may read first.
+/// The accesses of a function that a kernel calls: any elements, where a read may come before any write.
 pub fn accessed_anywhere(env: &Env, func: &Function) -> impl Iterator<Item = Access> {
     let mut walker = Walker::new(env, func);
     walker.region(func.body);
@@ -235,7 +235,7 @@ fn joined(all: Vec<Access>) -> Vec<Access> {
 struct Walker<'a> {
     env: &'a Env,
     func: &'a Function,
-    /// What is known of integers so far.
+    /// The known intervals of integers.
     known: LookupMap<Value, Rc<Interval<Limit>>>,
     /// The storages that have one store, and what that stored, where it has been seen in this region or one around it.
     stored_once: LookupMap<Value, Option<Rc<Interval<Limit>>>>,
@@ -336,7 +336,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What an integer that an instruction makes lies between.
+    /// The interval of an integer that an instruction computes.
     fn interval_of(&self, inst: Inst, op: &Op) -> Option<Interval<Limit>> {
         let &[result] = &self.func.insts[inst].results[..] else {
             return None;

@@ -5,7 +5,7 @@ use super::affine::counted_from_narrow;
 use super::boxes::Storage;
 use crate::{Env, FieldId, Function, Inst, Module, NodeRef, Op, Region, Value, walk};
 
-/// What the kernel of a module overwrites as a whole before it reads any of it.
+/// The storages that the kernel of a module overwrites as a whole before it reads any element.
 pub fn cleared(module: &Module) -> Vec<Storage> {
     let Some(func) = module.kernel() else {
         return Vec::new();
@@ -28,7 +28,7 @@ pub fn cleared(module: &Module) -> Vec<Storage> {
     found
 }
 
-/// What an instruction reads, and those inside it; nothing is known of calls.
+/// The reads of an instruction and of nested ones; `None` for calls, whose reads are unknown.
 fn read_in(func: &Function, env: &Env, inst: Inst) -> Option<Vec<Class>> {
     let (mut read, mut is_known) = (Vec::new(), true);
     let mut look = |func: &Function, inst: Inst| {

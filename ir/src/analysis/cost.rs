@@ -11,7 +11,7 @@ pub fn region(func: &Function, region: Region) -> f32 {
     expected(func, region, &one)
 }
 
-/// What the instructions of a region weigh together, each as often as it runs, roughly.
+/// The total weight of the instructions of a region, each times its estimated number of executions.
 pub fn expected(func: &Function, region: Region, weight: &dyn Fn(&Op) -> f32) -> f32 {
     func.regions[region]
         .insts

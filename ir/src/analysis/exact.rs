@@ -105,7 +105,7 @@ struct Sources<'a> {
     of: SecondaryMap<Value, Vec<Value>>,
     /// The memory that a value was read from.
     read: SecondaryMap<Value, Vec<Class>>,
-    /// What is written to memory.
+    /// The values written to memory.
     written: LookupMap<Class, Vec<Value>>,
     roots: Vec<Value>,
 }

@@ -1,4 +1,4 @@
-//! What is known of a float without running anything.
+//! Static bounds of floats.
 
 use crate::{BinaryOp, Function, Op, UnaryOp, Value};
 

@@ -15,7 +15,7 @@ pub trait End: Clone + PartialEq {
     /// The number, if it is known already.
     fn known(&self) -> Option<i128>;
 
-    /// What an operation makes of two ends; none if that is not known to be a number that fits.
+    /// The result of an operation on two bounds; none if it is not known to fit.
     fn binary(op: BinaryOp, a: &Self, b: &Self) -> Option<Self>;
 }
 
@@ -87,7 +87,7 @@ impl<T: End> Interval<T> {
         })
     }
 
-    /// What an operation makes of numbers of two intervals; none if nothing is known of it.
+    /// The interval of an operation on numbers of two intervals; none if it is unknown.
     pub fn binary(op: BinaryOp, a: &Self, b: &Self) -> Option<Self> {
         use BinaryOp::{Add, Div, FloorDiv, Max, Min, Mod, Mul, Rem, Sub};
         let exact = matches!(op, Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Min | Max);

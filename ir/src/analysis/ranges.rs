@@ -112,7 +112,7 @@ fn all(ty: ScalarType) -> Option<Interval> {
     (ty.bits() <= 16).then(|| Interval::of_type(ty))
 }
 
-/// What the end of a counter's loop cannot exceed.
+/// An upper bound of the end of a counter's loop.
 fn greatest(func: &Function, counter: Value) -> Option<i128> {
     match func.elem(counter) {
         ScalarType::I32 => Some(i32::MAX.into()),

@@ -1,4 +1,4 @@
-//! What the iterations of a task only gather in, by sums or another operation whose order does not matter.
+//! Memory that the iterations of a task only accumulate to, by sums or another operation whose order does not matter.
 //!
 //! ```text
 //! each (v0: i32) {
@@ -18,7 +18,7 @@ use super::access::{Change, Class, change, classes, is_apart, touched};
 use super::cost;
 use crate::{AtomicOp, Env, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, walk};
 
-/// What the iterations of a task only add to.
+/// The memory that the iterations of a task only add to.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sums {
     /// Places in dense nodes, and arrays that share no memory with others, in the order in which the program names
@@ -28,7 +28,7 @@ pub struct Sums {
     pub per_iteration: f32,
 }
 
-/// What the iterations of a task at stage Lowered only add to.
+/// The memory that the iterations of a task at stage Lowered only add to.
 pub fn sums(func: &Function, env: &Env, task: Inst) -> Sums {
     let Op::Task {
         attrs,

@@ -13,7 +13,7 @@ use aerogel_ir::{BinaryOp, Effect, Env, Function, Inst, Op, Region, UnaryOp, Val
 use super::plan::{Piece, Plan, Width, local};
 use super::strides::weight;
 
-/// What must be computed, in instructions, for each number that waits in memory for what adds.
+/// The number of computing instructions that pays for each value that is stored for a deferred sum.
 const PAYS: u64 = 4;
 
 /// Iterations of a batch. Parts of tasks with constant bounds are multiples of as many, so that none are left over.
@@ -136,7 +136,7 @@ fn are_apart(func: &Function, env: &Env, computes: &[Inst], adds: &[Inst]) -> bo
     !others.iter().any(|x| added.iter().any(|y| meet(x, y)))
 }
 
-/// What some instructions read and write; nothing if that cannot be said, or one of them may end the iteration.
+/// The reads and writes of some instructions; nothing if they are unknown, or one may end the iteration.
 fn touched(func: &Function, env: &Env, insts: &[Inst]) -> Option<Vec<Class>> {
     let mut touched = Vec::new();
     let mut known = true;
@@ -205,7 +205,7 @@ fn crossing(
     are_numbers.then_some(crossing)
 }
 
-/// What some instructions and those inside of them use.
+/// The operands of some instructions and of nested ones.
 fn operands(func: &Function, insts: impl Iterator<Item = Inst>) -> SecondaryMap<Value, bool> {
     let mut used = SecondaryMap::new();
     let mut look = |func: &Function, inst: Inst| func[inst].operands(|v| used[v] = true);

@@ -1,4 +1,4 @@
-//! What can be computed in lanes.
+//! Which instructions can be computed in lanes.
 
 use aerogel_ir::{BinaryOp, Function, Inst, Op, walk};
 

@@ -59,7 +59,7 @@ pub(crate) type Mask<'ctx> = Option<Val<'ctx>>;
 pub(super) struct Leaving<'ctx> {
     /// The counter's next value, which comes before what the body yields.
     pub(super) counted: Option<Val<'ctx>>,
-    /// What lanes carry that have left the iteration; for the others as it began.
+    /// The carried values of lanes that have left the iteration; for other lanes those at its beginning.
     pub(super) carried: Vec<Val<'ctx>>,
     /// The lanes that continue with the next iteration.
     pub(super) again: Val<'ctx>,

@@ -12,7 +12,7 @@ use crate::builder::{Opcode, Val, basic, incoming};
 use crate::types::stored;
 
 impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
-    /// What a loop counts in step, as it is at the head of the loop: one number for all lanes.
+    /// The uniform counters of a loop at its head: one number for all lanes.
     pub(super) fn begin_counts(
         &mut self,
         inst: Inst,

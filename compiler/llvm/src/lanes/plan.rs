@@ -12,15 +12,15 @@ use super::{adds, analysis, reads};
 pub(crate) struct Plan {
     /// The pieces, in order.
     pub(super) pieces: Vec<Piece>,
-    /// What is made in one piece and used in another: the number of the piece it is made in, and the value.
+    /// Values that are computed in one piece and used in another: the number of the defining piece, and the value.
     pub(super) crossing: Vec<(usize, Value)>,
     /// Whether batches are always full, and what is left of a row runs one by one.
     pub(super) is_whole: bool,
     /// Whether both sides of branches are computed, but in the last piece.
     pub(super) is_flat: bool,
-    /// What iterations share, if they run through loops together.
+    /// Computations that iterations share, if they run through loops together.
     pub(super) shared: Option<Shared>,
-    /// What lanes count in step, if loops save something for their turns.
+    /// The uniform counters of lanes, if loops save values for their iterations.
     pub(super) alike: Option<Alike>,
     /// Whether loops that lanes leave by themselves read memory.
     pub(super) reads: bool,
@@ -49,15 +49,15 @@ impl Plan {
 
 /// How many iterations make a batch.
 pub(super) enum Width {
-    /// As many as there are lanes in so many of the machine's vectors.
+    /// As many as a number of the machine's vectors has lanes.
     Vectors(u32),
-    /// So many on each machine.
+    /// A fixed number on each machine.
     Iterations(u32),
 }
 
 /// A piece of a body.
 pub(super) enum Piece {
-    /// What runs for one iteration after the other.
+    /// Instructions that run for one iteration after the other.
     OneByOne(Vec<Inst>),
     /// A loop that runs for all iterations of a batch at once.
     AtOnce(Inst),

@@ -1,4 +1,4 @@
-//! What divergent loops read, in lanes.
+//! Reads of divergent loops, in lanes.
 //!
 //! Where iterations leave a loop at different times, or take different sides of a branch, each lane reads at an address of its own.
 //! What is the same in all active lanes (the counter of a loop that they began together, and what is computed from it) is computed
@@ -121,7 +121,7 @@ pub(super) fn pays(func: &Function, env: &Env, inst: Inst, counter: Value, body:
     cost.in_lanes * WAITING < cost.alone
 }
 
-/// What differs from one iteration to the next.
+/// The values that vary between iterations.
 fn varying(func: &Function, counter: Value, body: Region) -> SecondaryMap<Value, bool> {
     let mut varies = SecondaryMap::new();
     varies[counter] = true;

@@ -1,4 +1,4 @@
-//! What loops in lanes save for each of their turns.
+//! Values that loops in lanes save for each of their iterations.
 //!
 //! ```text
 //! w, n = while [v, 0] (w, k) { .. } (w, k) {
@@ -16,7 +16,7 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, walk};
 
-/// What is the same in all lanes that are there.
+/// Values that are uniform over the active lanes.
 #[derive(Default)]
 pub(crate) struct Alike {
     values: SecondaryMap<Value, bool>,
@@ -28,14 +28,14 @@ pub(crate) struct Alike {
 pub(crate) struct Count {
     /// It as the parameter of the loop's regions.
     pub(super) params: Vec<Value>,
-    /// What it is at first.
+    /// Its initial value.
     pub(super) first: Value,
     /// The increment of each iteration.
     pub(super) step: i64,
 }
 
 impl Alike {
-    /// What is alike in some loops.
+    /// The uniform values of some loops.
     pub(crate) fn of(func: &Function, loops: &[Inst]) -> Self {
         let mut alike = Self::default();
         for &inst in loops {
@@ -61,7 +61,7 @@ impl Alike {
         }
     }
 
-    /// What a loop counts in step.
+    /// The uniform counters of a loop.
     pub(super) fn counts(&self, inst: Inst) -> &[Count] {
         &self.counts[inst]
     }

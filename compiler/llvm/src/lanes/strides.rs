@@ -19,7 +19,7 @@ pub(crate) struct Strides<'a> {
     func: &'a Function,
     env: &'a Env,
     counter: Value,
-    /// What is defined inside the region; all else is the same in each iteration.
+    /// Values that are defined inside the region; all others are the same in each iteration.
     inside: SecondaryMap<Value, bool>,
     /// Where the counters of the loops inside begin.
     begins: SecondaryMap<Value, Option<Value>>,
@@ -160,12 +160,12 @@ impl<'a> Strides<'a> {
     }
 }
 
-/// What neighbouring iterations share in loops that they run through together.
+/// Computations that neighbouring iterations share in loops that they run through together.
 #[derive(Default)]
 pub(crate) struct Shared {
     /// The loops.
     pub(crate) loops: SecondaryMap<Inst, bool>,
-    /// What is computed once for all lanes.
+    /// Instructions that are computed once for all lanes.
     pub(crate) once: SecondaryMap<Inst, bool>,
     /// By how much the lanes of what is computed once lie apart.
     pub(crate) strides: SecondaryMap<Value, i64>,
@@ -287,7 +287,7 @@ impl<'a> Search<'a> {
             })
     }
 
-    /// What was taken up.
+    /// The collected result.
     pub(crate) fn done(mut self) -> Shared {
         let mut shared = Shared::default();
         shared.strides[self.strides.counter] = 1;

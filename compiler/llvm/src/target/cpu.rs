@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    /// What it has beyond the level below, as LLVM lists it.
+    /// Its features beyond the level below, in LLVM's syntax.
     const fn features(self) -> &'static str {
         match self {
             Self::V2 => "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+sahf",
@@ -87,7 +87,7 @@ impl Cpu {
         }
     }
 
-    /// What code is made for.
+    /// The target of the level.
     pub fn target(self) -> Target {
         initialize();
         match self {

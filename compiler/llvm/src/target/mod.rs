@@ -20,7 +20,7 @@ pub struct Target {
     pub triple: String,
     /// The processor, as LLVM names it.
     pub cpu: String,
-    /// What it can do, as LLVM lists it.
+    /// Its features, in LLVM's syntax.
     pub features: String,
     /// The vector width that pays, in bits, where LLVM would choose another.
     pub vector_width: Option<u32>,

@@ -1,4 +1,4 @@
-//! What may be regrouped and fused in small functions, and what may not.
+//! Which operations of small functions may be regrouped and fused.
 
 use super::accumulations;
 use crate::{Op, parse_module, walk};
