@@ -1,4 +1,4 @@
-//! What can be made of a kernel in place of its own work.
+//! The derivatives that can be compiled from a kernel.
 
 use aerogel_base::kinds;
 use aerogel_ir::Derivative;

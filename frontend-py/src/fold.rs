@@ -68,7 +68,7 @@ pub(crate) fn binary(
 /// Numbers in a list or characters in a string that a kernel makes while it is compiled.
 const MAX_LEN: usize = 1 << 20;
 
-/// That something made while compiling has no more than so many parts.
+/// Checks that a value made while compiling has no more than the maximum number of items.
 pub(crate) fn expect_short(len: usize) -> HostResult<()> {
     if len <= MAX_LEN {
         return Ok(());

@@ -148,7 +148,7 @@ pub struct FieldRef {
     pub elem: ScalarType,
     pub shape: TensorShape,
     pub ndim: u32,
-    /// What the user's indices begin at, for each axis; empty for zeros.
+    /// The first of the user's indices, for each axis; empty for zeros.
     pub offset: Vec<i32>,
 }
 
@@ -162,7 +162,7 @@ pub struct StructType {
     pub name: String,
     pub members: Vec<StructMember>,
     pub methods: Vec<Rc<FuncRef>>,
-    /// What is called where a member is read: Python's `@property`.
+    /// The functions that are called where a member is read: Python's `@property`.
     pub properties: Vec<Rc<FuncRef>>,
 }
 
@@ -334,9 +334,9 @@ pub struct FuncRef {
 #[derive(Clone, Debug)]
 pub struct Callable {
     pub callee: Known,
-    /// What comes before the arguments of the call.
+    /// Arguments before those of the call.
     pub positional: Vec<Known>,
-    /// What the arguments of the call replace.
+    /// Keyword arguments, which those of the call override.
     pub keywords: Vec<(String, Known)>,
 }
 
@@ -370,7 +370,7 @@ pub struct ArrayRef {
     pub derivative: bool,
 }
 
-/// What is needed to lower a function.
+/// The data needed to lower a function.
 #[derive(Clone, Debug)]
 pub struct FuncSource {
     /// Where its free names are looked up.
@@ -469,7 +469,7 @@ pub trait Host {
 
     /// A function of the user's in Python, which could be lowered; none for what a library has, or has no source.
     fn function(&mut self, value: &Known) -> Option<Rc<FuncRef>>;
-    /// What an object calls when it is called, if that is not its own code.
+    /// The function that calling an object calls, if it is not its own code.
     fn callable(&mut self, _value: &Known) -> HostResult<Option<Callable>> {
         Ok(None)
     }

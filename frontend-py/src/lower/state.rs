@@ -1,4 +1,4 @@
-//! What a kernel being lowered consists of: the module, the function at hand, and what is known so far.
+//! The state of lowering a kernel: the module, the current function, and the facts known so far.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::host::*;
 use crate::infer::Defaults;
 use crate::scope::Scopes;
 
-/// What a kernel returns.
+/// The result type of a kernel.
 #[derive(Clone, Debug)]
 pub enum ReturnType {
     One(Type),
@@ -56,7 +56,7 @@ impl Default for FrontendConfig {
     }
 }
 
-/// What a statement is inside of, from the outermost scope inwards.
+/// The constructs around a statement, from the outermost scope inwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     If,
@@ -67,7 +67,7 @@ pub(crate) enum Control {
     Loop,
     /// A loop unrolled by `ti.static`.
     Static,
-    /// What runs unless the function being inlined has returned.
+    /// Code that runs unless the inlined function has returned.
     Guard,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Exit {
     pub(super) flagged: bool,
 }
 
-/// What `ti.loop_config` says of the next loop.
+/// The settings of `ti.loop_config` for the next loop.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct NextLoop {
     pub(super) attrs: LoopAttrs,

@@ -28,7 +28,7 @@ type Key = (u64, NodeId);
 /// The state of the nodes whose activity launches on a tape have queried.
 #[derive(Default)]
 pub(super) struct Activity {
-    /// What was active when somebody last looked, and a number that changes with it.
+    /// The active cells at the last query, and a number that changes with them.
     last: Mutex<BTreeMap<Key, (u32, Cells)>>,
     /// The trees that say which cells were active, each with what that is now.
     past: Mutex<BTreeMap<u64, Shown>>,
@@ -153,7 +153,7 @@ impl Activity {
         Ok(Some(NativePast { trees }))
     }
 
-    /// That which cells are active is what a launch has seen.
+    /// Checks that the active cells are those that a launch has seen.
     pub(super) fn expect_same(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<()> {
         let Some((store, node)) = self.first_changed(py, asked)? else {
             return Ok(());

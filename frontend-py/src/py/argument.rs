@@ -21,7 +21,7 @@ use super::signature::{Param, ParamKind, Signature, ValueSpec, ValueType};
 use crate::derived::Derived;
 use crate::host::TensorShape;
 
-/// What an instance is specialised for, besides the kernel itself.
+/// A part of the specialisation key of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum KeyPart {
     None,
@@ -44,13 +44,13 @@ pub(crate) enum KeyPart {
         /// Whether there is an array of its derivatives.
         derivative: bool,
     },
-    /// What is computed instead of the kernel's own work.
+    /// The derivative that is computed instead of the kernel itself.
     Derivative(Derived),
     /// That this is so for arguments and results as well.
     Ends,
-    /// That other trees say which cells were active.
+    /// Activity is read from snapshots.
     Past,
-    /// That it returns how often it met each kink.
+    /// It returns how often it met each kink.
     Kinks,
     /// By identity; the instance holds a reference.
     Object(usize),
@@ -75,7 +75,7 @@ impl KeyPart {
     }
 }
 
-/// What an instance is specialised for, for each parameter that says something.
+/// The specialisation key of an instance: a part for each parameter that influences it.
 pub(crate) type Key = SmallVec<[KeyPart; 2]>;
 
 /// The arguments of a call, by position.
@@ -307,7 +307,7 @@ impl Signature {
         Ok(())
     }
 
-    /// That a dictionary given for a pack has no key that the pack lacks.
+    /// Checks that a dictionary passed for a pack has no key that the pack lacks.
     fn check_keys(
         &self,
         py: Python<'_>,

@@ -298,7 +298,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What NumPy calls a scalar type.
+/// NumPy's name of a scalar type.
 fn numpy_name(ty: ScalarType) -> String {
     let kind = match ty {
         ScalarType::U1 => return "bool".to_owned(),

@@ -107,7 +107,7 @@ impl Signature {
         })
     }
 
-    /// That no gradient is set where it would not be looked at: PyTorch tensors that do not require one are constant.
+    /// Checks that no gradient is set where it would be ignored: PyTorch tensors that do not require one are constant.
     pub(crate) fn expect_required(
         &self,
         primal_writes: &[bool],

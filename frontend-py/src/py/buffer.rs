@@ -18,7 +18,7 @@ use super::element::NativeElement;
 use super::{error, program};
 use crate::host::TensorShape;
 
-/// What makes instances of a class `T`, and of those derived from it, without running code of Python's.
+/// Creates instances of a class `T`, and of classes derived from it, without running Python code.
 pub(crate) struct Maker<T>(ffi::newfunc, PhantomData<T>);
 
 /// That of a class.
@@ -73,7 +73,7 @@ pub(crate) fn to_element(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<S
     to_scalar(value, ty)
 }
 
-/// That an integer is a value of a type.
+/// Checks that an integer fits a type.
 fn fitting(py: Python<'_>, whole: i128, ty: ScalarType) -> PyResult<Scalar> {
     let scalar = match ty {
         ScalarType::U1 if i64::try_from(whole).is_ok() => return Ok(Scalar::bool(whole != 0)),
@@ -411,7 +411,7 @@ pub(crate) fn copy(
     }
 }
 
-/// What is less than this part of a buffer is copied without the rest.
+/// A range smaller than this fraction of a buffer is copied without the rest.
 const PART: usize = 4;
 
 /// If the destination is one block of cells of `cell` bytes without gaps: how many.

@@ -53,7 +53,7 @@ pub(crate) fn raise(
     exception(py, class, text)
 }
 
-/// What is said of something that is probably not meant.
+/// The text of a warning.
 pub(crate) fn warning(what: &Diagnostic, spans: &SpanTable, sources: &Sources) -> String {
     let mut text = format!("warning: {}", what.message);
     render_place(&mut text, what.span, None, spans, sources);
@@ -141,7 +141,7 @@ pub(crate) fn failure(
     }
 }
 
-/// That about so many bytes can be had at once; for libraries that end the process where they cannot.
+/// Checks that about this many bytes can be allocated at once; for libraries that end the process otherwise.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     let mut probe: Vec<u8> = Vec::new();
     probe

@@ -18,7 +18,7 @@ use super::foreign::dlpack::{CUDA, DlManaged, DlTensor, DlType, NAME};
 use super::ndarray::{NativeNdarray, interface};
 use super::program::settings;
 
-/// What an exported tensor keeps.
+/// The data that an exported tensor keeps alive.
 struct Exported {
     _shape: Vec<i64>,
     _buffer: Arc<Buffer>,
@@ -62,7 +62,7 @@ impl NativeNdarray {
     }
 }
 
-/// What `__cuda_array_interface__` says of an array.
+/// The value of `__cuda_array_interface__` for an array.
 pub(super) fn cuda_interface<'py>(
     py: Python<'py>,
     array: &NativeNdarray,

@@ -17,7 +17,7 @@ use super::snode::NativeSNode;
 use super::{element, error, later, program, recorder};
 use crate::host::TensorShape;
 
-/// What a copy between a field and an array does with inactive elements.
+/// How a copy between a field and an array treats inactive elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Transfer {
     /// To the array, as zeros.
@@ -28,7 +28,7 @@ enum Transfer {
     ToAll,
 }
 
-/// What kernels need to know of a placement.
+/// The placement of a field, as kernels need it.
 pub(crate) struct FieldPlace {
     pub(crate) tree: u64,
     pub(crate) places: Vec<NodeId>,
@@ -45,7 +45,7 @@ pub(crate) struct NativeField {
     shape: TensorShape,
     name: String,
     claimed: OnceLock<()>,
-    /// What a message says to do if the field is used before it is placed.
+    /// The remedy in the message if the field is used before it is placed.
     remedy: OnceLock<String>,
     /// Why its layout has no memory, or is none: the class and the message.
     failed: OnceLock<(Py<PyType>, String)>,
@@ -322,7 +322,7 @@ impl NativeField {
         PyTuple::new(py, &self.placement(py)?.shape)
     }
 
-    /// What the first index of each axis is; empty for zeros.
+    /// The first index of each axis; empty for zeros.
     #[getter]
     fn _offset(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
         Ok(self.placement(py)?.offset.clone())

@@ -35,7 +35,7 @@ impl<'py> PyHost<'py> {
         })))
     }
 
-    /// What an object calls when it is called: what a `functools.partial` is of, or its class's `__call__`.
+    /// The function that calling an object calls: that of a `functools.partial`, or its class's `__call__`.
     pub(super) fn called_by(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Callable>> {
         type Called<'py> = (
             Bound<'py, PyAny>,
@@ -202,7 +202,7 @@ impl<'py> PyHost<'py> {
         Ok((templates, types))
     }
 
-    /// What the annotations of a real function say.
+    /// The signature of a real function, from its annotations.
     fn signature(&mut self, function: &Bound<'py, PyAny>) -> PyResult<Signature> {
         type Parameters<'py> = Vec<(String, Bound<'py, PyAny>)>;
         let read = PyModule::import(self.python(), "aerogel.kernel")?.getattr("_real_signature")?;

@@ -1,6 +1,6 @@
 //! Python as the frontend's host: objects recognised and turned into known values, and the operations on them.
 //!
-//! What each kind of object is recognised by is in `known.rs`.
+//! How each kind of object is recognised is in `known.rs`.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub(crate) struct PyHost<'py> {
     pub(super) nesting: usize,
     pub(super) seen: usize,
     watched: Vec<Watched>,
-    /// What is to be made of the module that is being lowered.
+    /// The derivative that will be made of the module, if any.
     derivative: Option<Derived>,
 }
 
@@ -374,7 +374,7 @@ impl<'py> PyHost<'py> {
         std::mem::take(&mut self.watched).into_iter()
     }
 
-    /// That an operation on integers, lists or strings makes nothing that takes minutes or all memory.
+    /// Checks that the result of an operation on integers, lists or strings is not huge.
     fn expect_small(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<()> {
         let [a, b] = [lhs, rhs].map(|operand| self.size(operand));
         let (bits, len) = match (op, a, b) {
@@ -403,7 +403,7 @@ impl<'py> PyHost<'py> {
         fold::expect_short(len)
     }
 
-    /// What decides how large the result of an operation is.
+    /// The size of an operand, which bounds the size of an operation's result.
     fn size(&mut self, known: &Known) -> Size {
         let object = match known {
             Known::Int(value) => {

@@ -17,7 +17,7 @@ struct State {
     generation: u64,
     instances: LookupMap<Vec<KeyPart>, Arc<Instance>>,
     last: Option<Arc<Instance>>,
-    /// What threads are compiling now.
+    /// The keys of instances that threads are compiling now.
     compiling: Vec<Vec<KeyPart>>,
 }
 

@@ -1,7 +1,7 @@
 //! Kernels in Python: one instance for each specialisation, and launches.
 //!
-//! What a call does when the instance exists: read the arguments into 8-byte slots, look the instance up by the
-//! key that templates and array types make, and call it without the GIL.
+//! A kernel call with an existing instance: pack the arguments into 8-byte slots, look the instance up by the key of
+//! template arguments and array types, and call it without the GIL.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use super::tensor::written;
 use super::{error, later, recorder, shared_memory, signals, tensor};
 use crate::derived::Derived;
 
-/// What `@ti.kernel` makes.
+/// The object that `@ti.kernel` returns.
 #[pyclass(module = "aerogel._native", subclass, frozen)]
 pub(crate) struct NativeKernel {
     function: Py<PyAny>,

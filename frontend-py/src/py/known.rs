@@ -1,4 +1,4 @@
-//! What Python's objects are to the frontend.
+//! Classification of Python objects for the frontend.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ const MAX_NESTING: usize = 32;
 const MAX_SEEN: usize = 1 << 20;
 
 impl<'py> PyHost<'py> {
-    /// What an object is to the frontend.
+    /// The frontend's view of an object.
     pub(crate) fn known(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
         if self.nesting == 0 {
             self.seen = 0;

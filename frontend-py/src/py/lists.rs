@@ -18,7 +18,7 @@ use crate::host::Known;
 pub(crate) struct Lists<'py>(LookupMap<usize, Seen<'py>>);
 
 struct Seen<'py> {
-    /// What had run when the items were last compared.
+    /// The count of calls into Python when the items were last compared.
     at: Cell<u64>,
     _list: Bound<'py, PyList>,
     items: Vec<Bound<'py, PyAny>>,

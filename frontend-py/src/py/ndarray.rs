@@ -20,7 +20,7 @@ use super::tensor::NativeTensor;
 use super::{error, later, recorder};
 use crate::host::TensorShape;
 
-/// What `ti.ndarray` makes: a dense array of scalars, vectors or matrices.
+/// The object that `ti.ndarray` returns: a dense array of scalars, vectors or matrices.
 #[pyclass(module = "aerogel._native", subclass, frozen)]
 pub(crate) struct NativeNdarray {
     pub(crate) buffer: Arc<Buffer>,
@@ -29,7 +29,7 @@ pub(crate) struct NativeNdarray {
     pub(crate) element: TensorShape,
     /// Why it may not be changed: if it is another's who does not allow it.
     pub(crate) read_only: ReadOnly,
-    /// Whose memory it is, if it is another's.
+    /// The owner of the memory, if it is another object.
     owner: Option<Owner>,
     /// The tensor of PyTorch's whose memory it is.
     torch: Option<Py<PyAny>>,
@@ -46,7 +46,7 @@ impl NativeNdarray {
         self.owner.is_some()
     }
 
-    /// Who is told of writes.
+    /// The object that is notified of writes.
     pub(crate) fn giver(&self, py: Python<'_>) -> Option<Giver> {
         let tensor = self.torch.as_ref()?;
         Some(Giver::Torch(tensor.clone_ref(py)))
@@ -139,7 +139,7 @@ impl NativeNdarray {
     }
 }
 
-/// What NumPy is told of memory.
+/// The array interface for NumPy.
 pub(crate) fn interface<'py>(
     py: Python<'py>,
     ty: ScalarType,
@@ -272,7 +272,7 @@ impl NativeNdarray {
         interface(py, self.ty, &shape, address, self.read_only.is_none())
     }
 
-    /// What packages on a GPU are told of the memory; there is none of it where kernels run on the CPU.
+    /// The array interface for GPU packages; it does not exist where kernels run on the CPU.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         exchange::cuda_interface(py, self)

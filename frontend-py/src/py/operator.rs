@@ -1,4 +1,4 @@
-//! What Python's module `operator` calls the operators.
+//! The names of operators in Python's module `operator`.
 
 use crate::ast::{BinaryOp, UnaryOp};
 

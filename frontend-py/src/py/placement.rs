@@ -100,7 +100,7 @@ pub(crate) struct Placement {
     pub(crate) store: Arc<TreeStore>,
     /// One for each component, row by row.
     pub(crate) places: Vec<NodeId>,
-    /// What the first index of each axis is; empty for zeros.
+    /// The first index of each axis; empty for zeros.
     pub(crate) offset: Vec<i32>,
     pub(crate) shape: Vec<u64>,
     /// Whether elements may be inactive; where each lies is then looked up in the tree.

@@ -138,7 +138,7 @@ impl Instance {
         self.guards.iter().all(alive) && self.trees.iter().all(kept)
     }
 
-    /// That memory need not be put back first, for those who cannot.
+    /// Checks that memory need not be restored first, for callers that cannot do so.
     pub(crate) fn expect_nothing_overwritten(&self, py: Python<'_>) -> PyResult<()> {
         match &self.of_derivative.of_start {
             Some(mistake) => Err(self.raised(py, mistake)),
@@ -146,7 +146,7 @@ impl Instance {
         }
     }
 
-    /// Says once that a gradient which is launched by hand computes nothing.
+    /// Warns once that a gradient which is launched by hand computes nothing.
     pub(crate) fn warn_if_idle(&self, py: Python<'_>, kernel: &str) -> PyResult<()> {
         if !self.is_idle.swap(false, Ordering::Relaxed) {
             return Ok(());
@@ -229,7 +229,7 @@ fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyRes
     Ok(guards)
 }
 
-/// What each parameter is in this instance.
+/// The bindings of the parameters in this instance.
 fn bindings<'py>(
     kernel: &Signature,
     settings: &Settings,
@@ -244,7 +244,7 @@ fn bindings<'py>(
         .collect()
 }
 
-/// What a parameter is; there is no value for what is inside a pack.
+/// The binding of a parameter; a member of a pack has no value of its own.
 fn binding<'py>(
     param: &Param,
     value: Option<&Bound<'py, PyAny>>,
@@ -549,7 +549,7 @@ fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
     }
 }
 
-/// What `kernel.inspect()` answers.
+/// The result of `kernel.inspect()`.
 pub(crate) fn inspect<'py>(
     py: Python<'py>,
     kernel: &str,

@@ -14,7 +14,7 @@ use super::later;
 
 /// Calls, and total, shortest and longest time in seconds.
 type Timing = (u64, f64, f64, f64);
-/// What happened: a name, its kind, the thread, the begin and the duration in seconds.
+/// An event: a name, its kind, the thread, the begin and the duration in seconds.
 type Event = (String, &'static str, u64, f64, f64);
 
 /// By kernel and step: how often, and seconds.
@@ -35,7 +35,7 @@ struct Profile {
     launches: IndexMap<String, Timing>,
     /// Launches and compilations.
     events: Events,
-    /// What threads did of tasks, of which a launch has many.
+    /// The parts of tasks that threads ran, of which a launch has many.
     tasks: Events,
 }
 
@@ -56,7 +56,7 @@ fn number_of(thread: ThreadId) -> u64 {
     lock(&THREADS).insert_full(thread).0 as u64
 }
 
-/// Says whether launches shall be timed.
+/// Sets whether launches are timed.
 pub(crate) fn enable(launches: bool) {
     LazyLock::force(&START);
     LAUNCHES_ARE_TIMED.store(launches, Ordering::Relaxed);

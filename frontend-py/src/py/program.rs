@@ -38,7 +38,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// What is chosen when tensors are compiled.
+    /// The options of the compilation of tensors.
     pub(crate) fn tensor_options(&self) -> Options {
         Options {
             products: self.products,

@@ -1,4 +1,4 @@
-//! Who is told of what a program does, in place of doing it: a tape of gradients, or forward mode.
+//! Recorders, which receive launches instead of the device: a tape of gradients, or forward mode.
 //!
 //! A recorder is an object of Python's, and belongs to a thread. Its `launch(kernel, args, kwargs)` is called in place
 //! of each kernel, and its `write(target, key, component)` before Python writes to a field or an array,

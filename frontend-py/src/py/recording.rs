@@ -23,7 +23,7 @@ use crate::derived::Derived;
 /// What is overwritten, as it was before; each with whether the launch itself, or its gradient, needs that.
 type Kept = Vec<(NativeSnapshot, bool)>;
 
-/// What the launches on one tape have read so far.
+/// The memory that the launches on one tape have read so far.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeRecording {
     is_strict: bool,
@@ -167,12 +167,12 @@ impl NativeRecording {
         self.activity.past(py, asked)
     }
 
-    /// That which cells are active is what a launch has seen.
+    /// Checks that the active cells are those that a launch has seen.
     fn expect_same_cells(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<()> {
         self.activity.expect_same(py, asked)
     }
 
-    /// That no gradients need cells of a node, which are about to become inactive.
+    /// Checks that no gradients need cells of a node, which are about to be deactivated.
     fn before_deactivate(&self, py: Python<'_>, node: &Bound<'_, NativeSNode>) -> PyResult<()> {
         let (store, node) = node.get().in_store(py)?;
         self.expect_unneeded(py, "Python", &store, node)
@@ -211,7 +211,7 @@ impl NativeRecording {
         Ok(found)
     }
 
-    /// What Python is about to overwrite of what has been read: the element at `key`, or all.
+    /// Saves read values that Python is about to overwrite: the element at `key`, or all.
     fn before_write(
         &self,
         py: Python<'_>,
@@ -341,7 +341,7 @@ impl NativeRecording {
         Ok(())
     }
 
-    /// Says of an array with a gradient that its memory was written through one without.
+    /// Reports if the memory of an array with a gradient was written through an array without one.
     fn expect_not_ended(&self, py: Python<'_>, view: &View) -> PyResult<()> {
         let range = view.range();
         if !view.has_gradient() || range.is_empty() {
@@ -378,7 +378,7 @@ impl NativeRecording {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That a launch deactivates nothing that gradients of launches before it need.
+    /// Checks that a launch deactivates no cells that gradients of earlier launches need.
     fn expect_active(&self, py: Python<'_>, name: &str, launch: &Prepared) -> PyResult<()> {
         for &(tree, node) in &launch.instance.summary.deactivated {
             if let Some(store) = &launch.stores[tree] {

@@ -1,4 +1,4 @@
-//! What a kernel returns, in Python.
+//! Conversion of a kernel's results to Python objects.
 
 use aerogel_base::Scalar;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! What the gradient of one launch needs of memory that may change until it is computed, as bytes.
+//! Saved values, as bytes, that the gradient of one launch needs and that may change until it is computed.
 //!
 //! A tape keeps what is overwritten, since it sees all that happens. A kernel that is a function of another package is
 //! launched by that, now forwards and some time later backwards. So what the gradient reads of fields and arrays is copied
@@ -96,7 +96,7 @@ impl NativeSaved {
         boxes.map(Boxed::nbytes).sum::<usize>() + DIGEST
     }
 
-    /// What is needed as it is before the launch.
+    /// The values that are needed as they are before the launch.
     fn before_launch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &bytes_of(py, &self.before)?))
     }

@@ -1,8 +1,8 @@
 //! Arrays of a launch that share memory, where kernels get copies of some.
 //!
-//! What a kernel writes into a copy is in the user's array only afterwards. So where two arrays that a kernel gets share
-//! memory and one of them is a copy, the kernel would see old values, and copying back would undo what it
-//! wrote through the other: the same array given twice is copied once, and all else is refused.
+//! Writes of a kernel to a copy reach the user's array only after the launch. If two array arguments share memory and one
+//! of them is a copy, the kernel would see old values, and copying back would undo its writes through the other. So the
+//! same array passed twice is copied once, and other overlaps are refused.
 
 use std::sync::Arc;
 

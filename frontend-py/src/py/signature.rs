@@ -1,4 +1,4 @@
-//! What a kernel's annotations say: the kinds of its parameters and the types of what it returns.
+//! A kernel's signature from its annotations: the kinds of its parameters and the types of its results.
 
 use std::sync::Arc;
 
@@ -260,7 +260,7 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
     })
 }
 
-/// What a kernel is called, and what it takes and returns.
+/// The name of a kernel, its parameters and its result types.
 pub(crate) struct Signature {
     pub(crate) name: String,
     pub(crate) params: Vec<Param>,

@@ -163,7 +163,7 @@ enum Dense {
     Array(ArrayArg),
 }
 
-/// What elements held when it was made.
+/// The values of elements when the snapshot was made.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeSnapshot {
     of: Arc<Where>,
@@ -251,7 +251,7 @@ impl NativeSnapshot {
         &self.numbers
     }
 
-    /// What the same elements hold now.
+    /// A snapshot of the current values of the same elements.
     fn anew(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(Self {
             of: self.of.clone(),
@@ -269,7 +269,7 @@ pub(crate) struct NativeWhole(pub(super) Arc<Boxed>);
 
 #[pymethods]
 impl NativeWhole {
-    /// What it holds now.
+    /// A snapshot of the current values.
     fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
         NativeSnapshot::new(py, self.boxed(py))
     }

@@ -525,7 +525,7 @@ impl NativeSNode {
         deactivate_all(py, &memory, this.node)
     }
 
-    /// What this node and those below hold, if they are sparse.
+    /// Statistics of this node and those below, if they are sparse.
     fn stats(&self, py: Python<'_>) -> PyResult<Vec<StatsRow>> {
         let memory = self.memory(py)?;
         let tree = memory.tree();

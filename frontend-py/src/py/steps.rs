@@ -17,7 +17,7 @@ use super::prepared::Prepared;
 use super::snapshot::{Boxed, IndexBox, Memory, NativeSnapshot, NativeWhole, memories_of};
 use super::snode::NativeSNode;
 
-/// What the launches of a step, or several, have read and written.
+/// The reads and writes of the launches of one or several steps.
 #[pyclass(module = "aerogel._native", frozen)]
 #[derive(Default)]
 pub(crate) struct NativeSteps {
@@ -32,7 +32,7 @@ struct Steps {
     written: BTreeMap<Memory, usize>,
     /// Whole fields and arrays that are written.
     whole: Vec<NativeWhole>,
-    /// What the step that runs has overwritten as a whole, and not read before.
+    /// The memory that the current step has overwritten as a whole, without reading it before.
     cleared: BTreeSet<Memory>,
     /// Whether something makes cells inactive.
     deactivates: bool,
@@ -230,7 +230,7 @@ pub(crate) fn keep_cells(
     }
 }
 
-/// What a whole field or array holds.
+/// A snapshot of a whole field or array.
 #[pyfunction]
 pub(crate) fn keep(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<NativeSnapshot> {
     NativeSnapshot::new(py, whole(py, target)?)
@@ -246,7 +246,7 @@ impl NativeSteps {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is read and not written.
+    /// Boxes that are read and not written.
     pub(super) fn only_read(&self) -> Vec<(Memory, IndexBox)> {
         let steps = self.steps();
         let read = steps.read.iter();

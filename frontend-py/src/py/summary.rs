@@ -1,4 +1,4 @@
-//! What a kernel reads and writes, and where that lies in a launch.
+//! The reads and writes of a kernel, and their memory in a launch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::snode::TreeStore;
 /// What a kernel accesses, and what is needed to say where that lies.
 pub(crate) struct Summary {
     pub(super) accesses: Vec<Access>,
-    /// What it overwrites as a whole before it reads any of it.
+    /// The storages that it overwrites as a whole before reading any element.
     pub(super) cleared: Vec<Storage>,
     pub(super) untracked: Untracked,
     /// The nodes whose activity it queries, each with the number of its tree.
@@ -104,7 +104,7 @@ impl Summary {
         self.accesses.extend(more);
     }
 
-    /// What the kernel of a module accesses.
+    /// The accesses of the kernel of a module.
     pub(crate) fn new(module: &Module) -> Self {
         let fields = module.env.fields.values().map(|field| FieldSummary {
             name: field.name.clone(),

@@ -77,7 +77,7 @@ fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {
 }
 
 impl Lower<'_, '_> {
-    /// That there are no more arguments than are taken, and none by a name that there is not.
+    /// Checks that there are not too many arguments, and no unknown keywords.
     pub(crate) fn expect_arguments(
         &mut self,
         name: &str,

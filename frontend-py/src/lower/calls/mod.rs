@@ -360,7 +360,7 @@ impl<'a> Lower<'a, '_> {
         Ok(returned)
     }
 
-    /// What an inlined function returns, and what its first parameter has become.
+    /// The result of an inlined function, and the final value of its first parameter.
     pub(crate) fn inlined(
         &mut self,
         parsed: &Parsed<'a>,

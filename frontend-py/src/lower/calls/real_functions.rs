@@ -400,7 +400,7 @@ impl<'a> Lower<'a, '_> {
 }
 
 impl Passed {
-    /// What tells functions for different arguments from each other.
+    /// A key that distinguishes functions for different arguments.
     fn key(&self) -> String {
         match self {
             Passed::Known(val) => format!("{val:?};"),

@@ -14,7 +14,7 @@ use crate::lower::{Control, Lower, Res};
 const MOST_BYTES: u64 = 48 << 10;
 
 impl Lower<'_, '_> {
-    /// That this is for a GPU, and stands in a loop that has threads.
+    /// Checks that the target is a GPU, and that the call is inside a loop that has threads.
     fn expect_threads(&mut self, name: &str) -> Res<()> {
         let mut control = self.state.control.iter();
         if !control.any(|control| matches!(control, Control::Parallel { breakable: false })) {
@@ -126,7 +126,7 @@ impl Lower<'_, '_> {
         }))
     }
 
-    /// What threads do together, with numbers of one type or of any.
+    /// Collective operations of threads, with numbers of one type or of any.
     pub(crate) fn threads(
         &mut self,
         op: ThreadOp,

@@ -18,7 +18,7 @@ use crate::lower::values::{Iter, Val};
 use crate::lower::{Control, Lower, NextLoop, Reported, Res};
 use crate::scope::BindingKind;
 
-/// What the name or names of a loop stand for.
+/// How the names of a loop are bound.
 #[derive(Clone)]
 pub(crate) enum Bind {
     /// The indices.
@@ -113,7 +113,7 @@ impl<'a> Lower<'a, '_> {
         )
     }
 
-    /// What a loop runs over, and what its names stand for.
+    /// The index space of a loop, and how its names are bound.
     fn space(&mut self, over: &Val) -> Res<(Space, Bind)> {
         let over = &self.captured(over.clone())?;
         match over {

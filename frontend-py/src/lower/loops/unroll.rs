@@ -1,4 +1,4 @@
-//! What loops under `ti.static`, comprehensions and unpacking run over: the items, now.
+//! The items of loops under `ti.static`, of comprehensions and of unpacking, known while compiling.
 
 use std::rc::Rc;
 

@@ -170,7 +170,7 @@ impl ForeignArray {
         })
     }
 
-    /// That Python may write to it.
+    /// Checks that Python may write to it.
     pub(crate) fn expect_writeable(&self) -> PyResult<()> {
         match self.read_only {
             None => Ok(()),
@@ -242,7 +242,7 @@ impl ForeignArray {
     }
 }
 
-/// What keeps the memory of another package's alive.
+/// Keeps the memory of another package alive.
 pub(crate) struct Owner {
     _object: Py<PyAny>,
     _held: Option<Arc<dyn Any + Send + Sync>>,

@@ -1,4 +1,4 @@
-//! What describes an array of another package, before its memory is looked at.
+//! The description of an array of another package, independent of its memory.
 
 use aerogel_base::ScalarType;
 use pyo3::exceptions::PyValueError;
@@ -9,7 +9,7 @@ pub(crate) type ReadOnly = Option<&'static str>;
 
 pub(crate) const READ_ONLY: &str = "is read-only";
 
-/// What describes an array, before its memory is looked at.
+/// The description of an array, independent of its memory.
 pub(crate) struct Layout {
     /// The type of an element, if it is one of ours.
     pub(crate) ty: Option<ScalarType>,
@@ -31,7 +31,7 @@ impl Layout {
         axes.all(|((&extent, stride), packed)| extent == 1 || stride == packed)
     }
 
-    /// That elements lie in row-major order without gaps.
+    /// Checks that elements lie in row-major order without gaps.
     pub(crate) fn expect_plain(&self) -> PyResult<()> {
         match self.has_no_gaps(&row_major(&self.shape, self.itemsize)) {
             true => Ok(()),

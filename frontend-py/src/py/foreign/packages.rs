@@ -16,7 +16,7 @@ pub(crate) enum Refused {
     /// It is of a kind that kernels do not have.
     Kind(String, Option<PyErr>),
     Value(String, Option<PyErr>),
-    /// What Python raised.
+    /// The exception that Python raised.
     Raised(PyErr),
 }
 

@@ -14,7 +14,7 @@ use super::device::DeviceArray;
 use super::layout::Layout;
 use super::packages::{Refused, loaded};
 
-/// What is used of PyTorch.
+/// The functions of PyTorch that are used.
 struct Torch {
     tensor: Py<PyType>,
     parameter: Py<PyType>,
@@ -237,7 +237,7 @@ impl Torch {
     }
 }
 
-/// What is said of a dtype that kernels do not have.
+/// The error for a dtype that kernels do not support.
 fn no_such(dtype: &Bound<'_, PyAny>) -> Refused {
     let name = dtype.to_string();
     let remedy = match name.as_str() {

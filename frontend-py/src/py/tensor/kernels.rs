@@ -219,7 +219,7 @@ fn all_numbers(
 /// Runs a kernel as a statement of a program.
 pub(super) struct KernelRunner {
     myself: Weak<KernelRunner>,
-    /// What is called, until the collector of garbage takes it.
+    /// The call, until the garbage collector clears it.
     call: Mutex<Option<Call>>,
     /// Which arguments are arrays of the statement, or numbers in them.
     places: Vec<(Key, bool, usize)>,
@@ -327,7 +327,7 @@ fn computed(py: Python<'_>, tensors: &[Bound<'_, PyAny>]) -> PyResult<Vec<Operan
 }
 
 impl KernelRunner {
-    /// What is called, for as long as it runs.
+    /// The call, kept for as long as it runs.
     fn called<'py>(&self, py: Python<'py>) -> PyResult<KernelCall<'py>> {
         let call = lock(&self.call);
         let Some(call) = &*call else {

@@ -7,7 +7,7 @@ use super::native::{Home, NativeTensor, NativeTrace, SESSION, lock};
 use super::raised::{note, raised};
 use super::recorded::step_of;
 
-/// What stands for one, all, the axis along which they lie, and what all are called.
+/// The symbolic tensor, the batched one, its batch axis, and its name.
 type Pair<'py> = (
     Bound<'py, NativeTensor>,
     Bound<'py, NativeTensor>,
@@ -15,7 +15,7 @@ type Pair<'py> = (
     String,
 );
 
-/// What is made for all, and the axis along which they lie, if it is not the same for all.
+/// A batched result, and its batch axis if it varies over the batch.
 type ForAll = (NativeTensor, Option<usize>);
 
 /// A tensor that stands for one of those along an axis, and the axis counted from the front.

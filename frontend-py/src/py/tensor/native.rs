@@ -56,12 +56,12 @@ pub(crate) fn native_of<'py>(
     Ok(Some(native.cast_into()?))
 }
 
-/// What tensors outside of programs are recorded in.
+/// The session that records tensors outside of programs.
 pub(super) static SESSION: LazyLock<Mutex<Session>> = LazyLock::new(Mutex::default);
 
 pub(super) static CODES: LazyLock<Codes> = LazyLock::new(Codes::default);
 
-/// What programs of tensors are compiled for.
+/// The compilation settings of tensor programs.
 pub(super) fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler) -> Settings<'c> {
     Settings {
         compiler,
@@ -168,7 +168,7 @@ pub(super) fn number(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scala
     crate::py::buffer::to_scalar(value, ty)
 }
 
-/// What holds objects of Python's that may hold the program.
+/// An owner of Python objects that may refer to the program, for the garbage collector.
 pub(super) trait Held: Send + Sync {
     /// Reports owned references to the garbage collector.
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;

@@ -8,7 +8,7 @@ use super::arguments::{accum, handles};
 use super::native::{Extent, NativeDim, NativeTensor};
 use super::raised::raised;
 
-/// What a call says besides the text and the tensors.
+/// The arguments of a call besides the text and the tensors.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct CallArgs {

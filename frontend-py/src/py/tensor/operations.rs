@@ -590,7 +590,7 @@ impl NativeTensor {
         })
     }
 
-    /// What accumulates of this and others over named axes, as a text says.
+    /// Accumulates this tensor and others over named axes, as a text specifies.
     fn accum(
         &self,
         py: Python<'_>,
@@ -616,7 +616,7 @@ impl NativeTensor {
         })
     }
 
-    /// What becomes of the statements that this and other tensors are made by.
+    /// Explains how the statements of this and other tensors are compiled.
     fn explain(&self, py: Python<'_>, others: Vec<Bound<'_, Self>>) -> PyResult<String> {
         let mut slots = Vec::new();
         for tensor in std::iter::once(self).chain(handles(&others)) {

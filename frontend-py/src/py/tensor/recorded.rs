@@ -30,7 +30,7 @@ impl<R, F> Operation<R> for F where
 {
 }
 
-/// What an operation needs besides its operands.
+/// The context of an operation besides its operands.
 #[derive(Clone, Copy, Default)]
 struct How {
     /// Whether it gets the current mask as its last operand.
@@ -86,18 +86,18 @@ impl NativeTrace {
         }
     }
 
-    /// What a tensor of this program is.
+    /// The value of a tensor of this program.
     pub(super) fn value(&self, tensor: &NativeTensor) -> PyResult<Value> {
         value_in(&self.trace, tensor)
     }
 
-    /// What several are.
+    /// The values of several tensors.
     pub(super) fn values(&self, tensors: &[Bound<'_, NativeTensor>]) -> PyResult<Vec<Value>> {
         tensors.iter().map(|t| self.value(t.get())).collect()
     }
 }
 
-/// What a tensor of a program is.
+/// The value of a tensor of a program.
 pub(super) fn value_in(trace: &Arc<Mutex<Trace>>, tensor: &NativeTensor) -> PyResult<Value> {
     match &tensor.home {
         Home::Program(own, value) if Arc::ptr_eq(own, trace) => {
@@ -396,7 +396,7 @@ fn held(session: &mut MutexGuard<'static, Session>, made: Vec<Buffer>) -> Vec<Na
     .collect()
 }
 
-/// What an operation without operands gives.
+/// The result of an operation without operands.
 pub(super) fn of_nothing(
     trace: Option<&NativeTrace>,
     f: impl Fn(&mut Recording) -> Recorded + Send + Sync + 'static,

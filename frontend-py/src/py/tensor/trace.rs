@@ -429,7 +429,7 @@ impl NativeTrace {
         lock(&self.trace).state.is_in_vmap()
     }
 
-    /// What the loops around count, outermost first.
+    /// The counters of the enclosing loops, outermost first.
     fn counters(&self) -> Vec<NativeTensor> {
         let counters = lock(&self.trace).state.counters().into_iter();
         counters.map(|value| self.tensor(value)).collect()
@@ -612,8 +612,8 @@ pub(crate) struct NativeProgram {
     /// By which `ti.init` it was made.
     generation: u64,
     text: String,
-    /// What became of its statements.
+    /// The explanation of its compiled statements.
     explained: String,
-    /// What was traced, for messages.
+    /// The traced program, for messages.
     traced: Traced,
 }

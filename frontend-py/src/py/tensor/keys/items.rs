@@ -1,4 +1,4 @@
-//! What a key names of a tensor, and the tensor with other values there.
+//! Reading the elements that a key selects, and replacing them.
 
 use std::sync::{Arc, Mutex};
 

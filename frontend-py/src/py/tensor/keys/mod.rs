@@ -15,7 +15,7 @@ use super::native::{CLASS, Extent, Home, NativeTensor};
 /// One item of a key. Tensors are named by their number among those of the key.
 enum Written {
     Dots,
-    /// What needs no looking at the tensor.
+    /// An item that is independent of the tensor.
     Plain(Item<usize>),
     /// Indices of a list or an array, with the smallest and the largest if they are known, or of a tensor.
     Indices {
