@@ -115,7 +115,7 @@ impl Instance {
         self.writes.get(array).copied().unwrap_or(true)
     }
 
-    /// Tells Python's collector of what is held.
+    /// Reports the objects it references to Python's garbage collector.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.captured.iter().try_for_each(|c| visit.call(c))?;
         self.guards.iter().try_for_each(|guard| match guard {

@@ -18,7 +18,7 @@ use super::ndarray::NativeNdarray;
 use super::placement::{Piece, Placement};
 use super::snode::TreeStore;
 
-/// Memory whose elements are told apart by their indices.
+/// Memory whose elements are distinguished by their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Memory {
     /// One component of a field: the tree and the place in it.

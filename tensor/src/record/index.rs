@@ -172,7 +172,7 @@ impl Recording {
         Ok(self.element(mask, at))
     }
 
-    /// An element at an index that has to be inside where that is asked; elsewhere zero, if it is not.
+    /// An element whose index must be inside where `asked` holds; elsewhere, zero if the index is outside.
     pub(super) fn load_where(
         &mut self,
         domain: &[Dim],

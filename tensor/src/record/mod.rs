@@ -120,7 +120,7 @@ pub struct Recording {
     singles: LookupMap<Buffer, Expr>,
     /// The same of those that are computed of inputs alone, which do not change.
     of_inputs: LookupMap<Buffer, Expr>,
-    /// Of these those that extents are in.
+    /// Which of these depend on sizes of axes.
     of_extents: SecondaryMap<Buffer, bool>,
     cells: cells::Cells,
     /// The sizes to which the caller has handles.

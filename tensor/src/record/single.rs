@@ -151,7 +151,7 @@ impl Recording {
         all
     }
 
-    /// A single number, of which the host keeps account if it follows from extents: so it does not wrap without a word.
+    /// A single number. If it follows from sizes, the host computes it, which reports an overflow.
     pub(super) fn counted(&mut self, value: Expr) -> Expr {
         if !self.is_of_extents(value) || !self.is_of_numbers(value) {
             return value;

@@ -327,7 +327,7 @@ fn computed(py: Python<'_>, tensors: &[Bound<'_, PyAny>]) -> PyResult<Vec<Operan
 }
 
 impl KernelRunner {
-    /// The call, kept for as long as it runs.
+    /// The call, referenced for as long as it runs.
     fn called<'py>(&self, py: Python<'py>) -> PyResult<KernelCall<'py>> {
         let call = lock(&self.call);
         let Some(call) = &*call else {
