@@ -20,7 +20,7 @@ pub(crate) struct Activity<'a> {
     changed: bool,
 }
 
-/// What values are asked to depend on.
+/// The values whose dependence is queried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// All that has derivatives.

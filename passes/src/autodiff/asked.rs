@@ -1,7 +1,7 @@
-//! Which cells of sparse fields are active is asked again by the backward pass.
+//! The backward pass queries the activity of sparse cells again.
 //!
 //! Loops over cells, `is_active` and `length` read the activity of a node: that of the lowest sparse one around it. What
-//! makes cells active or inactive writes it. Where a kernel writes it only before it asks, the backward pass asks for the
+//! makes cells active or inactive writes it. Where a kernel writes it only before its queries, the backward pass queries the
 //! cells that the kernel leaves; where only afterwards, for those that it found, which a tape remembers (`past.rs`).
 
 use aerogel_base::Span;
@@ -12,7 +12,7 @@ use aerogel_ir::{CellOp, Env, Function, Inst, NodeRef, Op, Region, Value, walk};
 use super::needs::Moment;
 use super::storage::indices;
 
-/// A node whose cells the backward pass asks for.
+/// A node whose activity the backward pass queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The lowest sparse node around it, or itself.
@@ -21,14 +21,14 @@ pub struct Asked {
     pub at: Moment,
 }
 
-/// What a function asks for, or makes active or inactive, without the order.
+/// The activity queries of a function, and its changes of activity, in no order.
 #[derive(Default)]
 pub(super) struct OfCalled {
     pub(super) asked: Vec<(NodeRef, Span)>,
     pub(super) changed: Vec<(Vec<NodeRef>, Span)>,
 }
 
-/// An instruction that asks for cells or changes them, and what is around it.
+/// An instruction that queries or changes activity, and the regions around it.
 pub(super) struct Access {
     pub(super) inst: Inst,
     pub(super) nodes: Vec<NodeRef>,
@@ -36,7 +36,7 @@ pub(super) struct Access {
     path: Vec<(Region, Inst)>,
 }
 
-/// Whether cells may change before they are asked for, or afterwards; or in other iterations, in any order.
+/// Whether the activity may change before the query, or after it; or in other iterations, in any order.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Changes {
     pub(super) before: bool,
@@ -44,7 +44,7 @@ pub(super) struct Changes {
     pub(super) races: bool,
 }
 
-/// What a kernel, or a function that it calls, asks for in its own work.
+/// The activity queries in the work of a kernel itself, or of a function that it calls.
 pub fn asked_by(func: &Function, env: &Env) -> Vec<Asked> {
     let (asked, changed) = accesses(func, env);
     let made_inactive = |ask: &Access, change: &Access| {
@@ -76,7 +76,7 @@ impl OfCalled {
     }
 }
 
-/// What asks for cells, and what changes which are active.
+/// The activity queries, and the instructions that change activity.
 pub(super) fn accesses(func: &Function, env: &Env) -> (Vec<Access>, Vec<Access>) {
     let mut all = (Vec::new(), Vec::new());
     within(func, env, func.body, &mut Vec::new(), &mut all);
@@ -111,7 +111,7 @@ fn within(
     }
 }
 
-/// The node whose activity an instruction asks for; none if its cells always are.
+/// The node whose activity an instruction queries; none if its cells are always active.
 fn asked(func: &Function, env: &Env, inst: Inst) -> Option<NodeRef> {
     let node = match func[inst] {
         Op::ParallelCells { node, .. }
@@ -222,7 +222,7 @@ fn is_cell(
     })
 }
 
-/// Whether one instruction changes what another one asks for before that, or afterwards.
+/// Whether one instruction changes the activity that another one queries, before that or after it.
 pub(super) fn changes(func: &Function, ask: &Access, change: &Access) -> Changes {
     const ANY_TIME: Changes = Changes {
         before: true,
@@ -270,7 +270,7 @@ pub(super) fn changes(func: &Function, ask: &Access, change: &Access) -> Changes
     }
 }
 
-/// The trees whose cells a module asks for.
+/// The trees whose activity a module queries.
 pub(super) fn trees_asked(func: &Function, env: &Env) -> Vec<NodeRef> {
     let mut all = Vec::new();
     walk(func, func.body, &mut |func, inst| {

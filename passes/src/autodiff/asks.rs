@@ -1,4 +1,4 @@
-//! For which cells the backward pass of a kernel asks, and as they were when.
+//! The activity queries of the backward pass of a kernel, and the moment whose activity each needs.
 
 use aerogel_base::Span;
 use aerogel_ir::{CellOp, Env, Inst, NodeRef, Op};
@@ -7,17 +7,17 @@ use super::asked::{Access, Asked, Changes, OfCalled, accesses, changes};
 use super::demand::{Cx, Demand};
 use super::needs::{Lost, Moment, Of, Overwritten, Why};
 
-/// What a kernel asks for, and what it does to that.
+/// The activity queries of a kernel, and its changes of activity.
 #[derive(Default)]
 pub(super) struct Asks {
     pub(super) all: Vec<Asked>,
-    /// The first that asks for what was active when the kernel began.
+    /// The first query that needs the activity of when the kernel began.
     pub(super) of_start: Option<Overwritten>,
     /// The first that nothing can answer.
     pub(super) lost: Option<Lost>,
 }
 
-/// What the backward pass of a kernel asks for.
+/// The activity queries of the backward pass of a kernel.
 pub(super) fn find(cx: &Cx<'_>, demand: &Demand) -> Asks {
     let is_needed = |inst: Inst| match &cx.func[inst] {
         Op::ParallelCells { .. } => demand.works(inst) || demand.rerun(inst).any(),
@@ -80,7 +80,7 @@ impl Asks {
         self.push(cx.env, Asked { node, at }, all.before || all.after, by);
     }
 
-    /// Adds what is asked for. A node and one below it are one thing: cells of the one are active where those of the other
+    /// Adds a query. A node and one below it count as one: cells of the one are active where those of the other
     /// are.
     fn push(&mut self, env: &Env, new: Asked, is_changed: bool, by: Option<Overwritten>) {
         let is_beside = |a: NodeRef, b: NodeRef| {
@@ -102,7 +102,7 @@ impl Asks {
         }
     }
 
-    /// What functions that stay functions ask for they must find as the kernel leaves it.
+    /// The queries of functions that stay functions must find the activity that the kernel leaves.
     fn add_called(&mut self, env: &Env, called: &OfCalled, kernel: &OfCalled) {
         let lost = met(&called.asked, &called.changed)
             .or_else(|| met(&called.asked, &kernel.changed))

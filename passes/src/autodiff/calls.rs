@@ -29,7 +29,7 @@ pub(super) struct Calls {
     reads: Vec<Touch>,
     /// What they write.
     writes: Vec<Touch>,
-    /// Which cells they ask for, make active or make inactive.
+    /// The cells whose activity they query or change.
     pub(super) asks: OfCalled,
     /// Where derivatives end in them.
     ends: Ends,

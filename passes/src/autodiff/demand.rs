@@ -2,8 +2,8 @@
 //!
 //! Every region appears in the backward pass in at most two ways. *Reversed*: its instructions run forwards, as far as
 //! they are needed, and are then gone through backwards. *Rerun*: it only runs forwards, because what it makes is needed
-//! by the reversal of the region around it. A reversed loop starts each turn from what the rerun saved: the carried
-//! values that the turn needs.
+//! by the reversal of the region around it. A reversed loop starts each iteration from what the rerun saved: the carried
+//! values that the iteration needs.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{self, Class};

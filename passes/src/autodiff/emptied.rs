@@ -37,7 +37,7 @@ fn held(env: &Env, node: NodeRef, kind: Derivative) -> Vec<Held> {
     };
     let of_field = |(field, data): (FieldId, &aerogel_ir::FieldData)| {
         let derivatives = data.derivative(kind)?;
-        // A cell that adjoints vanish with may be there again on the way back.
+        // A cell that adjoints vanish with may be active again during the backward pass.
         let stays = |k: usize| kind == Derivative::Grad || !is_below(derivatives, k);
         let all = 0..data.places.len();
         let components: Vec<usize> = all.filter(|&k| is_below(field, k) && stays(k)).collect();

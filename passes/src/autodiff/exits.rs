@@ -163,7 +163,7 @@ impl Exits {
     }
 }
 
-/// Makes a counted loop one that asks before each turn whether it was left.
+/// Makes a counted loop one that tests before each iteration whether it was left.
 fn counted(func: &mut Function, region: Region, inst: Inst, leave: Value) {
     let Op::For {
         lo, hi, step, body, ..
@@ -210,7 +210,7 @@ fn counted(func: &mut Function, region: Region, inst: Inst, leave: Value) {
     });
 }
 
-/// Lets the test of a loop ask first whether the loop was left.
+/// Lets the test of a loop check first whether the loop was left.
 fn guard_test(func: &mut Function, cond: Region, leave: Value) {
     let insts = std::mem::take(&mut func.regions[cond].insts);
     let test = func.new_region(&[]);
@@ -296,7 +296,7 @@ fn in_locals(func: &mut Function, region: Region, inst: Inst, init: &[Value]) {
     }
 }
 
-/// Lets the ends of a loop's turns store what they hand on.
+/// Lets the ends of iterations store the values that they pass on.
 fn exits_store(func: &mut Function, region: Region, places: &[Value], is_body: bool) {
     for inst in std::mem::take(&mut func.regions[region].insts) {
         let values = match &mut func.insts[inst].op {

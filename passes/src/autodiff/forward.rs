@@ -431,13 +431,15 @@ impl Forward<'_, '_> {
                 self.b.value(Op::ElemRef { base, index }, ty)
             }
             Some(Op::FieldAt { field, indices }) => {
-                let field = self.env.fields[field].dual.expect("the caller asked");
+                let field = self.env.fields[field]
+                    .dual
+                    .expect("only active fields have duals");
                 let indices = indices.iter().map(|&v| self.now(v)).collect();
                 self.b.value(Op::FieldAt { field, indices }, ty)
             }
             Some(Op::ArrayAt { indices, .. }) => {
                 let Memory::Array(_, Some(array)) = self.memory(place) else {
-                    unreachable!("the caller asked")
+                    unreachable!("only fields and arrays have duals")
                 };
                 let indices = indices.iter().map(|&v| self.now(v)).collect();
                 self.b.value(Op::ArrayAt { array, indices }, ty)

@@ -11,7 +11,7 @@
 //!     y.grad[i] = 0                               }
 //! }                                               parallel [lo], [hi] (i) { y.grad[i] = 0 }
 //! ```
-//! (Hückelheim et al., PerforAD, ICPP 2019.) The reversal of an iteration is computed anew for each distance, so that is
+//! (Hückelheim et al., PerforAD, ICPP 2019.) The reversal of an iteration is computed once for each distance, so this is
 //! done where it is short; and only where nothing that it reads is written meanwhile.
 
 use aerogel_base::Scalar;

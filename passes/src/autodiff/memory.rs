@@ -20,13 +20,15 @@ impl Reverse<'_, '_> {
                 self.b.value(Op::ElemRef { base, index }, ty)
             }
             Some(Op::FieldAt { field, indices }) => {
-                let field = self.cx.env.fields[field].grad.expect("the caller asked");
+                let field = self.cx.env.fields[field]
+                    .grad
+                    .expect("only active fields have gradients");
                 let indices = indices.iter().map(|&v| self.now(v)).collect();
                 self.b.value(Op::FieldAt { field, indices }, ty)
             }
             Some(Op::ArrayAt { indices, .. }) => {
                 let Memory::Array(_, Some(array)) = self.cx.memory(place) else {
-                    unreachable!("the caller asked")
+                    unreachable!("only fields and arrays have gradients")
                 };
                 let indices = indices.iter().map(|&v| self.now(v)).collect();
                 self.b.value(Op::ArrayAt { array, indices }, ty)
@@ -132,7 +134,7 @@ impl Reverse<'_, '_> {
                 self.contribute(value, d);
             }
             AtomicOp::Min | AtomicOp::Max => {
-                // Who has what is there at the end was the winner, and takes the adjoint: what was there before
+                // The iteration whose value is the result was the winner, and takes the adjoint: what was there before
                 // has it otherwise.
                 let (mine, there) = (self.now(value), self.now(place));
                 let there = self.b.load(there);

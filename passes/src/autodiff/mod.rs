@@ -55,7 +55,7 @@ use crate::{BrokenPass, Options};
 /// Why there is no derivative.
 #[derive(Debug)]
 pub enum DerivativeError {
-    /// The program has none, or asks for what cannot be computed: the user's mistake.
+    /// The program has no derivative, or needs one that cannot be computed: the user's mistake.
     Mistake(Box<Diagnostic>),
     /// A bug of ours.
     Broken(BrokenPass),
@@ -79,13 +79,13 @@ pub struct Differentiated {
     /// The functions that the kernel calls, as they were differentiated. All that they read the derivative may read, as the
     /// kernel leaves it.
     pub called: Vec<Function>,
-    /// The nodes whose cells the derivative asks for.
+    /// The nodes whose activity the derivative queries.
     pub asked: Vec<Asked>,
     /// The trees of which others, behind all that there were, say which cells were active.
     pub past: Vec<TreeId>,
     /// Why the derivative must find memory as it was when the kernel began, if it must.
     pub of_start: Option<Overwritten>,
-    /// What a launch must tell apart.
+    /// The arguments that must be disjoint in a launch.
     pub told_apart: Vec<ToldApart>,
     /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
     /// user must hear of it.

@@ -65,7 +65,7 @@ pub(super) struct Lost {
 pub(super) enum Why {
     /// Iterations race for it.
     Order,
-    /// It is rounded where it is kept, becomes zero with its cell, or goes by two names.
+    /// It is rounded where it is stored, becomes zero with its cell, or goes by two names.
     Undone,
     /// A function that calls itself reads or writes it.
     Called,
@@ -83,12 +83,12 @@ impl Lost {
         let why = match self.why {
             Why::Order => "which of both comes first is not known",
             Why::Undone => {
-                "it cannot be put back: it is rounded where it is kept, vanishes with its cell, or goes by two names"
+                "it cannot be put back: it is rounded where it is stored, vanishes with its cell, or goes by two names"
             }
             Why::Called => {
                 "a function that calls itself reads or writes it, and when, beside the rest of the kernel, is not known"
             }
-            Why::Both => "what was there at first is needed, and what is there in the end",
+            Why::Both => "the value at the start is needed, and the one at the end of the kernel",
         };
         let remedy = match self.what.of {
             Of::Values => ", or write it to elements of its own, y[t + 1, i] from y[t, i]",
@@ -139,7 +139,7 @@ impl Overwritten {
         })
     }
 
-    /// What to say of a launch whose arguments do not tell apart what is read and what is written.
+    /// The error for a launch whose arguments overlap where one is read and the other is written.
     pub fn mistake_of_launch(&self, env: &Env) -> Diagnostic {
         self.gone(env).note(
             "in this launch both are the same elements: the arguments that name them are equal; write to elements of their \
@@ -184,7 +184,7 @@ impl Overwritten {
 
     /// What to say of a value that has a derivative and goes through memory that has none.
     pub(super) fn untracked(&self, env: &Env) -> Diagnostic {
-        let message = "what is read here depends on something that has a gradient, but is kept where there is none: \
+        let message = "what is read here depends on something that has a gradient, but is stored where there is none: \
              it counts as a constant";
         let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0604", self.read, message)

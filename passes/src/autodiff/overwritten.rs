@@ -32,9 +32,9 @@ pub(super) struct Reads {
     pub(super) replays: Vec<Class>,
     /// What can be replayed only if one iteration comes after the other.
     pub(super) in_order: Option<Overwritten>,
-    /// What a launch must tell apart.
+    /// The arguments that must be disjoint in a launch.
     pub(super) told_apart: Vec<ToldApart>,
-    /// Which cells are asked for.
+    /// The activity queries.
     pub(super) asked: Vec<Asked>,
     /// Through which fields derivatives end between kernels.
     pub(super) untracked: Untracked,
@@ -400,7 +400,7 @@ pub(super) fn can_replay(cx: &Cx<'_>, place: Value) -> bool {
     can && names.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// The accesses that are asked for, in order.
+/// The accesses that are queried, in order.
 fn accesses(cx: &Cx<'_>, wanted: &dyn Fn(Inst) -> bool) -> Vec<Access> {
     let mut found = Vec::new();
     within(cx, cx.func.body, wanted, &mut Vec::new(), &mut found);

@@ -1,4 +1,4 @@
-//! What asks which cells are active asks another tree, laid out alike, in which those are active that were then.
+//! Activity queries read a snapshot: another tree of the same layout, whose active cells are those that were active then.
 //!
 //! ```text
 //! parallel_cells tree0.S1 (i: i32) {              parallel_cells tree0.S1 (i: i32) {

@@ -64,7 +64,7 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) named_at_run_time: Vec<Memory>,
     /// Where what is written now notes it.
     pub(super) log: Option<Log>,
-    /// Extrema that a parallel loop shares: where the number of the last iteration that has what is there is kept.
+    /// Extrema that a parallel loop shares: where the number of the last iteration whose value is the result is saved.
     pub(super) winners: LookupMap<Inst, Value>,
     /// The number of the iteration that is written.
     pub(super) number: Option<Value>,
@@ -85,8 +85,8 @@ pub(super) struct Reverse<'a, 't> {
 }
 
 /// Writes the backward pass of `cx.func` into `target`; if the ends are wanted from the adjoints of results, which are
-/// further arguments, and to those of arguments, which are the results. If kinks are counted their numbers are the
-/// results, and the places of the program are returned.
+/// further arguments, and to those of arguments, which are the results. If kinks are counted, the counts are the
+/// results, and the source locations are returned.
 pub(super) fn write(
     cx: Cx<'_>,
     demand: &Demand,

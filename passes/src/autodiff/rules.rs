@@ -67,7 +67,7 @@ pub(crate) fn partial(func: &Function, op: &Op, k: usize) -> Partial {
 }
 
 /// The product of a change `d` with the derivative of `op` by its operand number `k`; nothing if that is zero. The
-/// values of the operands, and of the result if the row asks for it, are at hand; a conversion ends in `converted`.
+/// values of the operands, and of the result if the row needs it, are at hand; a conversion ends in `converted`.
 pub(crate) fn apply(
     b: &mut Builder<'_>,
     op: &Op,

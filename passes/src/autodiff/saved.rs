@@ -8,12 +8,12 @@ use super::demand::locals_touched;
 use super::reverse::Reverse;
 use super::storage::Memory;
 
-/// Up to so many numbers are kept in a vector of the frame; more in a buffer.
+/// Up to so many numbers are saved in a vector of the frame; more in a buffer.
 const MOST_IN_FRAME: u64 = 64;
 /// Locals of more elements are copied by a loop.
 const MOST_UNROLLED: u32 = 16;
 
-/// What a rerun has saved for each turn of a loop.
+/// The values that a rerun has saved for each iteration of a loop.
 #[derive(Default)]
 pub(super) struct Saved {
     /// How many turns there were, as `i64`.
@@ -26,7 +26,7 @@ pub(super) struct Saved {
     pub(super) marks: Vec<Store>,
 }
 
-/// Where something is saved for each turn.
+/// Where a value is saved for each iteration.
 #[derive(Clone, Copy)]
 pub(super) enum Store {
     /// In a vector of the frame.
@@ -339,7 +339,7 @@ impl Reverse<'_, '_> {
         }
     }
 
-    /// Decides where a loop's rerun saves what its reversal starts each turn with.
+    /// Decides where a loop's rerun saves the values that its reversal starts each iteration with.
     fn prepare(
         &mut self,
         saved: &mut Saved,
@@ -447,7 +447,7 @@ impl Reverse<'_, '_> {
         }
     }
 
-    /// Room for one more turn, where the number of turns is not known before.
+    /// Room for one more iteration, where the number of iterations is not known before.
     pub(super) fn grown(&mut self, store: Store, turn: Value, n: u32) -> Store {
         match store {
             Store::Buffer(buffer, None) => {
@@ -571,7 +571,7 @@ impl Reverse<'_, '_> {
     fn hold(&mut self, inst: Inst) {
         let (written, read) = locals_touched(&self.cx, self.demand, inst);
         let is_loop = !matches!(self.cx.func[inst], Op::If { .. });
-        // A loop that changes them saves them for each turn.
+        // A loop that changes them saves them for each iteration.
         let by_turns = |local: &Value| {
             is_loop
                 && written.contains(local)

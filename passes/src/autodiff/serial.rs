@@ -53,7 +53,7 @@ fn in_order(func: &mut Function, cx: &PassCx<'_>, all: bool) -> bool {
     changed
 }
 
-/// Of sparse fields with up to so many cells each is asked whether it is active.
+/// The activity of sparse fields with up to so many cells each is queried cell by cell.
 const MOST_ASKED: u64 = 1 << 24;
 
 fn n_cells(cx: &PassCx<'_>, node: NodeRef) -> u64 {

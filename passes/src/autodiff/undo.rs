@@ -10,7 +10,7 @@
 //! ```
 //! Wherever a region is reversed, memory is at first as it was before the region, and is so again when it is reversed.
 //! A write that is reversed keeps what it overwrites as a value; a loop or branch that reruns notes it in a log, by
-//! element, and each turn notes how long the log was.
+//! element, and each iteration notes how long the log was.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::trips;

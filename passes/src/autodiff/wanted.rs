@@ -1,8 +1,8 @@
-//! Which derivative is asked for.
+//! Which derivative is needed.
 
 use aerogel_ir::Derivative;
 
-/// What is asked for.
+/// The derivative that is needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Adjoints, or tangents.
@@ -12,7 +12,7 @@ pub struct Wanted {
     pub ends: bool,
     /// Whether the derivative will itself be differentiated: what is constant for this one is for the next.
     pub again: bool,
-    /// Whether other trees say which cells were active when the kernel asked.
+    /// Whether snapshots of other trees hold the activity that the kernel queried.
     pub past: bool,
     /// Whether the adjoints' kernel returns how often each of `Differentiated::kinks` was met. Not together with `ends`.
     pub counts_kinks: bool,

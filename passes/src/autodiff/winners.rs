@@ -1,5 +1,5 @@
-//! Which iteration of a parallel loop has the adjoint of an extremum that all of them share: of those that have what is there
-//! in the end the last, as if they had run in order.
+//! Which iteration of a parallel loop takes the adjoint of an extremum that all of them share: the last of those whose value
+//! is the extremum, as if they had run in order.
 //!
 //! ```text
 //!                                               parallel i { if x[i] == m { atomic_max winner, i } }
@@ -59,7 +59,7 @@ impl Reverse<'_, '_> {
         self.b.effect(finding);
     }
 
-    /// Notes the iteration, if what it offers is what is there in the end.
+    /// Notes the iteration, if its value is the result.
     pub(super) fn find(&mut self, inst: Inst) {
         let (Some(&winner), Some(number)) = (self.winners.get(&inst), self.number) else {
             return;
@@ -97,8 +97,8 @@ impl Reverse<'_, '_> {
         self.b.binary(BinaryOp::And, is_near, is_last)
     }
 
-    /// Whether what an iteration offers is what is there in the end, but for rounding, as it is computed once more; and its
-    /// rank among those of which that holds: the last, and those that are exactly equal before all others.
+    /// Whether the value of an iteration, which is computed once more, is the extremum but for rounding; and its rank among
+    /// those of which that holds: the last one wins, and those that are exactly equal come before all others.
     fn rank(&mut self, mine: Value, there: Value, number: Value) -> (Value, Value) {
         let ty = self.b.func.elem(mine);
         let ulps = match ty {
