@@ -389,7 +389,7 @@ def test_a_type_for_each_component(cpu):
     assert v.dtype == ti.i32 and v[1].to_list() == [3, 4]
     m = ti.Matrix.field(2, 2, [[ti.f64, ti.f64], [ti.f64, ti.f64]], 4)
     assert m.dtype == ti.f64
-    with pytest.raises(ti.TaichiRuntimeError, match="computed with in one type"):
+    with pytest.raises(ti.TaichiRuntimeError, match="need one dtype for computations"):
         ti.Vector.field(2, [ti.i32, ti.f32], 4)
     with pytest.raises(ValueError, match="2 components need as many types, got 1"):
         ti.Vector.field(2, [ti.i32], 4)

@@ -462,14 +462,14 @@ def test_foreign_and_newer_files_are_refused(damaged):
     for value in (-1, "many", 1.5, None, {}):
         refused(made(data, lambda h: h["fields"][0].update(cells=value)))
         refused(made(data, lambda h: h["fields"][0].update(shape=[value])))
-    refused(made(data, lambda h: h.pop("nodes")), "makes no sense")
+    refused(made(data, lambda h: h.pop("nodes")), "invalid header")
     for section in ("fields", "nodes"):
         for key in json.loads(data[format._PREFIX.size :][: struct.unpack_from("<I", data, 12)[0]])[section][0]:
-            refused(made(data, lambda h: h[section][0].pop(key)), "makes no sense")
-    refused(made(data, lambda h: h["fields"].append(3)), "makes no sense")
+            refused(made(data, lambda h: h[section][0].pop(key)), "invalid header")
+    refused(made(data, lambda h: h["fields"].append(3)), "invalid header")
     refused(made(data, lambda h: h["fields"][0].update(dtype="f33")))
     # Less than there is, which leaves a block over.
-    refused(made(data, lambda h: h.update(nodes=[])), "goes on")
+    refused(made(data, lambda h: h.update(nodes=[])), "bytes after")
 
 
 def test_files_that_do_not_fit_are_refused(damaged):

@@ -240,22 +240,22 @@ MISTAKES = {
         "'j' of 'ij; jk => ik' has 4 elements in tensor 0, 3 in tensor 1",
     ),
     "no result": (lambda: T.accum("ij", A), "names no result"),
-    "tensors": (lambda: T.accum("i; j => ij", A), "names 2 tensors, 1 are given"),
+    "tensors": (lambda: T.accum("i; j => ij", A), "names 2 tensors, but 1 are passed"),
     "axes": (lambda: T.accum("ijk => i", A), "a tensor with 2 axes for 3 indices"),
     "unknown": (lambda: T.accum("ij => ik", A), "no tensor of .* has 'k'"),
-    "window": (lambda: T.accum("o+k => o", A[0]), "the extents of 'o' and 'k' follow from nothing"),
+    "window": (lambda: T.accum("o+k => o", A[0]), "the sizes of 'o' and 'k' cannot be inferred"),
     "large": (lambda: T.accum("o+k; k => o", A[0], numbers(9)), "fewer than the window of 9"),
-    "reach": (lambda: T.accum("o+k; k; o => o", A[0], A[0], A[0]), "reach 6, it has 4"),
-    "sign": (lambda: T.accum("i-j => i", A), "is no row"),
+    "reach": (lambda: T.accum("o+k; k; o => o", A[0], A[0], A[0]), "reach 6, but it has 4"),
+    "sign": (lambda: T.accum("i-j => i", A), "is not a list of indices"),
     "padding": (lambda: T.accum("i => i", A[0], padding="full"), "'valid' or 'same'"),
-    "dots": (lambda: T.accum("..|.... => ", A), "is no row"),
+    "dots": (lambda: T.accum("..|.... => ", A), "is not a list of indices"),
     "into": (lambda: T.accum("ij => j", A, into=A), "`into`"),
-    "parts": (lambda: T.accum("a^b => a", A[0]), "the extents of 'a' and 'b' follow from nothing"),
+    "parts": (lambda: T.accum("a^b => a", A[0]), "the sizes of 'a' and 'b' cannot be inferred"),
     "parts of the result": (lambda: T.accum("a => a^b", A[0]), "no tensor of 'a => a\\^b' has 'b'"),
-    "more parts": (lambda: T.accum("3^a => a", A[0, :2]), "has 3 elements, axis 0 of tensor 0 has 2"),
-    "less parts": (lambda: T.accum("i^j; i; j => ", A[0], A[0, :1], A[0, :1]), "has 2 elements, axis 0 of .* has 4"),
-    "no part": (lambda: T.accum("i^j, k; k => j, i", S, S[0], extents={"i": 1}), "no part of the result"),
-    "axis of several": (lambda: T.accum("2*a^b, => a", A[0]), "`\\^` stands between"),
+    "more parts": (lambda: T.accum("3^a => a", A[0, :2]), "has 3 elements, but axis 0 of tensor 0 has 2"),
+    "less parts": (lambda: T.accum("i^j; i; j => ", A[0], A[0, :1], A[0, :1]), "has 2 elements, but axis 0 of .* has 4"),
+    "no part": (lambda: T.accum("i^j, k; k => j, i", S, S[0], extents={"i": 1}), "no segment of the result"),
+    "axis of several": (lambda: T.accum("2*a^b, => a", A[0]), "`\\^` joins labels"),
 }
 
 
@@ -267,7 +267,7 @@ def test_mistakes(name):
 
 
 def test_other_mistakes():
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         T.accum("i => ", T.asarray([True]))
     with pytest.raises(IndexError, match="index 7 is outside axis 0"):
         T.accum("7, i => i", A)

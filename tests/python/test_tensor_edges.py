@@ -59,7 +59,7 @@ def test_lists_keep_the_types_of_what_has_some():
 
 @pytest.mark.parametrize("numbers, dtype", [([-1, 300], "u8"), ([1e300], "i32"), ([[0, 2**40]], "i32")])
 def test_lists_of_numbers_that_a_type_does_not_hold(numbers, dtype):
-    with pytest.raises(OverflowError, match=f"is no {dtype}"):
+    with pytest.raises(OverflowError, match=f"does not fit {dtype}"):
         T.asarray(numbers, dtype=getattr(ti, dtype))
 
 
@@ -150,7 +150,7 @@ def test_products_over_axes():
         T.tensordot(T.asarray(a), T.asarray(b), axes=([0, 0], [0, 1]))
     with pytest.raises(ValueError, match="twice"):
         T.moveaxis(T.asarray(c), (0, 1), (2, 2))
-    with pytest.raises(TypeError, match="not truth values"):
+    with pytest.raises(TypeError, match="not booleans"):
         T.matmul(T.asarray([[True, True]]), T.asarray([[True], [True]]))
 
 
@@ -240,7 +240,7 @@ def test_sums_of_zeros_and_of_nothing_have_no_sign(dtype):
 
 @pytest.mark.parametrize("mode", ["edge", "wrap"])
 def test_margins_of_elements_that_there_are_not(mode):
-    with pytest.raises(ValueError, match="without any"):
+    with pytest.raises(ValueError, match="an axis that has none"):
         T.pad(T.zeros((2, 0)), ((0, 0), (1, 0)), mode)
     assert T.pad(T.zeros((0, 2)), ((0, 0), (1, 1)), mode).shape == (0, 4)
 
@@ -486,7 +486,7 @@ def test_what_is_drawn_is_of_its_type():
 
 
 def test_extents_of_labels_that_are_not_there():
-    with pytest.raises(ValueError, match="`extents` names 'z', which 'i,j=>i' has not"):
+    with pytest.raises(ValueError, match="`extents` names 'z', which is not in 'i,j=>i'"):
         T.accum("i,j=>i", T.zeros((2, 3)), extents={"z": 7})
 
 

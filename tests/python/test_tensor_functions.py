@@ -233,7 +233,7 @@ def test_softmax_in_programs():
     # The cells that are active alone.
     parts = np.exp([1, 3]) / np.exp([1, 3]).sum()
     np.testing.assert_allclose(cells.numpy(), [0, 0, parts[0], 0, 0, parts[1], 0, 0], rtol=1e-5)
-    with pytest.raises(ValueError, match="`softmax` of 0 numbers"):
+    with pytest.raises(ValueError, match="`softmax` of 0 elements"):
         made(np.zeros((0, 2), np.float32))
 
 

@@ -336,9 +336,9 @@ def leaf(x=X):
 
 #: Name, what is done, the exception, and a part of its message.
 REFUSED = {
-    "several numbers": (lambda: ti.grad(lambda x: x * x)(f64(X)), ValueError, "one number"),
+    "several numbers": (lambda: ti.grad(lambda x: x * x)(f64(X)), ValueError, "`grad` differentiates a scalar"),
     "several numbers, backward": (lambda: (leaf() * 2).backward(), ValueError, "sum"),
-    "several numbers, program": (lambda: ti.grad(ti.program(lambda x: x * x))(f64(X)), ValueError, "one number"),
+    "several numbers, program": (lambda: ti.grad(ti.program(lambda x: x * x))(f64(X)), ValueError, "`grad` differentiates a scalar"),
     "a seed of another shape": (lambda: (leaf() * 2).backward(f64([1, 2])), ValueError, r"\(2,\)"),
     "a seed of another structure": (lambda: ti.vjp(lambda x: (x, x), f64(X))[1](f64(X)), ValueError, "seed"),
     "an integer": (lambda: ti.grad(lambda x: x.sum())(t.arange(3)), TypeError, "float"),

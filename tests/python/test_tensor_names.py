@@ -233,11 +233,11 @@ def traced(f):
 
 
 WORDS = {
-    "extents": (lambda: ti.tensor.zeros(2.0), TypeError, "`shape` takes whole numbers"),
-    "axes": (lambda: ti.tensor.sum([1], axis=1.0), TypeError, "takes whole numbers"),
-    "reshape": (lambda: ti.tensor.arange(2).reshape(2.0), TypeError, "`reshape` takes whole numbers"),
-    "large": (lambda: ti.tensor.zeros(2**64), ValueError, "elements at most"),
-    "huge": (lambda: ti.tensor.zeros((2**20,) * 3), MemoryError, "no machine"),
+    "extents": (lambda: ti.tensor.zeros(2.0), TypeError, "`shape` takes integers"),
+    "axes": (lambda: ti.tensor.sum([1], axis=1.0), TypeError, "takes integers"),
+    "reshape": (lambda: ti.tensor.arange(2).reshape(2.0), TypeError, "`reshape` takes integers"),
+    "large": (lambda: ti.tensor.zeros(2**64), ValueError, "at most 2147483647 elements"),
+    "huge": (lambda: ti.tensor.zeros((2**20,) * 3), MemoryError, "too large for any memory"),
     "times": (lambda: ti.tensor.tile([1], 1.5), TypeError, r"`repetitions` takes integers, not \[1.5\]"),
     "how": (
         lambda: ti.tensor.accum("i =>", [1], how="mean"),
@@ -253,14 +253,14 @@ WORDS = {
     "flat": (lambda: t.argmax(t.zeros((50000, 50000))), ValueError, "`argmax`: the shape is .* indices go up to"),
     "gradients": (lambda: t.jacrev, AttributeError, "write `jacobian"),
     "chance": (lambda: t.random.shuffle, AttributeError, r"write `x\[random.permutation\(n\)\]`"),
-    "repeat": (lambda: ti.tensor.repeat([1], 2.5), TypeError, "whole numbers"),
+    "repeat": (lambda: ti.tensor.repeat([1], 2.5), TypeError, "takes integers"),
     "word": (lambda: ti.tensor.full(2, "a"), TypeError, "takes a number"),
-    "words": (lambda: ti.tensor.asarray([1, "a"]), TypeError, "no tensor has|numbers"),
-    "steps": (lambda: ti.tensor.linspace(0, 1, 2.5), TypeError, "`linspace` takes whole"),
+    "words": (lambda: ti.tensor.asarray([1, "a"]), TypeError, "do not support NumPy's dtype"),
+    "steps": (lambda: ti.tensor.linspace(0, 1, 2.5), TypeError, "`linspace` takes integers"),
     "sums": (lambda: ti.tensor.cumulative_sum([1], axis=3), IndexError, "`cumulative_sum`"),
     "stack": (lambda: ti.tensor.stack([[1]], axis=3), IndexError, "`stack`"),
     "ranks": (lambda: ti.tensor.concat([[1], [[1]]]), ValueError, "operand 1 has 2 axes"),
-    "dtype": (lambda: __import__("aerogel.xp").xp.isdtype("i32", "none"), ValueError, "no kind"),
+    "dtype": (lambda: __import__("aerogel.xp").xp.isdtype("i32", "none"), ValueError, "no dtype kind"),
 }
 
 

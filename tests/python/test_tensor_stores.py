@@ -352,9 +352,9 @@ def test_arrays_are_not_changed_where_nothing_is_computed():
     def in_a_program(function):
         return p.program(lambda: function(p.input([-1], ti.f64)))(np.arange(3.0))
 
-    with pytest.raises(RuntimeError, match="is changed by `add` while a program is traced.*`x = array"):
+    with pytest.raises(RuntimeError, match="is modified by `add` while a program is traced.*`x = array"):
         in_a_program(change)
-    with pytest.raises(RuntimeError, match="is changed by `add` while `vmap` calls a function"):
+    with pytest.raises(RuntimeError, match="is modified by `add` while `vmap` calls a function"):
         ti.vmap(change)(np.ones((2, 3)))
     assert a.tolist() == [1, 1, 1]
     assert in_a_program(add).tolist() == [1, 2, 3]

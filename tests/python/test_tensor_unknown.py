@@ -236,7 +236,7 @@ def test_tensors_from_outside_are_constants():
     # The numbers are those of the tensor when the program was traced.
     table[0] = 0
     assert program(t.asarray([-2, -1])).tolist() == [70, 100]
-    with pytest.raises(TypeError, match="takes 1 tensors, 2 were given"):
+    with pytest.raises(TypeError, match="takes 1 tensors, 2 were passed"):
         program(t.asarray([1, 2]), table)
 
 

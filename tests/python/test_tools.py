@@ -149,7 +149,7 @@ class TestImages:
         assert (ti.tools.imresize(a, 8, 12) == np.repeat(np.repeat(a, 2, 0), 2, 1)).all()
         assert (ti.tools.imresize(a, 2, 3) == a[::2, ::2]).all()
         for size in ((0, 4), (2.5, 2), (-1, 3)):
-            with pytest.raises(ValueError, match="positive whole numbers"):
+            with pytest.raises(ValueError, match="positive integers"):
                 ti.tools.imresize(a, *size)
 
     def test_show(self, monkeypatch):
