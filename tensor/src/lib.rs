@@ -24,5 +24,6 @@ pub use ir::{
     OutOfBounds, Outside, Program, Raised, Region, RegionDef, Role, Run, RunError, Runner, Stmt,
     Store, Var, parse, verify,
 };
+pub use library::{Gemm, call_library};
 pub use lower::{Kernel, Parameter, lower};
 pub use run::{Codes, Plan, Settings};

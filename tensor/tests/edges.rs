@@ -34,6 +34,8 @@ fn plan_with(text: &str, codes: &Codes) -> Plan {
         codes,
         most_kept: u64::MAX,
         stamp: 0,
+        backend: 0,
+        gemm: None,
     };
     Plan::new(program, settings).unwrap()
 }

@@ -563,6 +563,8 @@ fn check(seed: u64, compiler: &Compiler) -> Vec<&'static str> {
         codes: &Codes::default(),
         most_kept: u64::MAX,
         stamp: seed,
+        backend: 0,
+        gemm: None,
     };
     let all: Vec<Buffer> = program.fields().collect();
     let plan =

@@ -36,6 +36,8 @@ fn check(text: &str, inputs: &[Array]) {
         codes: &Codes::default(),
         most_kept: u64::MAX,
         stamp: 0,
+        backend: 0,
+        gemm: None,
     };
     let plan = Plan::new(program, settings).unwrap();
     for _ in 0..2 {

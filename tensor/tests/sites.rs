@@ -31,6 +31,8 @@ fn refused(text: &str, inputs: &[Array]) -> OutOfBounds {
         codes: &Codes::default(),
         most_kept: u64::MAX,
         stamp: 0,
+        backend: 0,
+        gemm: None,
     };
     let plan = Plan::new(program, settings).unwrap();
     let operands: Vec<Operand> = inputs.iter().map(|a| Operand::of(a).unwrap()).collect();

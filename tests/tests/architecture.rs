@@ -116,6 +116,7 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
     "frontend-py/src/py/exchange.rs",
+    "frontend-py/src/py/tensor/blas.rs",
     "gpu/src/nvidia.rs",
     "gpu/src/nvidia/preallocated.rs",
     "gui/src/x11.rs",

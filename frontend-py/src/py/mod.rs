@@ -103,6 +103,16 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::NativeProgram>()?;
     m.add_class::<tensor::NativeMemory>()?;
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::add_backend, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::add_blas, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::add_interpreter, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::backend_of_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::call_library, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::choose_backend, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::set_default_backend, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::storage_of_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tensor_of_storage, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tensor_on_backend, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::one_of_tensor, m)?)?;

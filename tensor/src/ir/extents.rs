@@ -6,8 +6,9 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 
 use super::error::Failure;
+use super::eval::{agreements, check_inputs};
 use super::expr::{Expr, ExprDef, Exprs, deep};
-use super::ids::Dim;
+use super::ids::{Buffer, Dim, Var};
 use super::program::{DimDef, Program};
 use super::scope::Scope;
 
@@ -35,6 +36,49 @@ pub(crate) fn number<S: Scope>(
     }
     let n = whole(program, scope, dim)?;
     i32::try_from(n).map_err(|_| Failure::Number(dim, n).into())
+}
+
+/// The sizes of all axes of a program whose inputs are of these types and shapes, and whether those that have to agree do.
+///
+/// # Errors
+/// If inputs are others, sizes do not agree, or one is below zero.
+pub fn resolved(program: &Program, inputs: &[(ScalarType, &[usize])]) -> Result<Vec<i64>, Failure> {
+    check_inputs(program, inputs)?;
+    let mut shapes = Shapes { program, inputs };
+    agreements(program, &mut shapes)?;
+    let dims = (0..program.dims.len() as u32).map(Dim::from_u32);
+    let sizes = dims.map(|dim| match program.dim_def(dim) {
+        DimDef::Number(_) => number(program, &mut shapes, dim).map(i64::from),
+        _ => extent(program, &mut shapes, dim).map(|n| n as i64),
+    });
+    sizes.collect()
+}
+
+/// What sizes depend on: the shapes of inputs.
+struct Shapes<'p> {
+    program: &'p Program,
+    inputs: &'p [(ScalarType, &'p [usize])],
+}
+
+impl Scope for Shapes<'_> {
+    type Error = Failure;
+
+    fn axis(&self, _: u32) -> Scalar {
+        unreachable!("no size depends on a point")
+    }
+
+    fn var(&self, _: Var) -> Option<Scalar> {
+        None
+    }
+
+    fn shape(&mut self, buffer: Buffer) -> Result<&[usize], Failure> {
+        let number = self.program.inputs().position(|b| b == buffer);
+        Ok(self.inputs[number.expect("sizes are those of inputs")].1)
+    }
+
+    fn element(&mut self, _: Buffer, _: usize) -> Result<Scalar, Failure> {
+        unreachable!("no size depends on an element")
+    }
 }
 
 fn whole<S: Scope>(program: &Program, scope: &mut S, dim: Dim) -> Result<i128, S::Error> {

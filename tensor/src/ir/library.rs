@@ -36,6 +36,38 @@ pub enum Library {
     Transform(Transform),
 }
 
+impl Library {
+    /// What it is called in the text of programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MatMul => "matmul",
+            Self::MatMulRows => "matmul_rows",
+            Self::Sort { descending: false } => "sort",
+            Self::Sort { descending: true } => "sort_down",
+            Self::Push => "push",
+            Self::Pop => "pop",
+            Self::Algebra(op) => op.name(),
+            Self::Transform(op) => op.name(),
+        }
+    }
+
+    /// What is called so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let own = [
+            Self::MatMul,
+            Self::MatMulRows,
+            Self::Sort { descending: false },
+            Self::Sort { descending: true },
+            Self::Push,
+            Self::Pop,
+        ];
+        let own = own.into_iter().find(|own| own.name() == name);
+        let algebra = || Algebra::from_name(name).map(Self::Algebra);
+        let transform = || Transform::from_name(name).map(Self::Transform);
+        own.or_else(algebra).or_else(transform)
+    }
+}
+
 /// A call of a library on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {

@@ -28,6 +28,7 @@ pub use error::{Failure, RunError};
 pub(crate) use eval::{agreements, check_inputs, counted, eval_in, place, point};
 pub(crate) use expr::deep;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
+pub use extents::resolved;
 pub(crate) use extents::{extent, follows, number};
 pub use function::Function;
 pub(crate) use history::History;

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 
 use super::expr::{Expr, ExprDef, Outside};
 use super::ids::{Buffer, Dim, Region, Site, Var};
-use super::library::{Algebra, Call, Library, Transform};
+use super::library::{Call, Library};
 use super::program::{Accum, Agreement, BufferDef, DimDef, For, Program, Role, Stmt, Store};
 use super::region::{RegionDef, Run};
 use super::site::{Place, SiteDef};
@@ -384,22 +384,8 @@ impl Parser<'_> {
             "continue" => Stmt::Continue,
             "call" => {
                 let name = self.lexer.word()?;
-                let library = match name.as_str() {
-                    "matmul" => Library::MatMul,
-                    "matmul_rows" => Library::MatMulRows,
-                    "push" => Library::Push,
-                    "pop" => Library::Pop,
-                    "sort" => Library::Sort { descending: false },
-                    "sort_down" => Library::Sort { descending: true },
-                    name => {
-                        let algebra = Algebra::from_name(name).map(Library::Algebra);
-                        let found =
-                            algebra.or_else(|| Transform::from_name(name).map(Library::Transform));
-                        match found {
-                            Some(library) => library,
-                            None => return self.error(format!("no library has `{name}`")),
-                        }
-                    }
+                let Some(library) = Library::from_name(&name) else {
+                    return self.error(format!("no library has `{name}`"));
                 };
                 let outputs = self.list("(", ")", Self::buffer)?;
                 self.lexer.expect("=")?;

@@ -6,7 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::expr::{Expr, ExprDef, Outside, deep};
 use super::ids::{Buffer, Dim};
-use super::library::{Call, Library};
+use super::library::Call;
 use super::program::{DimDef, Program, Role, Stmt, Store};
 
 impl fmt::Display for Program {
@@ -319,16 +319,7 @@ impl Printer<'_> {
     }
 
     fn call(&self, call: &Call) -> String {
-        let name = match call.library {
-            Library::MatMul => "matmul",
-            Library::MatMulRows => "matmul_rows",
-            Library::Sort { descending: false } => "sort",
-            Library::Sort { descending: true } => "sort_down",
-            Library::Push => "push",
-            Library::Pop => "pop",
-            Library::Algebra(op) => op.name(),
-            Library::Transform(op) => op.name(),
-        };
+        let name = call.library.name();
         format!(
             "call {name}({}) = ({})",
             names(&call.outputs),

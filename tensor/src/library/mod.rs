@@ -16,12 +16,48 @@ use aerogel_runtime::buffer::MemoryError;
 use self::algebra::Stored;
 use crate::ir::{Array, Library, LibraryError, Operand};
 
+/// A library that multiplies matrices, in place of the own one.
+pub trait Gemm: Send + Sync {
+    /// `out = a b`, all row by row: `n` rows of `k` numbers, and `k` rows of `m`.
+    fn f32(&self, a: &[f32], b: &[f32], out: &mut [f32], size: [usize; 3]);
+
+    /// The same in double precision.
+    fn f64(&self, a: &[f64], b: &[f64], out: &mut [f64], size: [usize; 3]);
+}
+
+/// Who computes, and by how many threads.
+#[derive(Clone, Copy)]
+pub(crate) struct Workers {
+    pub(crate) n_threads: usize,
+    pub(crate) gemm: Option<&'static dyn Gemm>,
+}
+
+impl Workers {
+    const ALONE: Self = Self {
+        n_threads: 1,
+        gemm: None,
+    };
+
+    fn multiply<T: Stored>(self, a: &[T], b: &[T], out: &mut [T], size: [usize; 3]) {
+        use bytemuck::{cast_slice, cast_slice_mut};
+        match (self.gemm, size_of::<T>()) {
+            (Some(gemm), 4) => {
+                gemm.f32(cast_slice(a), cast_slice(b), cast_slice_mut(out), size);
+            }
+            (Some(gemm), 8) => {
+                gemm.f64(cast_slice(a), cast_slice(b), cast_slice_mut(out), size);
+            }
+            _ => multiply(a, b, out, size, self.n_threads),
+        }
+    }
+}
+
 /// Calls a library: `outputs` have their shapes.
 pub(crate) fn call(
     library: Library,
     inputs: &[Operand],
     outputs: &[Operand],
-    n_threads: usize,
+    workers: Workers,
 ) -> Result<(), LibraryError> {
     match (library, inputs, outputs) {
         (Library::MatMul | Library::MatMulRows, [a, b, first @ ..], [out])
@@ -32,18 +68,27 @@ pub(crate) fn call(
                 _ => 0,
             };
             let done = match out.ty {
-                ScalarType::F32 => products::<f32>(a, b, first, out, n_threads),
-                _ => products::<f64>(a, b, first, out, n_threads),
+                ScalarType::F32 => products::<f32>(a, b, first, out, workers),
+                _ => products::<f64>(a, b, first, out, workers),
             };
             Ok(done?)
         }
         (Library::Sort { descending }, [x], [values, order @ ..]) => {
             Ok(sort::rows(x, descending, values, order.first())?)
         }
-        (Library::Algebra(op), ..) => algebra::algebra(op, inputs, outputs, n_threads),
+        (Library::Algebra(op), ..) => algebra::algebra(op, inputs, outputs, workers.n_threads),
         (Library::Transform(op), ..) => algebra::transform(op, inputs, outputs),
         _ => by_interpreter(library, inputs, outputs),
     }
+}
+
+/// Calls the library of a name: `outputs` have their shapes.
+///
+/// # Errors
+/// If there is none, or it has no result.
+pub fn call_library(name: &str, inputs: &[Operand], outputs: &[Operand]) -> Result<(), String> {
+    let library = Library::from_name(name).ok_or_else(|| format!("no library has `{name}`"))?;
+    call(library, inputs, outputs, Workers::ALONE).map_err(|e| e.to_string())
 }
 
 fn by_interpreter(
@@ -75,7 +120,7 @@ pub(crate) fn of_arrays(
     };
     let operands = |all: &[Array]| all.iter().map(operand).collect::<Result<Vec<_>, _>>();
     let (inputs, made) = (operands(inputs)?, operands(outputs)?);
-    call(library, &inputs, &made, 1)?;
+    call(library, &inputs, &made, Workers::ALONE)?;
     for (array, operand) in outputs.iter_mut().zip(&made) {
         *array = operand.to_array()?;
     }
@@ -88,7 +133,7 @@ fn products<T: Stored>(
     b: &Operand,
     first: usize,
     out: &Operand,
-    n_threads: usize,
+    workers: Workers,
 ) -> Result<(), MemoryError> {
     let (&[.., rows, m], &[ref batch @ .., n, k]) = (&out.shape[..], &a.shape[..]) else {
         unreachable!("the verifier counts axes");
@@ -102,7 +147,7 @@ fn products<T: Stored>(
     for at in 0..batch.iter().product() {
         T::read_from(a, (at * n + first) * k, left)?;
         T::read_from(b, at * k * m, right)?;
-        multiply(left, right, result, [there, k, m], n_threads);
+        workers.multiply(left, right, result, [there, k, m]);
         T::write_to(out, at * rows * m, result)?;
     }
     if spare.iter().all(|words| words.len() <= MOST_SPARE) {

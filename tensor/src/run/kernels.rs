@@ -10,6 +10,7 @@ use aerogel_ir::{FastMath, Module, TreeId, print_module};
 use indexmap::IndexMap;
 
 use crate::ir::{Buffer, For, Program, Site, Stmt, visit, visit_host};
+use crate::library::Gemm;
 use crate::lower::{Parameter, lower};
 use crate::passes;
 
@@ -85,6 +86,10 @@ pub struct Settings<'c> {
     pub most_kept: u64,
     /// Another number for each compiler and `fast_math`.
     pub stamp: u64,
+    /// The number of the back end whose plans these are.
+    pub backend: u16,
+    /// Multiplies matrices that are given to a library.
+    pub gemm: Option<&'static dyn Gemm>,
 }
 
 /// With fewer points a kernel is done soon, however its code is made.

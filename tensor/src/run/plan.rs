@@ -20,7 +20,7 @@ use crate::ir::{
     Program, Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs,
     counted, eval_in, extent, number, verify_at,
 };
-use crate::library;
+use crate::library::{self, Workers};
 use crate::lower::Parameter;
 use crate::passes;
 
@@ -40,7 +40,7 @@ pub struct Plan {
     /// How many of its trees are fields'.
     n_given_trees: usize,
     /// How many threads libraries may use.
-    n_threads: usize,
+    workers: Workers,
     /// The most bytes that a run keeps on histories.
     most_kept: u64,
 }
@@ -135,7 +135,10 @@ impl Plan {
             extents,
             changed,
             stamp: settings.stamp,
-            n_threads: settings.compiler.pool().n_threads(),
+            workers: Workers {
+                n_threads: settings.compiler.pool().n_threads(),
+                gemm: settings.gemm,
+            },
             most_kept: settings.most_kept,
         })
     }
@@ -583,7 +586,7 @@ impl Running<'_> {
             }
         }
         let [inputs, outputs] = operands;
-        let done = library::call(call.library, &inputs, &outputs, self.plan.n_threads);
+        let done = library::call(call.library, &inputs, &outputs, self.plan.workers);
         done.map_err(|e| match e {
             LibraryError::Memory(e) => RunError::Memory(e),
             other => Failure::Library(call.outputs[0], other).into(),

@@ -453,7 +453,7 @@ mod tests {
     }
 
     fn are_one(a: &Program, b: &Program) -> bool {
-        let structure = |p: &Program| Structure::new(Arc::new(p.clone()), 0);
+        let structure = |p: &Program| Structure::of(Arc::new(p.clone()));
         structure(a) == structure(b)
     }
 

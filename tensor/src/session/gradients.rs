@@ -56,6 +56,9 @@ impl Session {
         if let Some(value) = &self.values[source] {
             self.values[copy] = Some(value.clone());
         }
+        if let Some(storage) = self.storage(slot) {
+            self.backends.storages[copy] = Some(storage);
+        }
         self.stores[copy] = self.stores[source];
         self.track();
         self.roots[copy] = true;
@@ -190,7 +193,7 @@ impl Session {
 
     /// Whether the statements that make a buffer do not matter for a gradient.
     pub(super) fn is_given(&self, b: Buffer) -> bool {
-        self.leaves[b].is_some() || (self.values[b].is_some() && !self.tracked[b])
+        self.leaves[b].is_some() || (self.is_there(b) && !self.tracked[b])
     }
 
     /// The gradients of results, each times its seed, by variables; nothing for those on which no result depends.

@@ -1,6 +1,6 @@
 //! Symbolic tensors of `vmap`, and their batched results.
 
-use super::{Session, Slot};
+use super::{Backend, Session, Slot};
 use crate::ir::{Buffer, Stmt, order, targets};
 use crate::record::{Mapped, Recorded, varying};
 
@@ -22,7 +22,7 @@ impl Session {
             return false;
         }
         let buffer = self.buffer(slot);
-        let sliced = self.slice(&[buffer]);
+        let sliced = self.slice(&[buffer], Backend::NATIVE);
         sliced.made.iter().any(|&(old, _)| self.ones[old])
     }
 
@@ -61,7 +61,7 @@ impl Session {
     fn made_of(&mut self, mapped: &[Mapped], results: &[Buffer]) -> Vec<Stmt> {
         self.makers.update(&self.recording.program);
         let program = &self.recording.program;
-        let is_there = |b: Buffer| self.values[b].is_some();
+        let is_there = |b: Buffer| self.is_there(b);
         let needed = order(program, &self.makers, &is_there, results);
         let body = needed.iter().map(|&at| program.body[at as usize].clone());
         let mut body: Vec<Stmt> = body.collect();

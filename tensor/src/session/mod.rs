@@ -4,6 +4,7 @@
 //! statements that it needs into a program, whose plan is cached for the next time that the same statements occur, and
 //! stores the values with the tensor. Statements without a handle are dropped while the session continues.
 
+mod backends;
 mod ended;
 mod general;
 mod gradients;
@@ -15,9 +16,10 @@ mod slots;
 mod tidy;
 mod waiting;
 
+pub use backends::{Backend, Held, Mixed, Order, Storage, choose, deliver, order};
 pub use ended::Ended;
 pub use gradients::{ByLeaves, Leaf, are_gradients_off, set_gradients_off};
-pub use plans::realise;
+pub use plans::{Structure, realise};
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +29,8 @@ use aerogel_compiler::CompileError;
 
 use crate::ir::{Buffer, Makers, Operand, Place, Slice, slice};
 use crate::passes::Options;
-use crate::record::{Recorded, Recording};
+use crate::record::{RecordError, Recorded, Recording};
+use backends::Backends;
 use plans::Plans;
 use policy::Waiting;
 
@@ -43,6 +46,8 @@ pub enum LazyError {
     Run(Box<Ended>),
     /// It is a symbolic tensor of `vmap`.
     Mapped,
+    /// It is made of tensors of two back ends.
+    Mixed(Mixed),
 }
 
 impl fmt::Display for LazyError {
@@ -50,6 +55,7 @@ impl fmt::Display for LazyError {
         match self {
             Self::Compile(e) => write!(f, "{e:?}"),
             Self::Run(ended) => ended.error.fmt(f),
+            Self::Mixed(e) => e.fmt(f),
             Self::Mapped => f.write_str(
                 "a tensor inside `vmap` is symbolic and has no values: use `where` instead of `if`, and call kernels outside",
             ),
@@ -98,6 +104,7 @@ pub struct Session {
     dropped: usize,
     limit: usize,
     plans: Plans,
+    backends: Backends,
 }
 
 impl Session {
@@ -126,16 +133,19 @@ impl Session {
         let out = f(&mut self.recording);
         let after = self.recording.program.body.len();
         self.waiting.recorded += after.saturating_sub(before);
+        if self.backends.is_watched {
+            let mixed = |e: Mixed| RecordError::Value(e.to_string());
+            self.watch().map_err(mixed)?;
+        }
         out
     }
 
-    fn slice(&mut self, roots: &[Buffer]) -> Slice {
+    fn slice(&mut self, roots: &[Buffer], backend: Backend) -> Slice {
         self.makers.update(&self.recording.program);
-        let values = &self.values;
         slice(
             &self.recording.program,
             &self.makers,
-            |b| values[b].is_some(),
+            |b| self.is_there_for(b, backend),
             roots,
             false,
         )
@@ -146,11 +156,11 @@ impl Session {
         let mut roots: Vec<Buffer> = Vec::new();
         for &slot in slots {
             let buffer = self.buffer(slot);
-            if self.values[buffer].is_none() && !roots.contains(&buffer) {
+            if !self.is_there(buffer) && !roots.contains(&buffer) {
                 roots.push(buffer);
             }
         }
-        let sliced = self.slice(&roots);
+        let sliced = self.slice(&roots, Backend::NATIVE);
         crate::run::explain::explain(&sliced.program, options)
     }
 }

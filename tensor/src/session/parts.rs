@@ -172,10 +172,12 @@ impl Session {
             && (is_leaf || !self.makers.is_read(buffer));
         let own = match (is_alone, is_leaf) {
             (true, true) => {
+                self.changes_on_host(buffer);
                 (self.exposed[buffer], self.handed_out[buffer]) = (true, true);
                 return Ok(Some(value));
             }
             (true, false) => {
+                self.changes_on_host(buffer);
                 self.values[buffer] = None;
                 value
             }
@@ -184,6 +186,7 @@ impl Session {
         let new = self.input(&own);
         self.recording.lines.set(new, self.place(buffer));
         self.values[new] = Some(own.clone());
+        self.backends.of[new] = self.backends.of[buffer];
         self.stores[new] = self.stores[buffer];
         (self.exposed[new], self.handed_out[new]) = (true, true);
         self.holds[new] += 1;
@@ -219,7 +222,8 @@ impl Session {
             let value = from.buffer.read_scalar(from.ty, place * size)?;
             out.buffer.write_scalar(k * size, value)
         })?;
-        Ok(Some(self.leaf(out)))
+        let buffer = self.buffer(slot);
+        Ok(Some(self.leaf_like(out, buffer)))
     }
 
     /// Whether a tensor is one number that needs no computing.
@@ -281,7 +285,7 @@ impl Session {
             Some(buffer) => (target.clone(), self.changed(buffer, target)),
             None => {
                 let copy = target.copied()?;
-                (copy.clone(), self.leaf(copy))
+                (copy.clone(), self.leaf_like(copy, buffer))
             }
         };
         places.write(&target, &values)?;
@@ -307,7 +311,7 @@ impl Session {
             return Ok((value.clone(), self.changed(buffer, value), false));
         }
         let copy = value.copied()?;
-        Ok((copy.clone(), self.leaf(copy), true))
+        Ok((copy.clone(), self.leaf_like(copy, buffer), true))
     }
 
     /// A slot for numbers of a buffer that are about to be changed, which nobody else holds. What is made by a statement
@@ -317,7 +321,22 @@ impl Session {
             return self.hold(buffer);
         }
         self.values[buffer] = None;
-        self.leaf(value)
+        self.leaf_like(value, buffer)
+    }
+
+    /// A tensor with these values, of the back end of another.
+    fn leaf_like(&mut self, value: Operand, other: Buffer) -> Slot {
+        let slot = self.leaf(value);
+        if self.backends.is_watched {
+            let buffer = self.buffer(slot);
+            self.backends.of[buffer] = self.backends.of[other];
+        }
+        slot
+    }
+
+    fn alone_on_host(&mut self, buffer: Buffer) -> Buffer {
+        self.changes_on_host(buffer);
+        buffer
     }
 
     /// The buffer of a tensor, if no other tensor holds its values or will read them; but for so many references that the
@@ -332,7 +351,7 @@ impl Session {
         }
         self.makers.update(&self.recording.program);
         if !self.makers.is_read(buffer) {
-            return Some(buffer);
+            return Some(self.alone_on_host(buffer));
         }
         if !is_large {
             return None;
@@ -341,7 +360,8 @@ impl Session {
         self.tidy();
         self.makers.update(&self.recording.program);
         let buffer = self.buffer(slot);
-        (!self.makers.is_read(buffer)).then_some(buffer)
+        let is_free = !self.makers.is_read(buffer);
+        is_free.then(|| self.alone_on_host(buffer))
     }
 }
 

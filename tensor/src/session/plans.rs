@@ -9,21 +9,35 @@ use aerogel_compiler::CompileError;
 
 use super::general::{Places, generalised};
 use super::policy::{MAX_ALIKE, MAX_KNOWN, MAX_PLANNED, MAX_PLANS};
-use super::{Ended, LazyError, Session, Slot, lock};
-use crate::ir::{BufferDef, Operand, Program};
+use super::{Backend, Ended, LazyError, Session, Slot, lock};
+use crate::ir::{Buffer, BufferDef, Operand, Program};
 use crate::record::Lines;
 use crate::run::{Plan, Settings};
 
 /// A program as far as its plan depends on it, and on the settings.
 #[derive(Clone)]
-pub(super) struct Structure {
+pub struct Structure {
     program: Arc<Program>,
     stamp: u64,
+    backend: u16,
 }
 
 impl Structure {
-    pub(super) fn new(program: Arc<Program>, stamp: u64) -> Self {
-        Self { program, stamp }
+    pub(super) fn new(program: Arc<Program>, settings: &Settings<'_>) -> Self {
+        Self {
+            program,
+            stamp: settings.stamp,
+            backend: settings.backend,
+        }
+    }
+
+    /// The same of programs that no settings change.
+    pub fn of(program: Arc<Program>) -> Self {
+        Self {
+            program,
+            stamp: 0,
+            backend: 0,
+        }
     }
 }
 
@@ -32,7 +46,7 @@ impl PartialEq for Structure {
         let (a, b) = (&*self.program, &*other.program);
         let buffer = |def: &BufferDef| (def.ty, def.role);
         let mut both = a.buffers.values().zip(b.buffers.values());
-        self.stamp == other.stamp
+        (self.stamp, self.backend) == (other.stamp, other.backend)
             && a.exprs.all().eq(b.exprs.all())
             && a.body == b.body
             && a.results == b.results
@@ -121,25 +135,29 @@ impl Plans {
 }
 
 /// A program to run, what it takes, and whose its results are.
-struct Job {
-    program: Arc<Program>,
-    lines: Lines,
-    inputs: Vec<Operand>,
-    results: Vec<Slot>,
+pub(super) struct Job {
+    pub(super) program: Arc<Program>,
+    pub(super) lines: Lines,
+    pub(super) inputs: Vec<Buffer>,
+    pub(super) results: Vec<Slot>,
 }
 
-fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError> {
+pub(super) fn job(
+    session: &mut Session,
+    wanted: &[Slot],
+    backend: Backend,
+) -> Result<Option<Job>, LazyError> {
     let mut roots = Vec::new();
     for &slot in wanted {
         let buffer = session.buffer(slot);
-        if session.values[buffer].is_none() && !roots.contains(&buffer) {
+        if !session.is_there_for(buffer, backend) && !roots.contains(&buffer) {
             roots.push(buffer);
         }
     }
     if roots.is_empty() {
         return Ok(None);
     }
-    let first = session.slice(&roots);
+    let first = session.slice(&roots, backend);
     if first.made.iter().any(|&(old, _)| session.ones[old]) {
         return Err(LazyError::Mapped);
     }
@@ -149,16 +167,12 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
         true => first,
         false => {
             roots.extend(kept);
-            session.slice(&roots)
+            session.slice(&roots, backend)
         }
     };
-    let inputs = sliced
-        .inputs
-        .iter()
-        .map(|&b| session.values[b].clone().expect("it is there"));
     Ok(Some(Job {
-        inputs: inputs.collect(),
         lines: session.lines_of(&sliced),
+        inputs: sliced.inputs,
         program: Arc::new(sliced.program),
         // Held while the program runs, whatever others give back meanwhile.
         results: roots.iter().map(|&b| session.hold(b)).collect(),
@@ -174,7 +188,7 @@ fn made(
     let mut chosen = None;
     for places in [Places::Known, Places::Given] {
         let (program, given) = generalised(&known.program, places);
-        let structure = Structure::new(Arc::new(program), settings.stamp);
+        let structure = Structure::new(Arc::new(program), &settings);
         let plans = &mut lock(session).plans;
         if let Some(plan) = plans.of.get(&structure) {
             let ready = (plan.clone(), given);
@@ -204,10 +218,17 @@ pub fn realise(
     wanted: &[Slot],
     settings: Settings<'_>,
 ) -> Result<(), LazyError> {
-    let Some(job) = job(&mut lock(session), wanted)? else {
-        return Ok(());
+    let (job, inputs) = {
+        let mut session = lock(session);
+        let Some(mut job) = job(&mut session, wanted, Backend(settings.backend))? else {
+            return Ok(());
+        };
+        let values = std::mem::take(&mut job.inputs).into_iter();
+        let values = values.map(|b| session.values[b].clone().expect("it is there"));
+        let inputs: Vec<Operand> = values.collect();
+        (job, inputs)
     };
-    let structure = Structure::new(job.program.clone(), settings.stamp);
+    let structure = Structure::new(job.program.clone(), &settings);
     // Two statements that agree make equal programs, whoever makes the plan first.
     let known = {
         let plans = &mut lock(session).plans;
@@ -226,7 +247,7 @@ pub fn realise(
             return Err(LazyError::Compile(e));
         }
     };
-    let results = plan.run_with(&job.inputs, &given);
+    let results = plan.run_with(&inputs, &given);
     let n_statements = job.program.body.len();
     let results = results.map_err(|error| {
         LazyError::Run(Box::new(Ended {

@@ -16,13 +16,18 @@ impl Session {
     pub fn leaf(&mut self, operand: Operand) -> Slot {
         let buffer = self.input(&operand);
         self.values[buffer] = Some(operand);
+        self.backends.made_leaf(buffer);
         self.hold(buffer)
     }
 
     pub(super) fn input(&mut self, operand: &Operand) -> Buffer {
-        let shape: Vec<Option<u64>> = operand.shape.iter().map(|&n| Some(n as u64)).collect();
+        self.input_of(operand.ty, &operand.shape)
+    }
+
+    pub(super) fn input_of(&mut self, ty: ScalarType, shape: &[usize]) -> Buffer {
+        let shape: Vec<Option<u64>> = shape.iter().map(|&n| Some(n as u64)).collect();
         // The number of an input counts in programs of their own only.
-        self.recording.program.input("", operand.ty, &shape)
+        self.recording.program.input("", ty, &shape)
     }
 
     /// A slot for a buffer, to be released.
@@ -61,17 +66,20 @@ impl Session {
         if self.ones[buffer] && self.holds[buffer] == 0 {
             self.n_ones -= 1;
         }
-        if self.holds[buffer] == 0
-            && let Some(value) = &self.values[buffer]
-        {
-            self.dropped += bytes_of(value.ty, &value.shape);
+        if self.holds[buffer] == 0 && self.is_there(buffer) {
+            let (ty, shape) = self.described(buffer);
+            self.dropped += bytes_of(ty, &shape);
         }
     }
 
     /// The dtype and the shape of a tensor.
     pub fn description(&self, slot: Slot) -> (ScalarType, Vec<usize>) {
+        self.described(self.buffer(slot))
+    }
+
+    pub(super) fn described(&self, buffer: Buffer) -> (ScalarType, Vec<usize>) {
         let program = &self.recording.program;
-        let def = &program.buffers[self.buffer(slot)];
+        let def = &program.buffers[buffer];
         let extents = def
             .shape
             .iter()
@@ -96,7 +104,7 @@ impl Session {
         ]
     }
 
-    pub(super) fn held(&self) -> impl Iterator<Item = (Slot, Buffer)> {
+    pub(super) fn all_held(&self) -> impl Iterator<Item = (Slot, Buffer)> {
         let slots = self.slots.iter().enumerate();
         slots.filter_map(|(slot, &b)| b.map(|b| (slot as Slot, b)))
     }

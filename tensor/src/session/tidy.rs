@@ -6,21 +6,27 @@
 use aerogel_base::hash::LookupMap;
 
 use super::policy::SLACK;
-use super::{Session, Slot};
+use super::{Backend, Session, Slot};
 use crate::ir::{Buffer, Place, slice};
 
 impl Session {
     /// Drops unreferenced buffers.
     pub fn tidy(&mut self) {
         self.track();
-        let held: Vec<(Slot, Buffer)> = self.held().collect();
-        let is_there = |b: Buffer| self.values[b].is_some() && !self.tracked[b];
-        let pending: Vec<Buffer> = held.iter().map(|h| h.1).filter(|&b| !is_there(b)).collect();
         self.makers.update(&self.recording.program);
+        let _ = self.watch();
+        let held: Vec<(Slot, Buffer)> = self.all_held().collect();
+        // What belongs to no back end is made again where it is needed.
+        let is_there = |b: Buffer| match self.backends.of[b] {
+            Backend::ANY => self.values[b].is_some() && !self.tracked[b],
+            _ => self.is_there(b) && !self.tracked[b],
+        };
+        let pending: Vec<Buffer> = held.iter().map(|h| h.1).filter(|&b| !is_there(b)).collect();
         let program = &self.recording.program;
         let sliced = slice(program, &self.makers, is_there, &pending, true);
         let mut next = Self {
             plans: std::mem::take(&mut self.plans),
+            backends: self.backends.next(sliced.program.body.len()),
             waiting: std::mem::take(&mut self.waiting),
             n_ones: self.n_ones,
             n_leaves: self.n_leaves,
@@ -56,9 +62,9 @@ impl Session {
             let new = match moved.get(&old) {
                 Some(&new) => new,
                 None => {
-                    let value = self.values[old].take().expect("it is there or it is made");
-                    let new = next.input(&value);
-                    next.values[new] = Some(value);
+                    let (ty, shape) = self.described(old);
+                    let new = next.input_of(ty, &shape);
+                    next.values[new] = self.values[old].take();
                     next.recording.lines.set(new, self.place(old));
                     next.follow(new, self, old);
                     moved.insert(old, new);
@@ -82,5 +88,6 @@ impl Session {
         self.n_roots += usize::from(from.roots[old]);
         self.leaves[new] = from.leaves[old];
         self.tracked[new] = from.tracked[old];
+        self.backends.follow(new, &from.backends, old);
     }
 }

@@ -11,12 +11,15 @@ impl Session {
     /// Whether the last recorded tensor depends on so many deferred statements that it should be evaluated now: a Python
     /// loop that never evaluates anything would otherwise record one endless program.
     pub fn waits_long(&mut self, slot: Slot) -> bool {
-        if self.waiting.recorded < self.waiting.next || self.n_ones > 0 {
+        if self.waiting.recorded < self.waiting.next && !self.backends.is_eager || self.n_ones > 0 {
             return false;
         }
         let buffer = self.buffer(slot);
+        if self.backends.is_eager {
+            return !self.is_there(buffer);
+        }
         self.makers.update(&self.recording.program);
-        let is_there = |b: Buffer| self.values[b].is_some();
+        let is_there = |b: Buffer| self.is_there(b);
         let n = order(&self.recording.program, &self.makers, &is_there, &[buffer]).len();
         let waiting = &mut self.waiting;
         if n >= MAX_CHAIN {
@@ -79,8 +82,8 @@ impl Session {
         if made.is_empty() {
             return made;
         }
-        let is_there = |b: Buffer| self.values[b].is_some() || made.contains(&b);
-        let held = self.held().map(|h| h.1);
+        let is_there = |b: Buffer| self.is_there(b) || made.contains(&b);
+        let held = self.all_held().map(|h| h.1);
         let waiting: Vec<Buffer> = held.filter(|&b| !is_there(b)).collect();
         let mut out = IndexSet::new();
         for at in order(program, &self.makers, &is_there, &waiting) {

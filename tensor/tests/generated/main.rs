@@ -109,6 +109,8 @@ fn check(seed: u64, compiler: &Compiler, codes: &Codes) -> Vec<&'static str> {
         codes,
         most_kept: u64::MAX,
         stamp: 0,
+        backend: 0,
+        gemm: None,
     };
     let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let operands: Vec<Operand> = inputs(seed)

@@ -1,6 +1,8 @@
 //! Tensors for `aerogel.tensor`: recording of operations, and evaluation when values are needed.
 
 mod arguments;
+mod backends;
+mod blas;
 mod ended;
 mod gradients;
 mod kernels;
@@ -10,12 +12,17 @@ mod native;
 mod notation;
 mod operations;
 mod places;
+mod program_view;
 mod raised;
 mod recorded;
 mod trace;
 mod values;
 pub(crate) mod written;
 
+pub(crate) use backends::{
+    add_backend, add_blas, add_interpreter, backend_of_tensor, call_library, choose_backend,
+    set_default_backend, storage_of_tensor, tensor_of_storage, tensor_on_backend,
+};
 pub(crate) use gradients::{
     are_gradients_off, depends_beyond, detached_tensor, end_leaves, end_variables, has_history,
     has_history_in, leaf_gradients, leaves_in_use, n_tidied, roots_behind, set_gradients_off,

@@ -70,6 +70,8 @@ pub(super) fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler)
         codes: &CODES,
         most_kept: settings.ad_memory,
         stamp: program::generation(),
+        backend: 0,
+        gemm: None,
     }
 }
 
@@ -94,7 +96,14 @@ pub(crate) struct NativeTensor {
 impl Drop for NativeTensor {
     fn drop(&mut self) {
         if let Home::Lazy(slot) = self.home {
-            lock(&SESSION).release(slot);
+            let is_watched = {
+                let mut session = lock(&SESSION);
+                session.release(slot);
+                session.is_watched()
+            };
+            if is_watched {
+                super::backends::drop_objects();
+            }
         }
     }
 }

@@ -9,12 +9,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
+use super::backends;
 use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
 use super::keys::Keys;
 use super::native::Held;
 use super::native::{
-    Extent, NativeDim, NativeTensor, NativeTrace, dims, lock, made_for, outside, scalar_type,
+    Extent, NativeDim, NativeTensor, NativeTrace, SESSION, dims, lock, made_for, outside,
+    scalar_type,
 };
 use super::places;
 use super::raised::raised_in;
@@ -540,6 +542,7 @@ impl NativeTrace {
             text,
             explained,
             traced,
+            views: backends::Views::default(),
         })
     }
 }
@@ -552,11 +555,16 @@ impl NativeProgram {
         py: Python<'_>,
         inputs: Vec<Bound<'_, NativeTensor>>,
     ) -> PyResult<Vec<NativeTensor>> {
-        let inputs = inputs.iter().map(|t| {
+        for tensor in &inputs {
             let instead = "take `ti.grad` of the program, or of a function that calls it; ";
-            t.get().expect_no_history("a program", instead)?;
-            t.get().operand(py)
-        });
+            tensor.get().expect_no_history("a program", instead)?;
+        }
+        if lock(&SESSION).is_watched()
+            && let Some(made) = backends::run_program(py, &self.traced, &self.views, &inputs)?
+        {
+            return Ok(made);
+        }
+        let inputs = inputs.iter().map(|t| t.get().operand(py));
         let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
         let changes = self.stores_to_fields || !self.runners.is_empty();
         if changes && recorder::current(py).is_some() {
@@ -614,6 +622,7 @@ pub(crate) struct NativeProgram {
     text: String,
     /// The explanation of its compiled statements.
     explained: String,
-    /// The traced program, for messages.
+    /// The traced program, for messages and other back ends.
     traced: Traced,
+    views: backends::Views,
 }

@@ -4,18 +4,19 @@ use aerogel_base::AssertKind;
 use aerogel_compiler::CompileError;
 use aerogel_tensor::record::KnownPart;
 use aerogel_tensor::session::{Ended, LazyError, realise};
-use aerogel_tensor::{Operand, RunError};
+use aerogel_tensor::{Operand, RunError, Settings};
 use pyo3::exceptions::{PyException, PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::backends;
 use super::ended::Traced;
 use super::native::{Home, NativeTensor, SESSION, lock, made_for};
 use super::raised::note;
 use crate::py::ndarray::interface;
 use crate::py::{error, program, recorder, signals};
 
-fn failed(py: Python<'_>, e: LazyError) -> PyErr {
+pub(super) fn failed(py: Python<'_>, e: LazyError) -> PyErr {
     match e {
         LazyError::Compile(e) => not_compiled(py, &e),
         LazyError::Run(ended) => {
@@ -26,7 +27,7 @@ fn failed(py: Python<'_>, e: LazyError) -> PyErr {
             } = *ended;
             Traced { program, lines }.ended(py, &error)
         }
-        LazyError::Mapped => PyValueError::new_err(e.to_string()),
+        LazyError::Mapped | LazyError::Mixed(_) => PyValueError::new_err(e.to_string()),
     }
 }
 
@@ -82,17 +83,33 @@ impl NativeTensor {
         }
         realise_all(py, &[slot])?;
         let value = lock(&SESSION).value(slot);
+        let value = match value {
+            None => backends::fetched(py, slot)?,
+            there => there,
+        };
         value.ok_or_else(|| error::runtime(py, "the tensor was not computed"))
     }
 }
 
 fn realise_all(py: Python<'_>, slots: &[u32]) -> PyResult<()> {
+    signals::heed(py)?;
+    if lock(&SESSION).is_watched() {
+        return backends::realise_by_backends(py, slots);
+    }
+    settings_now(py, |settings| {
+        py.detach(|| realise(&SESSION, slots, settings))
+            .map_err(|e| failed(py, e))
+    })
+}
+
+/// Calls `f` with the settings for plans that are made now.
+pub(super) fn settings_now<R>(
+    py: Python<'_>,
+    f: impl FnOnce(Settings<'_>) -> PyResult<R>,
+) -> PyResult<R> {
     let settings = program::settings_or_begin(py)?;
     let compiler = program::compiler(py, &settings)?;
-    let made_for = made_for(&settings, &compiler);
-    signals::heed(py)?;
-    py.detach(|| realise(&SESSION, slots, made_for))
-        .map_err(|e| failed(py, e))
+    f(made_for(&settings, &compiler))
 }
 
 pub(super) fn leaf(operand: Operand) -> NativeTensor {
