@@ -337,7 +337,9 @@ __all__ += ops.__all__
 _MODULES = (
     "ad",
     "algorithms",
+    "backends",
     "datasets",
+    "fl",
     "graph",
     "linalg",
     "math",

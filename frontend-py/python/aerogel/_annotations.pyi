@@ -104,6 +104,8 @@ class Settings(TypedDict, total=False):
     make_mesh_block_local: bool
     make_thread_local: bool
     tensor_products: str
+    backend: str
+    eager: bool
     max_block_dim: int
     max_vector_width: int
     mesh_localize_all_attr_mappings: bool

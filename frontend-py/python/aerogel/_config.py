@@ -6,6 +6,7 @@ import enum
 import operator
 import os
 import re
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,8 @@ _USED: dict[str, Any] = {
     "print_ir": False,
     "make_thread_local": True,
     "tensor_products": "tiles",
+    "backend": "native",
+    "eager": False,
     "kernel_profiler": False,
     "short_circuit_operators": True,
     "print_full_traceback": False,
@@ -398,7 +401,9 @@ def init(
             are rounded as the program is written, only accumulations may be regrouped; ``False``: accumulations keep
             their order, too; ``"full"``: the compiler may rewrite all float arithmetic), ``random_seed``,
             ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of floats among tensors:
-            ``"tiles"``, kernels over tiles, or ``"library"``), ``ad_memory`` (the most that gradients keep until they
+            ``"tiles"``, kernels over tiles, or ``"library"``), ``backend`` (what evaluates tensors: ``"native"``,
+            ``"interp"``, ``"blas"`` or another one of ``ti.backends``), ``eager`` (evaluate each tensor operation at
+            once), ``ad_memory`` (the most that gradients keep until they
             are computed: bytes, or text such as ``"2GB"``; half of the machine's memory if it is not given),
             ``print_ir``, ``log_level``,
             ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
@@ -436,6 +441,11 @@ def _begin_new(
     _expect_opt_level(given.get("opt_level", 0))
     if values["log_level"] is not None:
         _log.set_logging_level(values["log_level"])
+    if values["backend"] != "native":
+        from aerogel.backends import _registry
+
+        # Refuses one that there is not, before anything has changed.
+        _registry.entry(values["backend"])
     device_memory = _device_memory(given)
     chosen = _choose(arch, fallback, values["device"])
     fp, ip = _default_type("default_fp", default_fp), _default_type("default_ip", default_ip)
@@ -449,12 +459,21 @@ def _begin_new(
     return chosen
 
 
+def _choose_backend() -> None:
+    """Has a back end evaluate tensors; the default one needs no module of back ends."""
+    if current["backend"] != "native" or current["eager"] or "aerogel.backends" in sys.modules:
+        from aerogel.backends import _registry
+
+        _registry.set_default(current["backend"], current["eager"])
+
+
 def begin_by_default() -> None:
     """Starts a program with default settings and those of the environment, if there is none, as tensors need one."""
     with _beginning:
         # Another thread may have started one.
         if not _dtypes.defaults:
-            _begin_new({})
+            # A back end may have been chosen already.
+            _begin_new({key: current[key] for key in ("backend", "eager") if current[key] != _USED[key]})
 
 
 #: What may be used of a GPU, as `_device_memory` says.
@@ -507,6 +526,7 @@ def _apply() -> None:
         ad_memory=_ad_memory(),
         device_memory=_limits["device_memory"],
     )
+    _choose_backend()
     names = {"arch": current["arch"].name, "default_fp": fp, "default_ip": ip}
     _processes.publish({**current, **_limits, **names})
 

@@ -103,6 +103,13 @@ def _do_view(args: argparse.Namespace) -> None:
     view(args.program, args.arguments, options_of(args))
 
 
+def _do_backends(args: argparse.Namespace) -> None:
+    from aerogel.cli import _backends
+
+    if not _backends.run(args.action, args.name, args.imports):
+        raise SystemExit(1)
+
+
 def _version() -> str:
     from aerogel import version
 
@@ -190,6 +197,18 @@ def _parser() -> argparse.ArgumentParser:
         "action", nargs="?", choices=["show", "clean"], default="show", help="show (the default) or clean"
     )
     cache.set_defaults(do=_do_cache)
+    backends = commands.add_parser(
+        "backends",
+        help="list the back ends of tensors, or test or time one",
+        description="`list` names the back ends, `test NAME` runs the conformance suite on one, and `bench [NAME]` "
+        "times small networks.",
+    )
+    backends.add_argument("action", choices=["list", "test", "bench"])
+    backends.add_argument("name", metavar="NAME", nargs="?", help="a back end; all for bench if it is left out")
+    backends.add_argument(
+        "--import", metavar="MODULE", action="append", default=[], dest="imports", help="a module that registers one"
+    )
+    backends.set_defaults(do=_do_backends, misuse=backends.error)
     explain = commands.add_parser("explain", help="explain the code of an error, as in `explain E0203`")
     explain.add_argument("code", metavar="CODE", nargs="?", help="without it, all codes are listed")
     explain.set_defaults(do=_do_explain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from aerogel.backends import _extensions
 from aerogel.nn import _checks
 from aerogel.nn._convolutions import sizes, window
 from aerogel.tensor._accum import accum
@@ -12,6 +13,14 @@ from aerogel.tensor._creation import ones
 from aerogel.tensor._searching import take
 from aerogel.tensor._shapes import pad
 from aerogel.tensor._tensor import Tensor, asarray
+
+
+def _by_extension(x: Any, kernel: Any, stride: Any, padding: Any, mode: str, called: str) -> Tensor | None:
+    """Full windows along two axes, by an extension if there is one."""
+    kernel = sizes(kernel, 2, called, "kernel_size", 1)
+    stride = kernel if stride is None else sizes(stride, 2, called, "stride", 1)
+    margins = [(p, p) for p in sizes(padding, 2, called, "padding")]
+    return _extensions.layer("pool2d", (_checks.floats(x, called),), kernel, stride, margins, mode)
 
 
 def _windows(
@@ -89,7 +98,10 @@ def max_pool2d(
     Raises:
         ValueError: If a window is larger than the padded input, or the padding more than half a window.
     """
-    return _max_pool(x, 2, kernel_size, stride, padding, dilation, ceil_mode, "`max_pool2d`")
+    out = None
+    if not ceil_mode and dilation in (1, (1, 1)):
+        out = _by_extension(x, kernel_size, stride, padding, "max", "`max_pool2d`")
+    return _max_pool(x, 2, kernel_size, stride, padding, dilation, ceil_mode, "`max_pool2d`") if out is None else out
 
 
 def _avg_pool(
@@ -141,7 +153,9 @@ def avg_pool2d(
     Raises:
         ValueError: If a window is larger than the padded input, or the padding more than half a window.
     """
-    return _avg_pool(x, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, "`avg_pool2d`")
+    how = (ceil_mode, count_include_pad, divisor_override)
+    out = _by_extension(x, kernel_size, stride, padding, "mean", "`avg_pool2d`") if how == (False, True, None) else None
+    return _avg_pool(x, 2, kernel_size, stride, padding, *how, "`avg_pool2d`") if out is None else out
 
 
 def _bins(size: Any, count: int, called: str) -> list[tuple[int, int]]:

@@ -115,6 +115,25 @@ class Tensor(Backward, Methods):
         return self
 
     @property
+    def backend(self) -> str:
+        """The name of the back end that evaluates it: ``native``, unless another one was chosen."""
+        from aerogel.backends import _registry
+
+        return _registry.name_of(_native.backend_of_tensor(self._native))
+
+    def to(self, backend: str) -> Tensor:
+        """The same values with another back end, as a copy; the tensor itself if it has that one.
+
+        Raises:
+            ValueError: There is no such back end. Dtypes are converted by ``astype``.
+        """
+        from aerogel.backends import _registry
+
+        if not isinstance(backend, str):
+            raise ValueError(f"`to` takes the name of a back end, not {backend!r}; `astype` converts to another dtype")
+        return _registry.moved(self, backend)
+
+    @property
     def T(self) -> Tensor:
         """The transpose: the axes in reverse order."""
         return self.permute(*builtins.range(self.ndim - 1, -1, -1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
+from aerogel.backends import _extensions
 from aerogel.tensor import _types
 from aerogel.tensor._creation import _shape
 from aerogel.tensor._shapes import stack
@@ -129,6 +130,9 @@ def uniform(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     if not kind.is_float:
         raise TypeError(f"random numbers from 0 to 1 are floats, not `{kind}`")
     _types.counts(shape, "uniform", "shape")
+    own = _extensions.uniform(key, shape, kind)
+    if own is not None:
+        return own
     return Tensor(bits(key, shape)._native.uniform(kind._aerogel_dtype))
 
 
