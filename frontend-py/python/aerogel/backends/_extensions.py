@@ -190,7 +190,8 @@ def _differentiable(function: Any, backward: Any, tensors: tuple[Any, ...], rest
     def pulled(payload: Any, gradient: Any) -> Any:
         if backward is None:
             raise NotImplementedError(f"`{what}_backward` is missing: without it there is no gradient of `{what}`")
-        made = backward(_registry.storage(gradient), payload)
+        # A seed of ones belongs to no back end.
+        made = backward(_registry.storage(gradient.to(backend.name)), payload)
         _checks.expect(backend, f"{what}_backward", made, likes)
         return tuple(_registry.tensor(m, backend.name) for m in made)
 

@@ -7,6 +7,7 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from aerogel import tensor as t
+from aerogel import xp
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.backends import _registry
 from aerogel.fl import _memory
@@ -62,7 +63,7 @@ _REDUCTIONS = {"amin": "min", "amax": "max", "sum": "sum", "mean": "mean", "any"
 
 
 def _named(name: str, ours: str) -> Callable[..., Tensor]:
-    function = getattr(t, ours)
+    function = getattr(t if hasattr(t, ours) else xp, ours)
 
     def call(*operands: Any) -> Tensor:
         return Tensor(function(*[_inner(x) for x in operands]))
@@ -263,7 +264,7 @@ def logicalAnd(lhs: Any, rhs: Any) -> Tensor:
 
 def mod(lhs: Any, rhs: Any) -> Tensor:
     """The remainder, with the sign of the dividend as in C++."""
-    return Tensor(t.fmod(_inner(lhs), _inner(rhs)))
+    return Tensor(xp.fmod(_inner(lhs), _inner(rhs)))
 
 
 def topk(input: Any, k: int, axis: int, sortMode: SortMode = SortMode.Descending) -> tuple[Tensor, Tensor]:
