@@ -39,7 +39,7 @@ def test_list(tmp_path):
         "native",
         "numpy",
     ]
-    assert "by default: copy, device_pointer" in out
+    assert "by default: describe, copy" in out
 
 
 def test_test(tmp_path):

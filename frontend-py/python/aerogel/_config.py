@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import operator
 import os
 import re
@@ -442,10 +443,8 @@ def _begin_new(
     if values["log_level"] is not None:
         _log.set_logging_level(values["log_level"])
     if values["backend"] != "native":
-        from aerogel.backends import _registry
-
         # Refuses one that there is not, before anything has changed.
-        _registry.entry(values["backend"])
+        importlib.import_module("aerogel.backends._registry").entry(values["backend"])
     device_memory = _device_memory(given)
     chosen = _choose(arch, fallback, values["device"])
     fp, ip = _default_type("default_fp", default_fp), _default_type("default_ip", default_ip)
@@ -462,9 +461,8 @@ def _begin_new(
 def _choose_backend() -> None:
     """Has a back end evaluate tensors; the default one needs no module of back ends."""
     if current["backend"] != "native" or current["eager"] or "aerogel.backends" in sys.modules:
-        from aerogel.backends import _registry
-
-        _registry.set_default(current["backend"], current["eager"])
+        registry = importlib.import_module("aerogel.backends._registry")
+        registry.set_default(current["backend"], current["eager"])
 
 
 def begin_by_default() -> None:

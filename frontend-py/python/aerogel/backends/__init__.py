@@ -22,8 +22,9 @@ from aerogel.backends._extensions import (
     register_extension,
     unregister_extension,
 )
+from aerogel.backends._layers import tensor
 from aerogel.backends._program import Buffer, Program
-from aerogel.backends._registry import current, get, moved, names, register, storage, tensor, use
+from aerogel.backends._registry import current, get, moved, names, register, storage, use
 
 #: The operations of `Backend.unary`.
 UNARY = (

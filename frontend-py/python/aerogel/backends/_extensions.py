@@ -102,6 +102,11 @@ def extension(kind: type[_E], backend: str) -> _E | None:
     return _registered.get((kind, backend))  # type: ignore[return-value]
 
 
+def are_any() -> bool:
+    """Whether anybody has registered an extension."""
+    return bool(_registered)
+
+
 def optimised(backend: Backend, program: Program) -> Callable[[list[Any]], list[Any]] | None:
     """What an extension makes of a program, if there is one."""
     found = _registered.get((JitOptimizer, backend.name))
@@ -131,73 +136,15 @@ def library(backend: Backend, name: str, given: Sequence[Any], likes: Sequence[A
 
 
 def uniform(key: Any, shape: Any, dtype: DataType) -> Any:
-    """Random numbers of a `Random` extension of the key's back end; nothing if it has none."""
+    """What a tensor of a `Random` extension of the key's back end is made by; nothing if it has none."""
     if not _registered:
         return None
     from aerogel.backends import _checks, _registry
-    from aerogel.tensor._tensor import tracing
 
-    if tracing.trace is not None or tracing.mapped is not None:
-        return None
     found = _registered.get((Random, key.backend))
     if found is None or not found.supports(dtype):
         return None
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     made = found.uniform(tuple(key.tolist()), shape, dtype)  # type: ignore[attr-defined]
     _checks.expect(_registry.get(key.backend), f"{type(found).__name__}.uniform", [made], [(dtype, shape)])
-    return _registry.tensor(made, key.backend)
-
-
-def layer(method: str, tensors: tuple[Any, ...], *rest: Any) -> Any:
-    """What an `Autograd` extension makes of tensors of one back end; nothing if none has it.
-
-    One look at an empty dictionary where nobody has registered anything.
-    """
-    if not _registered:
-        return None
-    from aerogel.tensor._tensor import Tensor, tracing
-
-    if tracing.trace is not None or tracing.mapped is not None:
-        return None
-    if method == "conv2d" and rest[0] is not None:
-        from aerogel.tensor import asarray
-
-        tensors, rest = (*tensors, asarray(rest[0], dtype=tensors[0].dtype)), rest[1:]
-    own = {x.backend for x in tensors}
-    found = _registered.get((Autograd, own.pop())) if len(own) == 1 else None
-    function = getattr(found, method, None)
-    if found is None or function is None or not all(found.supports(x.dtype) for x in tensors):
-        return None
-    made = _differentiable(function, getattr(found, f"{method}_backward", None), tensors, rest)
-    assert isinstance(made, Tensor)
-    return made
-
-
-def _differentiable(function: Any, backward: Any, tensors: tuple[Any, ...], rest: tuple[Any, ...]) -> Any:
-    """The result of a function of an extension, whose gradient is that of the extension."""
-    from aerogel.backends import _checks, _registry
-    from aerogel.tensor._rules import custom_vjp
-
-    backend = _registry.get(tensors[0].backend)
-    what = f"{type(function.__self__).__name__}.{function.__name__}"
-    likes = [(x.dtype, x.shape) for x in tensors]
-
-    def forward(*operands: Any) -> Any:
-        made, payload = function(*[_registry.storage(x) for x in operands], *rest)
-        _checks.expect(backend, what, [made], [(likes[0][0], backend.describe(made)[1])])
-        return _registry.tensor(made, backend.name), payload
-
-    def pulled(payload: Any, gradient: Any) -> Any:
-        if backward is None:
-            raise NotImplementedError(f"`{what}_backward` is missing: without it there is no gradient of `{what}`")
-        # A seed of ones belongs to no back end.
-        made = backward(_registry.storage(gradient.to(backend.name)), payload)
-        _checks.expect(backend, f"{what}_backward", made, likes)
-        return tuple(_registry.tensor(m, backend.name) for m in made)
-
-    @custom_vjp
-    def whole(*operands: Any) -> Any:
-        return forward(*operands)[0]
-
-    whole.defvjp(forward, pulled)
-    return whole(*tensors)
+    return _registry.native_of(made, key.backend)

@@ -234,13 +234,11 @@ def _in_thread(name: str, eager: bool) -> Iterator[None]:
 
 def moved(x: Tensor, name: str) -> Tensor:
     """A tensor with the same values that belongs to a back end; `Tensor.to` calls it."""
-    from aerogel.tensor._tensor import Tensor
-
     number = entry(name).number
     if _native.backend_of_tensor(x._native) == number:
         return x
     x._has_numbers("`to` moves")
-    return Tensor(_native.tensor_on_backend(x._native, number), x._outside)
+    return type(x)(_native.tensor_on_backend(x._native, number), x._outside)
 
 
 def storage(x: Tensor) -> Any:
@@ -255,10 +253,8 @@ def storage(x: Tensor) -> Any:
     return found
 
 
-def tensor(made: Any, name: str) -> Tensor:
-    """A tensor of a storage of a back end, without a copy."""
-    from aerogel.tensor._tensor import Tensor
-
+def native_of(made: Any, name: str) -> Any:
+    """What a tensor of a storage is made by; `_layers.tensor` makes the tensor."""
     backend = get(name)
     dtype, shape = backend.describe(made)
-    return Tensor(_native.tensor_of_storage(made, str(dtype), list(shape), entry(name).number))
+    return _native.tensor_of_storage(made, str(dtype), list(shape), entry(name).number)

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from aerogel.backends import _extensions
+from aerogel.backends import _layers
 from aerogel.nn import _checks
 from aerogel.tensor._accum import accum
 from aerogel.tensor._shapes import flip, pad
@@ -61,7 +61,7 @@ def convolve(
                 "with its padding"
             )
     if n == 2:
-        own = _extensions.layer("conv2d", (x, weight), bias, stride, margins, dilation, groups)
+        own = _layers.layer("conv2d", (x, weight), bias, stride, margins, dilation, groups)
         if own is not None:
             return own
     if any(map(any, margins)):

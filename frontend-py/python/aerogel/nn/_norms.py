@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import bf16, f16, f32
-from aerogel.backends import _extensions
+from aerogel.backends import _layers
 from aerogel.nn import _checks
 from aerogel.tensor._elementwise import rsqrt
 from aerogel.tensor._gradients import no_grad
@@ -131,7 +131,7 @@ def by_statistics(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps:
     centre, spread = _checks.tensor(mean, "`batch_norm`"), _checks.tensor(variance, "`batch_norm`")
     _checks.size(x, 1, centre.shape[0], "`batch_norm`", "running_mean", centre._native.shape)
     if weight is not None and bias is not None:
-        own = _extensions.layer(
+        own = _layers.layer(
             "batchnorm", (x, *(_checks.tensor(t, "a norm") for t in (weight, bias, centre, spread))), eps
         )
         if own is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from aerogel.backends import _extensions
+from aerogel.backends import _layers
 from aerogel.nn import _checks
 from aerogel.nn._convolutions import sizes, window
 from aerogel.tensor._accum import accum
@@ -20,7 +20,7 @@ def _by_extension(x: Any, kernel: Any, stride: Any, padding: Any, mode: str, cal
     kernel = sizes(kernel, 2, called, "kernel_size", 1)
     stride = kernel if stride is None else sizes(stride, 2, called, "stride", 1)
     margins = [(p, p) for p in sizes(padding, 2, called, "padding")]
-    return _extensions.layer("pool2d", (_checks.floats(x, called),), kernel, stride, margins, mode)
+    return _layers.layer("pool2d", (_checks.floats(x, called),), kernel, stride, margins, mode)
 
 
 def _windows(

@@ -130,9 +130,9 @@ def uniform(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
     if not kind.is_float:
         raise TypeError(f"random numbers from 0 to 1 are floats, not `{kind}`")
     _types.counts(shape, "uniform", "shape")
-    own = _extensions.uniform(key, shape, kind)
+    own = _extensions.uniform(key, shape, kind) if tracing.trace is None and tracing.mapped is None else None
     if own is not None:
-        return own
+        return Tensor(own)
     return Tensor(bits(key, shape)._native.uniform(kind._aerogel_dtype))
 
 
