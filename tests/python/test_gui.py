@@ -263,3 +263,29 @@ def test_a_large_image_that_is_set_is_there_to_be_changed(cpu):
     gui.img[:10] = 1.0
     gui.set_image(gui.img)
     assert (pixels(gui)[:10] == 255).all() and (pixels(gui)[10:] == 128).all()
+
+
+def test_a_fast_gui_gives_words(cpu):
+    """As Taichi has them: one axis that begins at the top, cut off to 8 bits."""
+    field = ti.Vector.field(3, ti.f32, (4, 3))
+
+    @ti.kernel
+    def paint():
+        for i, j in field:
+            field[i, j] = ti.Vector([i / 4, j / 4, 0.5])
+
+    paint()
+    gui = ti.GUI("fast", (4, 3), show_gui=False, fast_gui=True)
+    assert gui.img.dtype == np.uint32 and gui.img.shape == (12,)
+    kept = gui.img
+    gui.set_image(field)
+    assert kept is gui.img
+    # Values of Taichi 1.7.4.
+    top = [0x7F7F, 0x3F7F7F, 0x7F7F7F, 0xBF7F7F]
+    assert gui.img.tolist() == top + [v - 0x4000 for v in top] + [v - 0x7F00 for v in top]
+    assert gui.get_image().shape == (12,) and gui.get_image().dtype == np.uint32
+    gui.img[:] = 0
+    gui.img[1] = 0x010203
+    gui.set_image(gui.img)
+    assert gui.get_image().tolist() == [0, 0x010203] + [0] * 10
+    assert ti.GUI("slow", (4, 3), show_gui=False).img.shape == (4, 3, 4)

@@ -149,3 +149,19 @@ def size(res: Any, most: int = 2**31 - 1) -> tuple[int, int]:
     if max(sides) > most:
         raise ValueError(f"res is {res!r}, but a picture has at most {most} pixels along each axis here")
     return int(sides[0]), int(sides[1])
+
+
+def packed(pixels: np.ndarray) -> np.ndarray:
+    """Pixels of shape (width, height, channels) as words ``0xRRGGBB`` on one axis, the top row first."""
+    rgb = np.zeros((*pixels.shape[:2], 3), np.uint32)
+    channels = min(pixels.shape[2], 3)
+    rgb[..., : channels if channels > 1 else 3] = pixels[..., :channels]
+    words = rgb[..., 0] << 16 | rgb[..., 1] << 8 | rgb[..., 2]
+    return words[:, ::-1].T.ravel()
+
+
+def unpacked(words: np.ndarray, res: tuple[int, int]) -> np.ndarray:
+    """Words as :func:`packed` makes them, as pixels of shape (width, height, 3)."""
+    width, height = res
+    columns = words.reshape(height, width).T[:, ::-1]
+    return np.stack([columns >> shift & 0xFF for shift in (16, 8, 0)], axis=2).astype(np.uint8)

@@ -37,7 +37,8 @@ class GUI(Desk):
         background_color: 0xRRGGBB.
         show_gui: Whether it is shown in a window, where there is a desktop.
         fullscreen: Whether the window fills the screen; the image is scaled to it.
-        fast_gui: Nothing changes: all calls draw, and as fast.
+        fast_gui: ``img`` and ``get_image()`` return the pixels as words, ``0xRRGGBB``, on one axis that begins with the
+            top row. All calls draw, and as fast.
 
     Raises:
         RuntimeError: It would be shown in a window, and this is not the main thread.
@@ -61,6 +62,7 @@ class GUI(Desk):
         # Where a notebook shows the picture.
         self._handle: Any = None
         self._img: np.ndarray | None = None
+        self._is_packed = fast_gui
         self._drawn: Any = None
         # Memory for the pixels of large images.
         self._words: np.ndarray | None = None
@@ -114,8 +116,9 @@ class GUI(Desk):
         return _notebook.encoded(_arrays.picture(self._shown or self._canvas, self.res)[..., :3])
 
     def get_image(self) -> np.ndarray:
-        """The picture as floats of shape (width, height, 4)."""
-        return _arrays.picture(self._canvas, self.res) / np.float32(255)
+        """The picture as floats of shape (width, height, 4); with ``fast_gui`` as words, as ``img`` has them."""
+        picture = _arrays.picture(self._canvas, self.res)
+        return _arrays.packed(picture) if self._is_packed else picture / np.float32(255)
 
     # Drawing.
 
@@ -155,7 +158,8 @@ class GUI(Desk):
                 self._canvas.set_rows(words)
                 self._set(img)
                 return
-        pixels = to_pixels(img, "GUI.set_image")
+        pixels = _arrays.unpacked(img, self.res) if self._is_packed and img is self._img else None
+        pixels = to_pixels(img, "GUI.set_image") if pixels is None else pixels
         if pixels.shape[:2] != self.res:
             raise ValueError(
                 f"the image is {pixels.shape[0]} by {pixels.shape[1]}, the GUI {self.res[0]} by {self.res[1]}"
@@ -171,10 +175,11 @@ class GUI(Desk):
 
     @property
     def img(self) -> np.ndarray:
-        """The image set last, as floats of shape (width, height, 4); what is written into it is drawn by
-        ``gui.set_image(gui.img)``."""
+        """The image set last, as floats of shape (width, height, 4), or with ``fast_gui`` as words. What is written
+        into it is drawn by ``gui.set_image(gui.img)``."""
         if self._img is None:
-            self._img = np.zeros((*self.res, 4), np.float32)
+            width, height = self.res
+            self._img = np.zeros(width * height, np.uint32) if self._is_packed else np.zeros((*self.res, 4), np.float32)
             if self._drawn is not None:
                 self._keep(self._drawn)
         return self._img
@@ -192,6 +197,10 @@ class GUI(Desk):
         if values.dtype.kind != "f":
             values = to_pixels(values) / np.float32(255)
         values = values[..., None] if values.ndim == 2 else values
+        if self._is_packed:
+            # Cut off as Taichi does it, where pictures that are shown are rounded.
+            self._img[:] = _arrays.packed((np.clip(values, 0, 1) * 255).astype(np.uint8))
+            return
         self._img[..., : values.shape[2] if values.shape[2] > 1 else 4] = values
 
     def contour(self, scalar_field: Any, normalize: bool = False) -> None:
