@@ -178,7 +178,7 @@ _ACCEPTED: dict[str, Any] = {
 #: Settings that versions of Taichi before 1.7 had.
 _OLDER = frozenset(
     """
-    async_flush_every async_listgen_fast_filtering async_max_fuse_per_task async_mode
+    ad_stack_experimental_enabled async_flush_every async_listgen_fast_filtering async_max_fuse_per_task async_mode
     async_opt_activation_demotion async_opt_dse async_opt_fusion async_opt_fusion_max_iter
     async_opt_intermediate_file async_opt_listgen cc_compile_cmd cc_link_cmd dynamic_index excepthook
     experimental_real_function lazy_compilation ndarray_use_cached_allocator
@@ -193,7 +193,6 @@ current: dict[str, Any] = dict(
     _DEFAULTS, arch=cpu, default_fp=_dtypes.f32, default_ip=_dtypes.i32, default_up=_dtypes.u32
 )
 
-_warned: set[str] = set()
 _beginning = threading.Lock()
 #: What modules forget when a program ends.
 at_reset: list[Callable[[], None]] = []
@@ -310,13 +309,12 @@ def _default_type(key: str, given: Any) -> Any:
     return _default_of(key, type_by_default(key) if given is None else given)
 
 
-def _warn_of_unused(given: dict[str, Any], chosen: Any) -> None:
-    """Says of settings that change nothing here that they do not, once for each."""
+def _tell_of_unused(given: dict[str, Any], chosen: Any) -> None:
+    """Names the settings that change nothing here, which published programs pass to Taichi, for those who debug."""
     used = {"device_memory_GB", "device_memory_fraction"} if chosen == cuda else set()
-    for key in sorted({*_ACCEPTED, *_OLDER} - _warned - used):
-        if key in given or environment(key) is not None:
-            _warned.add(key)
-            _log.warn(f"ti.init: {key} has no effect here")
+    keys = [key for key in sorted({*_ACCEPTED, *_OLDER} - used) if key in given or environment(key) is not None]
+    if keys:
+        _log.debug(f"ti.init: {', '.join(keys)} {'has' if len(keys) == 1 else 'have'} no effect here")
 
 
 def current_cache_folder() -> str:
@@ -428,7 +426,7 @@ def init(
     if require_version is not None:
         _require(require_version)
     chosen = _begin_new(given, arch, default_fp, default_ip, enable_fallback)
-    _warn_of_unused(given, chosen)
+    _tell_of_unused(given, chosen)
     if current["verbose"]:
         _log.info(f"Starting on arch={chosen.name}")
 
