@@ -100,3 +100,39 @@ def test_what_is_not_there_says_so_where_it_is_used(cpu):
         import aerogel.lang.nonsense  # noqa: F401
     done = run("import aerogel; aerogel.as_taichi(); import taichi.lang.nonsense")
     assert done.returncode != 0 and "ModuleNotFoundError: No module named 'taichi.lang.nonsense'" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["quadrants", "gstaichi", "taichi_forge"])
+def test_packages_that_began_as_copies(tmp_path, name):
+    """`python -m aerogel run` and `as_taichi` answer to their names as to Taichi's."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import {name} as qd\nfrom {name}.lang.kernel_impl import kernel\nqd.init(arch=qd.cpu, log_level='error')\n"
+        "print(qd.__name__, kernel is qd.kernel, __import__('taichi') is qd)"
+    )
+    command = [sys.executable, "-m", "aerogel", "run", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "aerogel True True\n", done.stderr
+
+
+def test_names_that_are_chosen():
+    done = run("""
+        import aerogel
+        aerogel.as_taichi(names=["quadrants"])
+        import quadrants
+        assert quadrants is aerogel
+        try:
+            aerogel.as_taichi("quadrants")
+        except TypeError as error:
+            print(error)
+        import importlib.util
+        print(importlib.util.find_spec("gstaichi"))
+        aerogel.as_taichi()
+        import gstaichi
+        print(gstaichi is aerogel)
+    """)
+    assert done.stdout.splitlines() == [
+        "as_taichi takes the names of packages in a list: ['quadrants']",
+        "None",
+        "True",
+    ]

@@ -10,7 +10,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +30,8 @@ class _Loader(importlib.abc.Loader):
         module.__spec__ = self._own_spec
 
 
+#: Taichi, and the packages that began as copies of it and keep its interface.
+TAICHI = ("taichi", "quadrants", "gstaichi", "taichi_forge")
 #: Modules besides Taichi's, and what they are here.
 _OTHERS = {"TensorFrost": "aerogel.tensor.frost", "picograd": "aerogel.pico"}
 
@@ -37,14 +39,14 @@ _OTHERS = {"TensorFrost": "aerogel.tensor.frost", "picograd": "aerogel.pico"}
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds ``taichi.*``, ``TensorFrost`` and ``picograd`` in Aerogel, and ``taichi.examples.*`` in their folder."""
 
-    def __init__(self, examples: str | None) -> None:
-        self._examples = examples
+    def __init__(self, examples: str | None, names: Iterable[str]) -> None:
+        self._examples, self.names = examples, frozenset(names)
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         parts = fullname.split(".")
         if parts[0] in _OTHERS:
             return self._own(fullname, [*_OTHERS[parts[0]].split("."), *parts[1:]])
-        if parts[0] != "taichi":
+        if parts[0] not in self.names:
             return None
         if parts[1:2] == ["examples"]:
             return self._example(fullname, parts[2:])
@@ -93,28 +95,30 @@ class _SearchPath(list[str]):
     Both use functions of Python's only, since this module may be missing from the search path until then.
     """
 
-    def __init__(self, entries: list[str], program: str) -> None:
+    def __init__(self, entries: list[str], program: str, names: tuple[str, ...]) -> None:
         super().__init__(entries)
-        self._program = program
+        self._program, self._names = program, names
 
     def __repr__(self) -> str:
-        code = "import sys; sys.path[:] = entries; from aerogel.run import install_once; install_once(program)"
-        return f"exec({code!r}, {dict(entries=list(self), program=self._program)!r}) or {super().__repr__()}"
+        code = "import sys; sys.path[:] = entries; from aerogel.run import install_once; install_once(program, names)"
+        given = dict(entries=list(self), program=self._program, names=self._names)
+        return f"exec({code!r}, {given!r}) or {super().__repr__()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (repr(self),)
 
 
-#: The program of the latest `install`, for child processes.
-_installed: dict[str, str] = {}
+#: The program and the names of the latest `install`, for child processes.
+_installed: dict[str, Any] = {}
 
 
-def _install_in_children(program: str) -> None:
+def _install_in_children(program: str, names: tuple[str, ...]) -> None:
     """Makes ``import taichi`` give Aerogel in processes that `multiprocessing` starts by `spawn` and `forkserver`."""
     from multiprocessing import spawn
 
     is_first = not _installed
     _installed["program"] = os.path.abspath(program) if program else ""
+    _installed["names"] = names
     if not is_first:
         return
     prepare: Any = spawn.get_preparation_data
@@ -122,28 +126,36 @@ def _install_in_children(program: str) -> None:
     @functools.wraps(prepare)
     def get_preparation_data(*args: Any, **kwargs: Any) -> dict[str, Any]:
         data = prepare(*args, **kwargs)
-        return {**data, "sys_path": _SearchPath(data["sys_path"], _installed["program"])}
+        return {**data, "sys_path": _SearchPath(data["sys_path"], **_installed)}
 
     spawn.get_preparation_data = get_preparation_data
 
 
-def install(program: str = "") -> None:
-    """Makes ``import taichi`` give Aerogel from now on, here and in child processes."""
-    _install_in_children(program)
-    for name in [n for n in sys.modules if n == "taichi" or n.startswith("taichi.")]:
+def install(program: str = "", names: Iterable[str] = TAICHI) -> None:
+    """Makes ``import taichi``, and imports of other names, give Aerogel from now on, here and in child processes."""
+    names = tuple(names)
+    _install_in_children(program, names)
+    for name in [name for name in sys.modules if name.partition(".")[0] in names]:
         del sys.modules[name]
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
-    sys.meta_path.insert(0, _Finder(_examples_of(program)))
+    sys.meta_path.insert(0, _Finder(_examples_of(program), names))
 
 
-def install_once(program: str = "") -> None:
-    """As ``install``, unless ``import taichi`` gives Aerogel already."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        install(program)
+def install_once(program: str = "", names: Iterable[str] = TAICHI) -> None:
+    """As ``install``, unless importing all of these gives Aerogel already."""
+    installed = {name for finder in sys.meta_path if isinstance(finder, _Finder) for name in finder.names}
+    if not installed.issuperset(names):
+        install(program, installed.union(names))
 
 
-def as_taichi() -> None:
+def as_taichi(names: Iterable[str] = TAICHI) -> None:
     """Makes ``import taichi`` give Aerogel from now on: for notebooks, and for ``conftest.py`` of pytest.
+
+    Args:
+        names: The packages in whose place Aerogel is imported; all that have Taichi's interface, if left out.
+
+    Raises:
+        TypeError: A text is no list of names.
 
     >>> import aerogel
     >>> aerogel.as_taichi()
@@ -151,7 +163,9 @@ def as_taichi() -> None:
     >>> taichi is aerogel
     True
     """
-    install_once()
+    if isinstance(names, str):
+        raise TypeError(f"as_taichi takes the names of packages in a list: [{names!r}]")
+    install_once(names=names)
 
 
 def run(program: str, arguments: list[str]) -> None:
