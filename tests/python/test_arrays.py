@@ -502,3 +502,23 @@ def test_arrays_of_jax(cpu):
     y.from_numpy(given)
     assert total(given) == total(ti.from_dlpack(given)) == 6
     assert jnp.from_dlpack(x).tolist() == jnp.asarray(x).tolist() == jnp.from_dlpack(y).tolist() == [0, 1, 2, 3]
+
+
+def test_arrays_of_vectors_keep_their_type(arch):
+    """As Taichi 1.7.4: of the annotation `vec3` only the shape binds the arrays of others, not the type."""
+
+    @ti.kernel
+    def run(x: ti.types.ndarray(dtype=ti.math.vec3), y: ti.types.ndarray()):
+        for i in range(x.shape[0]):
+            y[i] = x[i].sum()
+
+    y = np.zeros(2)
+    run(np.array([[1.0, 2, 3], [1, 1e-12, 0]]), y)
+    assert y.tolist() == [6, 1 + 1e-12]
+    run(np.array([[2**40, 2, 3], [4, 5, 6]]), y)
+    assert y.tolist() == [2**40 + 5, 15]
+    with pytest.raises(ValueError, match=r"\[3\]"):
+        run(np.zeros((2, 4)), y)
+    array = ti.Vector.ndarray(3, ti.f64, 2)
+    with pytest.raises(TypeError, match="an array of f32 is required, this one has f64"):
+        run(array, y)

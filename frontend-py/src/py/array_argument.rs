@@ -175,7 +175,10 @@ impl Signature {
                     }
                 }
             };
-        if let Some(wanted) = elem.filter(|&e| e != ty) {
+        // As Taichi has it: of elements with axes, the arrays of others need the shape and keep their type.
+        let keeps_type =
+            own_element.is_none() && element.is_some_and(|extents| !extents.is_empty());
+        if let Some(wanted) = elem.filter(|&e| e != ty && !keeps_type) {
             let what = format!(
                 "an array of {wanted} is required, this one has {ty}: pass `{name}.astype(\"{}\")`, or annotate the parameter \
                  `ti.types.ndarray(dtype=ti.{ty})`",
