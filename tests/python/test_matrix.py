@@ -188,3 +188,16 @@ def test_an_element_that_its_field_refers_to_is_collected():
     del field
     gc.collect()
     assert there() is None
+
+
+def test_unsigned_vectors_are_as_wide_as_int():
+    """As Taichi 1.7.4: `default_ip=ti.i64` makes `uvec2` of `u64`."""
+    ti.init(arch=ti.cpu, default_ip=ti.i64, log_level="error")
+
+    @ti.kernel
+    def run() -> ti.u64:
+        return ti.math.uvec2(2**40, 1).x
+
+    assert run() == 2**40
+    ti.init(arch=ti.cpu, log_level="error")
+    assert ti.math.uvec2.dtype == ti.u32

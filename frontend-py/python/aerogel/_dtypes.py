@@ -135,6 +135,9 @@ def dtype_of(spec: Any) -> DataType:
         return u1
     if isinstance(spec, str) and spec in ALL:
         return ALL[spec]
+    if spec == "uint":
+        # Unsigned, as wide as `int`: what `ti.math.uvec3` is made of.
+        return ALL[defaults["ip"].replace("i", "u")]
     name = spec if isinstance(spec, str) else getattr(spec, "name", None) or getattr(spec, "__name__", None)
     for short, long in _NUMPY.items():
         if name == long:
