@@ -186,6 +186,7 @@ pub enum ExprKind<'a> {
     Starred(&'a Expr<'a>),
     Tuple(&'a [Expr<'a>]),
     List(&'a [Expr<'a>]),
+    /// Keys and values; the key of `**x` is a `Starred`.
     Dict(&'a [(Expr<'a>, Expr<'a>)]),
     /// The element is a tuple of key and value.
     DictComprehension {

@@ -224,6 +224,11 @@ impl StructType {
     /// Which member has a name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.members.iter().position(|member| member.name == name)
+    /// Whether its values may be dictionaries that a kernel has written: it comes from no type or class.
+    pub fn is_dict(&self) -> bool {
+        self.handle.is_none() && self.class.is_none() && self.methods.is_empty()
+    }
+
     }
 
     pub fn method(&self, name: &str) -> Option<Rc<FuncRef>> {

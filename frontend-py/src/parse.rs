@@ -255,12 +255,15 @@ impl<'a> Convert<'a, '_> {
             py::Expr::Dict(e) => {
                 let mut items = Vec::new();
                 for item in &e.items {
-                    match &item.key {
-                        Some(key) => {
-                            items.push((self.expr_value(key), self.expr_value(&item.value)))
-                        }
-                        None => return Unsupported("dict unpacking"),
-                    }
+                    let value = self.expr_value(&item.value);
+                    let key = match &item.key {
+                        Some(key) => self.expr_value(key),
+                        None => Expr {
+                            range: value.range,
+                            kind: ExprKind::Starred(self.arena.alloc(value)),
+                        },
+                    };
+                    items.push((key, value));
                 }
                 ExprKind::Dict(self.slice(items))
             }

@@ -369,3 +369,50 @@ def test_a_method_add_at_is_a_method_like_others(arch):
     assert counters[1].n == 1
     with pytest.raises(ti.TaichiCompilationError, match="cannot be indexed"):
         misuse()
+
+
+def test_a_struct_without_members(arch):
+    """One that has functions only, as a law without parameters; Taichi 1.7.4 has no fields of it."""
+
+    @ti.dataclass
+    class Law:
+        @ti.func
+        def force(self, gap):
+            return -100.0 * gap
+
+    laws, law = Law.field(shape=3), Law()
+
+    @ti.kernel
+    def run() -> ti.f32:
+        return laws[1].force(0.5) + law.force(0.25) + Law().force(1.0)
+
+    assert run() == -175
+    assert laws.shape == (3,)
+
+
+def test_dictionaries_are_merged_and_gone_through(arch):
+    known = {"b": 5, "c": 6}
+
+    @ti.func
+    def joined(a, b=2, c=3):
+        return a * 100 + b * 10 + c
+
+    @ti.kernel
+    def run(x: ti.i32) -> ti.types.vector(4, ti.i32):
+        computed = {"a": x, "b": x + 1}
+        doubled = {key: value * 2 for key, value in computed.items()}
+        total = 0
+        for key in ti.static(computed.keys()):
+            total += computed[key]
+        merged = {**known, "a": x, **{"c": x}}
+        return ti.Vector([joined(x, **known), joined(**merged), total * 100 + doubled["b"], computed.get("z", 9)])
+
+    assert run(3).to_list() == [356, 353, 708, 9]
+    with pytest.raises(ti.TaichiTypeError, match="a dictionary is needed after `\\*\\*`, not an int"):
+
+        @ti.kernel
+        def wrong() -> ti.i32:
+            made = {**3}
+            return made["a"]
+
+        wrong()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _log, _native
-from aerogel._dtypes import DataType, dtype_of
+from aerogel._dtypes import DataType, dtype_of, uint8
 from aerogel.data._field import Field, outside_kernels
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout
@@ -35,8 +35,8 @@ class StructType:
     def __init__(self, **members: Any) -> None:
         self.methods: dict[str, Callable[..., Any]] = members.pop("__struct_methods", {})
         self._name: str = members.pop("__struct_name", "")
-        if not members:
-            raise AerogelTypeError("a struct needs at least one member")
+        # A value has a place in memory, so one byte stands for a struct that has functions only.
+        members = members or {"_": uint8}
         self.members: dict[str, Any] = {name: _member_type(name, ty) for name, ty in members.items()}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Struct:

@@ -391,6 +391,9 @@ impl<'a> Lower<'a, '_> {
             } else {
                 // Arguments are copies, all made before the body changes anything.
                 (param.name, BindingKind::Variable, self.variable(&val)?)
+                None if struct_type(object).is_some_and(|ty| ty.is_dict()) => {
+                    self.named_dict_method(object, name, args)
+                }
             });
         }
         let call = self.span();

@@ -4,7 +4,7 @@
 
 use aerogel_base::ErrorKind;
 
-use crate::ast::{CompareOp, Expr, Generator};
+use crate::ast::{CompareOp, Expr, ExprKind, Generator};
 use crate::fold;
 use crate::host::Known;
 use crate::lower::calls::Args;
@@ -15,11 +15,21 @@ use crate::lower::{Lower, Res};
 const WHOLE: &str = "a dictionary in a kernel is constant, as in `{\"a\": x, \"b\": y}`; to index at run time, \
                      use a vector or a field";
 
+/// The methods of dictionaries.
+pub(crate) const METHODS: [&str; 4] = ["keys", "values", "items", "get"];
+
 impl<'a> Lower<'a, '_> {
-    /// `{"a": 1, 2: v}`
+    /// `{"a": 1, 2: v, **others}`
     pub(crate) fn dict(&mut self, items: &[(Expr<'a>, Expr<'a>)]) -> Res<Val> {
         let mut pairs = Vec::new();
         for (key, value) in items {
+            if let ExprKind::Starred(others) = key.kind {
+                let others = self.expr(others)?;
+                for (key, value) in self.entries(&others)? {
+                    pairs.push((key, self.settle(value)?));
+                }
+                continue;
+            }
             let key = self.expr(key)?;
             let value = self.expr(value)?;
             pairs.push((key, self.settle(value)?));
@@ -71,6 +81,46 @@ impl<'a> Lower<'a, '_> {
             }),
             _ => Ok(Val::Dict(entries.into())),
         }
+    }
+
+    /// The keys and values of a dictionary, as `{**d}` and `f(**d)` take them.
+    pub(crate) fn entries(&mut self, val: &Val) -> Res<Vec<(Val, Val)>> {
+        if let Some((ty, members)) = self.struct_parts(val)? {
+            let names = ty.members.iter();
+            let names = names.map(|member| Val::Known(Known::str(&member.name)));
+            return Ok(names.zip(members).collect());
+        }
+        match val {
+            Val::Dict(entries) => {
+                let pairs = entries.iter().cloned();
+                Ok(pairs.map(|(key, val)| (Val::Known(key), val)).collect())
+            }
+            Val::Known(Known::Object(_)) => {
+                let mut pairs = Vec::new();
+                for key in self.iterate_static(val)? {
+                    let item = self.index(val.clone(), vec![key.clone()], false)?;
+                    pairs.push((key, item));
+                }
+                Ok(pairs)
+            }
+            Val::Poison(reported) => Err(*reported),
+            _ => {
+                let what = self.describe(val);
+                let message = format!("a dictionary is needed after `**`, not {what}");
+                self.fail(ErrorKind::Type, "E0124", message)
+            }
+        }
+    }
+
+    /// A method of a dictionary whose keys are all names.
+    pub(crate) fn named_dict_method(&mut self, val: &Val, name: &str, args: &Args) -> Res<Val> {
+        let mut entries = Vec::new();
+        for (key, value) in self.entries(val)? {
+            if let Val::Known(key) = key {
+                entries.push((key, self.settle(value)?));
+            }
+        }
+        self.dict_method(&entries, name, args)
     }
 
     /// Where a key is among the entries.

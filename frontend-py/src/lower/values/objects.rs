@@ -400,30 +400,7 @@ impl<'a> Lower<'a, '_> {
 
     /// The names and values of a dictionary, as `f(**d)` passes them.
     pub(crate) fn entries_by_name(&mut self, val: &Val) -> Res<Vec<(String, Val)>> {
-        if let Some((ty, members)) = self.struct_parts(val)? {
-            let names = ty.members.iter().map(|member| member.name.clone());
-            return Ok(names.zip(members).collect());
-        }
-        let pairs: Vec<(Val, Val)> = match val {
-            Val::Dict(entries) => {
-                let pairs = entries.iter().cloned();
-                pairs.map(|(key, val)| (Val::Known(key), val)).collect()
-            }
-            Val::Known(Known::Object(_)) => {
-                let mut pairs = Vec::new();
-                for key in self.iterate_static(val)? {
-                    let item = self.index(val.clone(), vec![key.clone()], false)?;
-                    pairs.push((key, item));
-                }
-                pairs
-            }
-            Val::Poison(reported) => return Err(*reported),
-            _ => {
-                let what = self.describe(val);
-                let message = format!("a dictionary is needed after `**`, not {what}");
-                return self.fail(ErrorKind::Type, "E0124", message);
-            }
-        };
+        let pairs = self.entries(val)?;
         let mut named = Vec::new();
         for (key, val) in pairs {
             let Val::Known(Known::Str(name)) = &key else {

@@ -16,7 +16,7 @@ use crate::fold;
 use crate::host::{Known, StructFieldRef, StructType};
 use crate::lower::calls::Args;
 use crate::lower::core::suggestions::closest;
-use crate::lower::values::{Val, tensor_type};
+use crate::lower::values::{Val, dicts, tensor_type};
 use crate::lower::{Lower, Res, ReturnType};
 
 const CHECKED: &str = "the value is a struct with these members, which was checked before";
@@ -99,6 +99,9 @@ impl<'a> Lower<'a, '_> {
             }
             if let Some(found) = self.class_attribute(&ty, attr)? {
                 return Ok(Some(found));
+            }
+            if ty.is_dict() && dicts::METHODS.contains(&attr) {
+                return Ok(Some(Val::Method(val.clone().into(), attr.into())));
             }
             let names: Vec<String> = ty.members.iter().map(|m| format!("`{}`", m.name)).collect();
             let members = ty.members.iter().map(|m| m.name.as_str());
