@@ -275,3 +275,14 @@ def test_names_of_the_first_programs(untold, capfd):
     out, err = capfd.readouterr()
     shown = [line for line in (out + err).splitlines() if "seen?" in line]
     assert shown == ["[Aerogel] seen?"] * 2
+
+
+def test_the_rotation_of_matrices(untold):
+    """In kernels, where it was an attribute of the class, and outside."""
+
+    @ti.kernel
+    def turned() -> ti.math.vec2:
+        return ti.Matrix.rotation2d(0.5) @ ti.Vector([1.0, 0.0])
+
+    assert turned().to_list() == pytest.approx([0.8775826, 0.4794255])
+    assert ti.Matrix.rotation2d(0.0).to_list() == [[1, 0], [0, 1]]

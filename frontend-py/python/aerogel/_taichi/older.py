@@ -156,6 +156,12 @@ def sqr(x):  # noqa: ANN001, ANN201
 
 
 @ti.pyfunc
+def rotation2d(alpha):  # noqa: ANN001, ANN201
+    """The 2x2 matrix of a rotation."""
+    return ti.Matrix([[ti.cos(alpha), -ti.sin(alpha)], [ti.sin(alpha), ti.cos(alpha)]])
+
+
+@ti.pyfunc
 def dot(a, b):  # noqa: ANN001, ANN201
     """``a.dot(b)``."""
     return a.dot(b)

@@ -64,6 +64,16 @@ def _plain(value: Any) -> Any:
     return item() if item is not None and getattr(value, "ndim", 0) == 0 else value
 
 
+class _Rotation2d:
+    """``ti.Matrix.rotation2d`` of older versions of Taichi, in kernels and outside."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Callable[[Any], Any]:
+        from aerogel._taichi import older
+
+        older.warn("ti.Matrix.rotation2d", "ti.math.rotation2d")
+        return older.rotation2d
+
+
 class Matrix(_native.NativeElement):
     """A small matrix or vector of numbers.
 
@@ -81,6 +91,7 @@ class Matrix(_native.NativeElement):
     _aerogel_matrix = True
     __slots__ = ()
     __array_priority__ = 100.0
+    rotation2d = _Rotation2d()
 
     def __new__(cls, arr: Any = None, *args: Any, **kwargs: Any) -> Self:  # noqa: D102
         # As Taichi made fields before 1.0.
