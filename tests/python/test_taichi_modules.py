@@ -136,3 +136,23 @@ def test_names_that_are_chosen():
         "None",
         "True",
     ]
+
+
+def test_names_of_successors(cpu):
+    """What Quadrants has beyond Taichi, in kernels and outside."""
+
+    @ti.kernel(fastcache=True, graph=True)
+    def k(a: ti.f32, i: ti.i32) -> ti.types.vector(4, ti.f64):
+        ti.loop_config(name="a loop")
+        for _ in range(1):
+            pass
+        product = ti.outer(ti.Vector([a, 1.0]), ti.Vector([2.0, 3.0]))
+        return ti.Vector([ti.atan(a), ti.math.ffs(i), ti.math.ffs(i - i), product[0, 1]], dt=ti.f64)
+
+    assert k(0.5, 24).to_list() == pytest.approx([0.4636476, 4, 0, 1.5])
+    assert (ti.atan(0.5), ti.math.ffs(24)) == (pytest.approx(0.4636476), 4)
+    with pytest.raises(TypeError, match="`ti.kernel` has no option `fast`"):
+        ti.kernel(fast=True)
+    field, array = ti.field(ti.f32, 2, needs_grad=True), ti.ndarray(ti.f32, 2)
+    assert field.has_grad() and not field.grad.has_grad() and not array.has_grad()
+    assert ti._logging.WARN == "warn" and ti.lang._template_mapper is not None

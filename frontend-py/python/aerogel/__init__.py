@@ -355,6 +355,8 @@ _MODULES = (
 )
 _NAMES = {
     "as_taichi": "run",
+    "atan": "_taichi.successors",
+    "outer": "_taichi.successors",
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
@@ -396,6 +398,8 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
             value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
             globals()[name] = value
             return value
+        if name in old_modules.MODULES:
+            return importlib.import_module(f"aerogel.{name}")
         if not name.startswith("_"):
             from aerogel._taichi import older
 

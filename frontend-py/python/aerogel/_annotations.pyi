@@ -83,6 +83,7 @@ class Settings(TypedDict, total=False):
     detect_read_only: bool
     device_memory_GB: float
     device_memory_fraction: float
+    ad_stack_experimental_enabled: Any
     dynamic_index: Any
     excepthook: Any
     experimental_auto_mesh_local: bool

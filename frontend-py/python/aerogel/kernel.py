@@ -300,7 +300,17 @@ def _is_method(fn: Callable[..., Any]) -> bool:
     return bool(names) and names[0] not in getattr(fn, "__annotations__", {})
 
 
-def kernel(fn: Callable[P, R]) -> Kernel[P, R]:
+#: Options of Quadrants' kernels. All of them ask for what holds here anyway, or for another way to the same result.
+_HINTS = frozenset(["fastcache", "graph", "pure"])
+
+
+@overload
+def kernel(fn: Callable[P, R]) -> Kernel[P, R]: ...
+@overload
+def kernel(
+    *, fastcache: bool = ..., graph: bool = ..., pure: bool = ...
+) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
+def kernel(fn: Any = None, **hints: Any) -> Any:
     """Compiles a function for all cores: each loop at its outermost level runs in parallel.
 
     The parameters need annotations: scalar types, ``ti.types.vector(...)``, ``ti.types.ndarray(...)`` or
@@ -310,6 +320,11 @@ def kernel(fn: Callable[P, R]) -> Kernel[P, R]:
         raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
     _check_function(fn)
     if hasattr(fn, "__aerogel_func__"):
+    unknown = sorted(hints.keys() - _HINTS)
+    if unknown:
+        raise TypeError(f"`ti.kernel` has no option `{unknown[0]}`")
+    if fn is None:
+        return kernel
         raise AerogelSyntaxError(f"`{fn.__name__}` has a decorator for functions already: drop that, or @ti.kernel")
     if fn.__name__ == "<lambda>":
         raise AerogelSyntaxError("a lambda cannot be a kernel: its parameters have no types")

@@ -210,6 +210,12 @@ def scale(sx, sy, sz):
 
 
 @ti.pyfunc
+def ffs(x):
+    """One more than the number of zero bits below the lowest bit that is set; 0 if none is."""
+    return ti.select(x == 0, 0, ti.popcnt((x & -x) - 1) + 1)
+
+
+@ti.pyfunc
 def rotation2d(ang):
     """The 2x2 matrix of a rotation."""
     c, s = ti.cos(ang), ti.sin(ang)
@@ -361,6 +367,7 @@ __all__ = [
     "e",
     "exp",
     "eye",
+    "ffs",
     "floor",
     "fract",
     "inf",

@@ -43,6 +43,7 @@ MODULES: dict[str, str] = {
     "graph._graph": "graph",
     "lang._ndarray": "data.ndarray",
     "lang._ndrange": "ops",
+    "lang._template_mapper": "kernel",
     "lang._texture": "_taichi.texture",
     "lang._wrap_inspect": "_source",
     "lang.any_array": "_taichi.expressions",

@@ -86,6 +86,10 @@ class Field:
         """The node in which the field is placed; of structs, the first member's."""
         raise NotImplementedError
 
+    def has_grad(self) -> bool:
+        """Whether there is a field for the gradient, ``x.grad``, as Quadrants' programs ask for it."""
+        return self.grad is not None
+
     def parent(self, n: int = 1) -> Any:
         """The layout node ``n`` levels up."""
         return self.snode.parent(n)

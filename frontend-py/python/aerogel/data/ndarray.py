@@ -92,11 +92,19 @@ class Ndarray(_native.NativeNdarray):
             else:
                 self.from_numpy(other.to_numpy())
 
-    def to_torch(self) -> Any:
-        """The elements as a new PyTorch tensor."""
+    def to_torch(self, device: Any = None, copy: bool = True) -> Any:
+        """The elements as a new PyTorch tensor, or with ``copy=False`` as one over the memory of the array."""
+        if not copy:
+            import torch
+
+            return torch.from_dlpack(self) if device is None else torch.from_dlpack(self).to(device)
         out = _torch.empty(self._numpy_shape(), self.dtype)
         self._copy_to(out)
-        return out
+        return out.to(device or "cpu")
+
+    def has_grad(self) -> bool:
+        """Whether there is an array for the gradient, ``x.grad``, as Quadrants' programs ask for it."""
+        return self.grad is not None
 
     def from_torch(self, arr: Any) -> None:
         """Sets all elements from a PyTorch tensor; under a tape that gets their gradient, if it requires one."""

@@ -110,7 +110,8 @@ impl Lower<'_, '_> {
                     );
                     return self.fail(ErrorKind::Type, "E0222", message);
                 }
-                ("block_dim_adaptive" | "bit_vectorize", _) => {}
+                // `name` is what Quadrants' profiler calls the loop.
+                ("block_dim_adaptive" | "bit_vectorize" | "name", _) => {}
                 _ => {
                     let message = format!("`ti.loop_config` does not have `{name}`");
                     return self.fail(ErrorKind::Type, "E0222", message);
