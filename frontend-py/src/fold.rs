@@ -281,7 +281,7 @@ pub(crate) fn truth(host: &mut dyn Host, value: &Known) -> HostResult<bool> {
         Known::Float(value) => *value != 0.0,
         Known::Str(text) => !text.is_empty(),
         Known::Tuple(items) | Known::List(items) => !items.is_empty(),
-        Known::Object(_) | Known::Slice(_) => return host.truth(value),
+        Known::Object(_) | Known::Slice(_) | Known::Traced(_) => return host.truth(value),
         Known::DType(_)
         | Known::TensorType { .. }
         | Known::Tensor(_)

@@ -6,11 +6,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use aerogel_base::{ErrorKind, ScalarType, SourceFile};
+use aerogel_base::{Diagnostic, ErrorKind, ScalarType, SourceFile};
 use aerogel_ir::Derivative;
 use aerogel_snode::{NodeId, Tree};
 
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
+use crate::traced::{Call, Outcome, Request};
 
 /// A Python object held by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,6 +126,8 @@ pub enum Known {
     /// A function or class of the language, by its name in the table of `intrinsics`.
     Builtin(Rc<str>),
     Object(Handle),
+    /// A value of the kernel in the hands of Python code, by its number in the table of `lower/calls/python.rs`.
+    Traced(u32),
 }
 
 /// A matrix made in Python scope.
@@ -221,14 +224,14 @@ impl StructType {
                 .all(|m| other.position(&m.name).is_some())
     }
 
-    /// Which member has a name.
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.members.iter().position(|member| member.name == name)
     /// Whether its values may be dictionaries that a kernel has written: it comes from no type or class.
     pub fn is_dict(&self) -> bool {
         self.handle.is_none() && self.class.is_none() && self.methods.is_empty()
     }
 
+    /// Which member has a name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|member| member.name == name)
     }
 
     pub fn method(&self, name: &str) -> Option<Rc<FuncRef>> {
@@ -449,6 +452,27 @@ pub trait Host {
         args: &[Known],
         keywords: &[(String, Known)],
     ) -> HostResult<Known>;
+    /// Prepares a call of Python code that may work with values of the kernel; nothing if this host can run none. If it is
+    /// `guarded`, the code may neither read nor write fields and arrays, which have their values when the kernel runs.
+    fn begin(
+        &mut self,
+        _callee: &Known,
+        _args: &[Known],
+        _keywords: &[(String, Known)],
+        _guarded: bool,
+    ) -> HostResult<Option<Box<dyn Call>>> {
+        Ok(None)
+    }
+    /// What the code that runs asks for.
+    fn request(&mut self) -> HostResult<Request> {
+        unreachable!("this host runs no code")
+    }
+    /// Hands the code that runs what it asked for, or the mistake that this is.
+    fn answer(&mut self, _answer: Result<Known, Diagnostic>) {}
+    /// How the call that was begun last has ended.
+    fn outcome(&mut self) -> Outcome {
+        unreachable!("this host runs no code")
+    }
     /// The name of a function that may give something else each time, or do more than to give something.
     fn unsteady(&mut self, _callee: &Known) -> Option<String> {
         None
@@ -571,6 +595,7 @@ impl Known {
             Known::Kernel(name) => format!("the kernel `{name}`"),
             Known::Builtin(name) => format!("`{name}`"),
             Known::Object(_) => "a Python object".into(),
+            Known::Traced(_) => "a value of the kernel".into(),
         }
     }
 }

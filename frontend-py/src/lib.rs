@@ -11,3 +11,4 @@ pub mod map_host;
 pub mod parse;
 mod py;
 mod scope;
+pub mod traced;

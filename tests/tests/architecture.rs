@@ -117,6 +117,7 @@ const UNSAFE: &[&str] = &[
     "frontend-py/src/py/buffer.rs",
     "frontend-py/src/py/exchange.rs",
     "frontend-py/src/py/tensor/blas.rs",
+    "frontend-py/src/py/tracer.rs",
     "gpu/src/nvidia.rs",
     "gpu/src/nvidia/preallocated.rs",
     "gui/src/x11.rs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from aerogel import _native
 from aerogel.errors import AerogelDataTypeError
 
 _BITS = {"u1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
@@ -59,7 +60,8 @@ class DataType:
         return (dtype_of, (self._aerogel_dtype,))
 
     def __call__(self, value: Any) -> Any:
-        return convert(self, value)
+        made = _native.traced_call(self, (value,), {})
+        return convert(self, value) if made is NotImplemented else made
 
     @property
     def is_float(self) -> bool:
@@ -133,11 +135,11 @@ def dtype_of(spec: Any) -> DataType:
         return ALL[defaults["ip"]]
     if spec is bool:
         return u1
-    if isinstance(spec, str) and spec in ALL:
-        return ALL[spec]
     if spec == "uint":
         # Unsigned, as wide as `int`: what `ti.math.uvec3` is made of.
         return ALL[defaults["ip"].replace("i", "u")]
+    if isinstance(spec, str) and spec in ALL:
+        return ALL[spec]
     name = spec if isinstance(spec, str) else getattr(spec, "name", None) or getattr(spec, "__name__", None)
     for short, long in _NUMPY.items():
         if name == long:

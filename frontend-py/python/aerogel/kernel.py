@@ -315,16 +315,20 @@ def kernel(fn: Any = None, **hints: Any) -> Any:
 
     The parameters need annotations: scalar types, ``ti.types.vector(...)``, ``ti.types.ndarray(...)`` or
     ``ti.template()``. The function is read from its source and compiled when it is first called.
+    ``@ti.kernel(fastcache=True)``, ``graph`` and ``pure`` are what Quadrants takes, and change nothing.
+
+    Raises:
+        TypeError: A keyword that is none of these.
     """
-    if isinstance(fn, (staticmethod, classmethod)):
-        raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
-    _check_function(fn)
-    if hasattr(fn, "__aerogel_func__"):
     unknown = sorted(hints.keys() - _HINTS)
     if unknown:
         raise TypeError(f"`ti.kernel` has no option `{unknown[0]}`")
     if fn is None:
         return kernel
+    if isinstance(fn, (staticmethod, classmethod)):
+        raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
+    _check_function(fn)
+    if hasattr(fn, "__aerogel_func__"):
         raise AerogelSyntaxError(f"`{fn.__name__}` has a decorator for functions already: drop that, or @ti.kernel")
     if fn.__name__ == "<lambda>":
         raise AerogelSyntaxError("a lambda cannot be a kernel: its parameters have no types")
@@ -346,9 +350,12 @@ def func(fn: F) -> F:
 
     @functools.wraps(fn)
     def outside(*args: Any, **kwargs: Any) -> Any:
-        raise AerogelSyntaxError(
-            f"the function `{fn.__name__}` can be called inside kernels only; @ti.pyfunc makes functions for both"
-        )
+        made = _native.traced_call(outside, args, kwargs, True)
+        if made is NotImplemented:
+            raise AerogelSyntaxError(
+                f"the function `{fn.__name__}` can be called inside kernels only; @ti.pyfunc makes functions for both"
+            )
+        return made
 
     outside.__aerogel_func__ = fn  # type: ignore[attr-defined]
     return outside  # type: ignore[return-value]
@@ -367,7 +374,8 @@ def pyfunc(fn: F) -> F:
 
     @functools.wraps(fn)
     def both(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
+        made = _native.traced_call(both, args, kwargs)
+        return fn(*args, **kwargs) if made is NotImplemented else made
 
     both.__aerogel_func__ = fn  # type: ignore[attr-defined]
     return both  # type: ignore[return-value]

@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
 
+from aerogel import _native
 from aerogel._dtypes import convert, dtype_of
+from aerogel._traced import traced
 from aerogel.data.matrix import Matrix, Vector, _divide
 from aerogel.errors import AerogelRuntimeError
 
@@ -23,8 +25,9 @@ def builtin(name: str) -> Callable[[F], F]:
     """Marks a function as the language builtin ``name``."""
 
     def mark(f: F) -> F:
-        f.__aerogel_builtin__ = name  # type: ignore[attr-defined]
-        return f
+        marked = traced(f)
+        marked.__aerogel_builtin__ = name  # type: ignore[attr-defined]
+        return marked
 
     return mark
 
@@ -69,11 +72,15 @@ def _unary(name: str, doc: str, f: Callable[[Any], Any]) -> Callable[[Any], Any]
 
 def _kernel_only(name: str, doc: str) -> Callable[..., Any]:
     def op(*args: Any, **kwargs: Any) -> Any:
-        raise AerogelRuntimeError(f"ti.{name} can be used inside kernels and functions only")
+        made = _native.traced_call(op, args, kwargs, True)
+        if made is NotImplemented:
+            raise AerogelRuntimeError(f"ti.{name} can be used inside kernels and functions only")
+        return made
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = doc
-    return builtin(name)(op)
+    op.__aerogel_builtin__ = name  # type: ignore[attr-defined]
+    return op
 
 
 def _or_nan(f: Callable[[float], float]) -> Callable[[Any], float]:

@@ -239,6 +239,8 @@ pub(crate) struct Lower<'a, 'h> {
     pub(super) differentiated: Vec<Arg>,
     /// The fields at which derivatives stop.
     pub(super) stopped: Vec<FieldId>,
+    /// The values that Python code has or had; nothing for those of a region that has been left.
+    pub(super) traced: Vec<Option<Val>>,
 }
 
 impl<'a, 'h> Lower<'a, 'h> {
@@ -267,6 +269,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             captured: Vec::new(),
             differentiated: Vec::new(),
             stopped: Vec::new(),
+            traced: Vec::new(),
         }
     }
 
@@ -332,9 +335,11 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// Lowers into `region` what `body` says.
     pub(super) fn within<T>(&mut self, region: Region, body: impl FnOnce(&mut Self) -> T) -> T {
+        let n_traced = self.traced.len();
         let outer = std::mem::replace(&mut self.state.region, region);
         let result = body(self);
         self.state.region = outer;
+        self.end_traced(n_traced);
         result
     }
 }

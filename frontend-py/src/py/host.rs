@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_base::{Diagnostic, ErrorKind, ScalarType};
 use aerogel_ir::Derivative;
 use aerogel_snode::{NodeId, Tree};
 use pyo3::exceptions::{
@@ -28,10 +28,12 @@ use super::lists::Lists;
 use super::ndarray::NativeNdarray;
 use super::operator::{binary_name, unary_name};
 use super::snode::tree_definition;
+use super::traced::{self, Exchange};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::derived::Derived;
 use crate::fold;
 use crate::host::*;
+use crate::traced::{Call, Outcome, Request};
 
 /// Bits of an integer that is computed while compiling.
 const MAX_BITS: u64 = 1 << 16;
@@ -58,6 +60,9 @@ pub(crate) struct PyHost<'py> {
     watched: Vec<Watched>,
     /// The derivative that will be made of the module, if any.
     derivative: Option<Derived>,
+    /// Which lowering this is for, and the calls of Python code that run, each made by the one before.
+    pub(super) lowering: u64,
+    pub(super) calls: Vec<Rc<Exchange>>,
 }
 
 /// A global name of a function that can be redefined, since it is in no file.
@@ -137,6 +142,8 @@ impl<'py> PyHost<'py> {
             seen: 0,
             watched: Vec::new(),
             derivative,
+            lowering: traced::next_lowering(),
+            calls: Vec::new(),
         })
     }
 
@@ -210,7 +217,7 @@ impl<'py> PyHost<'py> {
     }
 
     /// The Python object of a known value, with which something is about to be done.
-    fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         self.asked += 1;
         Ok(match known {
@@ -276,6 +283,7 @@ impl<'py> PyHost<'py> {
                 }
             },
             Known::Object(handle) => self.object(*handle),
+            Known::Traced(at) => self.expr(*at)?,
         })
     }
 
@@ -286,7 +294,7 @@ impl<'py> PyHost<'py> {
     }
 
     /// A Python exception as the frontend reports it.
-    fn error(&self, error: &PyErr) -> HostError {
+    pub(super) fn error(&self, error: &PyErr) -> HostError {
         let py = self.py;
         if !error.is_instance_of::<PyException>(py) {
             let _ = self.raised.set(error.clone_ref(py));
@@ -498,6 +506,29 @@ impl Host for PyHost<'_> {
             callee.call(PyTuple::new(self.py, args?)?, Some(&named))
         });
         self.known_result(result)
+    }
+
+    fn begin(
+        &mut self,
+        callee: &Known,
+        args: &[Known],
+        keywords: &[(String, Known)],
+        guarded: bool,
+    ) -> HostResult<Option<Box<dyn Call>>> {
+        let call = self.begin_call(callee, args, keywords, guarded);
+        call.map(Some).map_err(|error| self.error(&error))
+    }
+
+    fn request(&mut self) -> HostResult<Request> {
+        self.requested()
+    }
+
+    fn answer(&mut self, answer: Result<Known, Diagnostic>) {
+        self.answered(answer);
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        self.ended()
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &Known) -> HostResult<Known> {

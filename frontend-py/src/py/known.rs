@@ -14,6 +14,7 @@ use super::field::NativeField;
 use super::host::{PyHost, mark};
 use super::mesh;
 use super::snode::NativeSNode;
+use super::traced::Expr;
 use crate::host::*;
 
 /// How deep lists are nested at most.
@@ -76,6 +77,9 @@ impl<'py> PyHost<'py> {
             let items: Rc<[Known]> = items?.into();
             self.lists.keep(list, &items, self.asked);
             return Ok(Known::List(items));
+        }
+        if let Ok(expr) = object.cast::<Expr>() {
+            return self.traced(expr.get());
         }
         let address = object.as_ptr() as usize;
         if let Some(field) = self.fields.get(&address) {

@@ -69,7 +69,8 @@ fn is_fixed(known: &Known) -> bool {
         | Known::Relation(_)
         | Known::Kernel(_)
         | Known::Builtin(_)
-        | Known::Object(_) => true,
+        | Known::Object(_)
+        | Known::Traced(_) => true,
         Known::Tuple(_)
         | Known::List(_)
         | Known::Slice(_)

@@ -42,6 +42,8 @@ mod structs;
 mod summary;
 mod tensor;
 mod texture_argument;
+mod traced;
+mod tracer;
 mod undo;
 mod views;
 
@@ -162,6 +164,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(program::set_materialize, m)?)?;
     m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
     m.add_function(wrap_pyfunction!(snode::clear_derivatives, m)?)?;
+    m.add_class::<traced::Expr>()?;
+    m.add_function(wrap_pyfunction!(traced::traced_call, m)?)?;
     m.add_class::<element::NativeElement>()?;
     m.add_function(wrap_pyfunction!(element::set_element_classes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;

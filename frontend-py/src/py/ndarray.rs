@@ -17,7 +17,7 @@ use super::foreign::array::{Contents, Owner};
 use super::foreign::layout::{READ_ONLY, ReadOnly};
 use super::foreign::{self, Foreign, ForeignArray, Giver};
 use super::tensor::NativeTensor;
-use super::{error, later, recorder};
+use super::{error, later, recorder, traced};
 use crate::host::TensorShape;
 
 /// The object that `ti.ndarray` returns: a dense array of scalars, vectors or matrices.
@@ -297,6 +297,7 @@ impl NativeNdarray {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
+        traced::expect_readable(py)?;
         let offset = this.offset(py, key)?;
         later::settle(py)?;
         let read = |k: usize| {

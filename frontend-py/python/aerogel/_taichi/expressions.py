@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aerogel import _native
 from aerogel._dtypes import integer_types, real_types
 from aerogel.data.matrix import Matrix
 from aerogel.errors import AerogelNotSupportedError
@@ -11,12 +12,19 @@ from aerogel.errors import AerogelNotSupportedError
 __all__ = ["AnyArray", "AnyArrayAccess", "Expr", "TaichiOperations", "integer_types", "real_types"]
 
 
-class Expr:
-    """A value inside a kernel. Kernels are read from their source, so Python code never has one in its hands."""
+class _OfKernels(type):
+    """The class of :class:`Expr`, whose instances are made while kernels are compiled."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return cls is Expr and isinstance(value, _native.Expr)
+
+
+class Expr(metaclass=_OfKernels):
+    """A value inside a kernel, which Python functions that the kernel calls get as an argument."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
-        raise AerogelNotSupportedError(f"{name} is not supported: kernels are read from their source")
+        raise AerogelNotSupportedError(f"{name} cannot be made: kernels are read from their source")
 
 
 class AnyArray(Expr):

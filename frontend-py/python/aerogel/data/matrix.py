@@ -99,7 +99,8 @@ class Matrix(_native.NativeElement):
             from aerogel._taichi import older
 
             return older.matrix(cls, arr, *args, **kwargs)
-        return _native.NativeElement.__new__(cls)
+        made = _native.traced_call(cls, (arr, *args), kwargs)
+        return _native.NativeElement.__new__(cls) if made is NotImplemented else made
 
     # For a type checker this is what `ti.math.vec3` is, which takes components.
     def __init__(self, arr: Any = None, *args: Any, **kwargs: Any) -> None:

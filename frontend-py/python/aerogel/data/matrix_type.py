@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data._field import outside_kernels
 from aerogel.data.matrix import Matrix, Vector, _plain
@@ -37,6 +38,9 @@ class MatrixType:
 
     def __call__(self, *args: Any) -> Matrix:
         """A value: one number for all components, or numbers, vectors and lists for each."""
+        made = _native.traced_call(self, args, {})
+        if made is not NotImplemented:
+            return made
         flat: list[Any] = []
         for a in args:
             _flatten(a, flat)

@@ -41,6 +41,9 @@ class StructType:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Struct:
         """A value: members by position or name; what is not given is zero."""
+        made = _native.traced_call(self, args, kwargs)
+        if made is not NotImplemented:
+            return made
         if len(args) == 1 and not kwargs and isinstance(args[0], (Mapping, Struct)):
             members = dict(_items(args[0]))
             # A struct of other members is the value of the first one.
@@ -130,6 +133,10 @@ class Struct:
 
     _entries: dict[str, Any]
     _type: StructType | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
+        made = _native.traced_call(cls, args, kwargs)
+        return object.__new__(cls) if made is NotImplemented else made
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if len(args) > 1 or not all(isinstance(given, (Mapping, Struct)) for given in args):

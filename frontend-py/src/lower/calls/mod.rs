@@ -6,6 +6,7 @@ mod frexp;
 pub(crate) mod nodes;
 mod older;
 mod print;
+mod python;
 pub(crate) mod real_functions;
 mod sequences;
 pub(crate) mod textures;
@@ -190,78 +191,6 @@ impl<'a> Lower<'a, '_> {
         self.call_value(&Val::Known(callable.callee), args)
     }
 
-    /// A Python function, called now with arguments that are known. One of the user's that takes others is lowered.
-    pub(crate) fn call_python(&mut self, callee: &Known, args: &Args) -> Res<Val> {
-        if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
-            let name = match self.host.attr(callee, "__qualname__") {
-                Ok(Some(Known::Str(name))) => name.to_string(),
-                _ => "this".into(),
-            };
-            return self.fail_noted(
-                ErrorKind::Compilation,
-                "E0234",
-                format!("`{name}` cannot be called in a kernel"),
-                "call it before the kernel, and use its result here",
-            );
-        }
-        let positional: Option<Vec<Known>> = args
-            .positional
-            .iter()
-            .map(|val| val.known().cloned())
-            .collect();
-        let keywords: Option<Vec<(String, Known)>> = args
-            .keywords
-            .iter()
-            .map(|(name, val)| Some((name.clone(), val.known()?.clone())))
-            .collect();
-        let (Some(positional), Some(keywords)) = (positional, keywords) else {
-            let poisoned = args.positional.iter().find_map(|val| match val {
-                Val::Poison(reported) => Some(*reported),
-                _ => None,
-            });
-            if let Some(reported) = poisoned {
-                return Err(reported);
-            }
-            if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_absent__") {
-                let result = self.host.call(callee, &[], &[]);
-                return Ok(Val::Known(self.hosted(result)?));
-            }
-            if let Some(func) = self.host.function(callee) {
-                let name = &func.name;
-                self.warn(format!(
-                    "`{name}` is a Python function: it is compiled into the kernel as if it were decorated with `@ti.func`"
-                ));
-                let receiver = func.receiver.clone().map(Val::Known);
-                return self.invoke(&func, receiver, args.clone());
-            }
-            let name = match callee {
-                Known::Builtin(name) => Some(Known::str(name)),
-                _ => self.host.attr(callee, "__name__").ok().flatten(),
-            };
-            let name = match &name {
-                Some(Known::Str(name)) => name.to_string(),
-                _ => "this function".into(),
-            };
-            let message = format!(
-                "the Python function `{name}` cannot take a value that is computed when the kernel runs"
-            );
-            let note = self.instead_of(callee, &name);
-            return self.fail_noted(ErrorKind::Type, "E0221", message, note);
-        };
-        if self.probing > 0 && self.host.unsteady(callee).is_some() {
-            return self.not_probed();
-        }
-        // Within `ti.static` it is said that this is known while compiling.
-        if let (false, Some(name)) = (self.state.in_static, self.host.unsteady(callee)) {
-            self.warn(format!(
-                "`{name}` is a Python function: it is called once, while the kernel is compiled, and its result is a \
-                 constant here"
-            ));
-        }
-        let result = self.host.call(callee, &positional, &keywords);
-        Ok(Val::Known(self.hosted(result)?))
-    }
-
     /// Lowers a `ti.func` where it is called, or calls a real function. A receiver is passed by reference.
     pub(crate) fn invoke(
         &mut self,
@@ -391,9 +320,6 @@ impl<'a> Lower<'a, '_> {
             } else {
                 // Arguments are copies, all made before the body changes anything.
                 (param.name, BindingKind::Variable, self.variable(&val)?)
-                None if struct_type(object).is_some_and(|ty| ty.is_dict()) => {
-                    self.named_dict_method(object, name, args)
-                }
             });
         }
         let call = self.span();
@@ -432,7 +358,10 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok(val.clone())
             }
-            (Val::Known(Known::StructType(_)), _) => self.coerce(val, ty.known()),
+            // A tuple is what it is, whatever the annotation says.
+            (Val::Known(Known::StructType(_)), _) if val.items().is_none() => {
+                self.coerce(val, ty.known())
+            }
             (_, Some(Type::Scalar(_))) => match self.as_dtype(ty) {
                 Some(elem) => Ok(Val::Value(self.convert(val, Type::Scalar(elem))?)),
                 None => Ok(val.clone()),
@@ -462,6 +391,9 @@ impl<'a> Lower<'a, '_> {
             }
             _ => match struct_type(object).and_then(|ty| ty.method(name)) {
                 Some(func) => self.invoke(&func, Some(object.clone()), args.clone()),
+                None if struct_type(object).is_some_and(|ty| ty.is_dict()) => {
+                    self.named_dict_method(object, name, args)
+                }
                 None => self.tensor_method(object, name, args),
             },
         }

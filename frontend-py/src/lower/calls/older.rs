@@ -24,7 +24,7 @@ impl<'a> Lower<'a, '_> {
                 .tensor_method(&of, "transpose", &Args::default())
                 .map(Some);
         }
-        let found = self.attribute(of, attr, value)?;
+        let found = self.attribute(of, attr, Some(value))?;
         if attr == "shape" && found.items().is_some() {
             self.warn(
                 "`x.shape()` is a form of older versions of Taichi: write `x.shape`".to_owned(),

@@ -104,7 +104,7 @@ impl<'a> Lower<'a, '_> {
                 let object = self.expr(value)?;
                 self.range = target.range;
                 self.expect_storage(&object, value, attr)?;
-                let place = self.attribute(object, attr, value)?;
+                let place = self.attribute(object, attr, Some(value))?;
                 if matches!(place, Val::Place(Place::Elements { .. })) && chooses_twice(attr) {
                     self.range = target.range;
                     let message =

@@ -137,16 +137,8 @@ impl<'a> Lower<'a, '_> {
         if self.state.in_static || self.numeric_type(chosen).is_none() && chosen.items().is_none() {
             return None;
         }
-        let spent = self.spent.clone();
-        let warnings = self.reports.n_warnings();
-        let params = self.state.func.params.clone();
-        let (n_captured, n_differentiated) = (self.captured.len(), self.differentiated.len());
-        let (n_stopped, n_making) = (self.stopped.len(), self.state.making.len());
-        let next_loop = self.state.next_loop;
-        let (in_static, shared_bytes) = (self.state.in_static, self.state.shared_bytes);
         let region = self.state.func.new_region(&[]);
-        let range = self.range;
-
+        let before = self.before(region);
         self.probing += 1;
         self.state.control.push(Control::If);
         self.scopes().enter();
@@ -158,19 +150,7 @@ impl<'a> Lower<'a, '_> {
         self.scopes().leave();
         self.state.control.pop();
         self.probing -= 1;
-
-        self.range = range;
-        if self.spent.ended().is_none() {
-            self.spent = spent;
-        }
-        self.reports.forget_warnings(warnings);
-        self.state.func.params = params;
-        self.captured.truncate(n_captured);
-        self.differentiated.truncate(n_differentiated);
-        self.stopped.truncate(n_stopped);
-        self.state.making.truncate(n_making);
-        self.state.next_loop = next_loop;
-        (self.state.in_static, self.state.shared_bytes) = (in_static, shared_bytes);
+        self.take_back(before);
         found
     }
 

@@ -50,7 +50,7 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Name(name) => self.name(name)?,
             ExprKind::Attribute { value, attr } => {
                 let val = self.expr(value)?;
-                match self.attribute(val, attr, value)? {
+                match self.attribute(val, attr, Some(value))? {
                     Val::Known(known) => Val::Known(named(known, attr)),
                     val => val,
                 }

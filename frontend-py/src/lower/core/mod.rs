@@ -11,4 +11,5 @@ pub(crate) mod reports;
 pub(crate) mod returns;
 pub(crate) mod stmt;
 pub(crate) mod suggestions;
+mod trial;
 pub(crate) mod walrus;

@@ -64,6 +64,13 @@ impl Reports {
         self.n_met = mark.n_met;
     }
 
+    /// Takes back what has been met since then, and gives the first mistake that was not told before.
+    pub(crate) fn take_since(&mut self, mark: Mark) -> Option<Diagnostic> {
+        let first = self.mistakes.get(mark.n_mistakes).cloned();
+        self.forget_since(mark);
+        first
+    }
+
     /// Records a warning; the same one in the same text is told once.
     pub(crate) fn warn(&mut self, spans: &SpanTable, span: Span, message: String) {
         let key = (text_of(spans, span), message);

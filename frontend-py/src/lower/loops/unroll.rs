@@ -88,7 +88,8 @@ impl Lower<'_, '_> {
             }
             Val::Known(known) => {
                 let items = fold::iterate(self.host, known, MAX_ITEMS);
-                Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
+                let items = self.hosted(items)?.into_iter();
+                items.map(|item| self.val(item)).collect()
             }
             Val::Poison(reported) => Err(*reported),
             _ => {

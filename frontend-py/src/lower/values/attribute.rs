@@ -15,8 +15,8 @@ use crate::lower::{Lower, Res};
 const SWIZZLES: [&str; 3] = ["xyzw", "rgba", "stpq"];
 
 impl<'a> Lower<'a, '_> {
-    /// `val.attr`; `from` is where `val` is written.
-    pub(crate) fn attribute(&mut self, val: Val, attr: &str, from: &Expr<'a>) -> Res<Val> {
+    /// `val.attr`; `from` is where `val` is written, if that is in a kernel.
+    pub(crate) fn attribute(&mut self, val: Val, attr: &str, from: Option<&Expr<'a>>) -> Res<Val> {
         if let Some(found) = self.struct_attribute(&val, attr)? {
             return Ok(found);
         }
@@ -56,12 +56,12 @@ impl<'a> Lower<'a, '_> {
                 "fill" | "element_shape" => {
                     return Ok(Val::Method(val.clone().into(), attr.into()));
                 }
-                _ => return self.no_attribute(&val, attr, Some(from)),
+                _ => return self.no_attribute(&val, attr, from),
             },
             Val::Texture(texture) => {
                 return match self.texture_attribute(texture, attr) {
                     Some(found) => Ok(found),
-                    None => self.no_attribute(&val, attr, Some(from)),
+                    None => self.no_attribute(&val, attr, from),
                 };
             }
             Val::List(_) | Val::Dict(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
@@ -77,7 +77,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(Known::Str(_)) => return Ok(Val::Method(val.clone().into(), attr.into())),
             // A list that is known while compiling is a copy: changing it would change nothing.
             Val::Known(Known::List(_)) if GROWING.contains(&attr) => {
-                return self.no_attribute(&val, attr, Some(from));
+                return self.no_attribute(&val, attr, from);
             }
             _ => {}
         }
@@ -89,14 +89,20 @@ impl<'a> Lower<'a, '_> {
         if let Val::Known(known) = &val {
             let found = self.host.attr(known, attr);
             return match self.hosted(found)? {
-                Some(known) => Ok(Val::Known(known)),
-                None => self.no_attribute(&val, attr, Some(from)),
+                Some(known) => self.val(known),
+                None => self.no_attribute(&val, attr, from),
             };
         }
-        self.no_attribute(&val, attr, Some(from))
+        self.no_attribute(&val, attr, from)
     }
 
-    fn tensor_attribute(&mut self, val: Val, ty: Type, attr: &str, from: &Expr<'a>) -> Res<Val> {
+    fn tensor_attribute(
+        &mut self,
+        val: Val,
+        ty: Type,
+        attr: &str,
+        from: Option<&Expr<'a>>,
+    ) -> Res<Val> {
         let shape = ty.shape();
         match (attr, &shape[..]) {
             ("n", [n, ..]) => return Ok(Val::int(i128::from(*n))),
@@ -130,7 +136,7 @@ impl<'a> Lower<'a, '_> {
                 self.pick(&val, ty, &tuples, result)
             }
             _ if methods_of(ty).contains(&attr) => Ok(Val::Method(val.into(), attr.into())),
-            _ => self.no_attribute(&val, attr, Some(from)),
+            _ => self.no_attribute(&val, attr, from),
         }
     }
 }

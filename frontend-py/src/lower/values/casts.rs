@@ -41,6 +41,13 @@ impl Lower<'_, '_> {
 
     /// `int(x)`: of a constant now, as Python does it; of a value a cast.
     pub(crate) fn python_cast(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
+        let of_text = matches!(args.positional.first(), Some(Val::Known(Known::Str(_))));
+        let all_known = args.positional.iter().all(|val| val.known().is_some());
+        if of_text && all_known && ty != ScalarType::U1 {
+            // `float("inf")` and `int("ff", 16)` are Python's, which says what is wrong with a text.
+            let name = if ty.is_float() { "float" } else { "int" };
+            return self.call_python(&Known::Builtin(name.into()), args);
+        }
         let [x] = &args.positional[..] else {
             return self.fail(
                 ErrorKind::Type,

@@ -170,7 +170,8 @@ impl<'a> Lower<'a, '_> {
                     _ => Known::tuple(keys),
                 };
                 let item = fold::index(self.host, known, &key);
-                Ok(Val::Known(self.hosted(item)?))
+                let item = self.hosted(item)?;
+                self.val(item)
             }
             Val::Dict(entries) => self.index_dict(&entries.clone(), &indices),
             Val::Struct(..) | Val::Cell(..)

@@ -1,0 +1,620 @@
+//! Values of a kernel in the hands of Python code that runs while the kernel is compiled.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aerogel_base::Diagnostic;
+use pyo3::basic::CompareOp as RichCompare;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::host::PyHost;
+use super::{error, recorder, tracer};
+use crate::ast::{BinaryOp, CompareOp, UnaryOp};
+use crate::host::{HostResult, Known};
+use crate::traced::{Call, Operation, Outcome, Request, Tracer};
+
+/// Each lowering has a number, so that no value comes into another kernel.
+pub(super) fn next_lowering() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What passes between the code that runs and the tracer: objects here, known values there.
+#[derive(Default)]
+pub(super) struct Exchange {
+    request: RefCell<Option<PyRequest>>,
+    /// What the request was for.
+    operation: RefCell<Option<Operation>>,
+    answer: RefCell<Option<PyResult<Py<PyAny>>>>,
+    outcome: RefCell<Option<PyResult<Py<PyAny>>>>,
+    /// The exception that said last what the kernel language does not have, and that mistake.
+    refused: RefCell<Option<(PyErr, Diagnostic)>>,
+    /// What needed a number that is not known, told even if the code went on.
+    needs: RefCell<Option<String>>,
+}
+
+struct PyRequest {
+    operation: Operation,
+    operands: Vec<Py<PyAny>>,
+    keywords: Vec<(String, Py<PyAny>)>,
+}
+
+/// A Python function and its arguments.
+struct PyCall {
+    callee: Py<PyAny>,
+    args: Py<PyTuple>,
+    keywords: Py<PyDict>,
+    guarded: bool,
+    exchange: Rc<Exchange>,
+}
+
+impl Call for PyCall {
+    fn run(self: Box<Self>, tracer: &mut dyn Tracer) {
+        let result = Python::attach(|py| {
+            let guard = match self.guarded {
+                true => Some(Guarded::begin(py)?),
+                false => None,
+            };
+            let call = || {
+                self.callee
+                    .call(py, self.args.bind(py), Some(self.keywords.bind(py)))
+            };
+            let result = tracer::with(tracer, &self.exchange, call);
+            drop(guard);
+            result
+        });
+        self.exchange.outcome.replace(Some(result));
+    }
+}
+
+/// The recorder of the thread while Python code runs that may neither read nor write what kernels have.
+struct Guarded(Option<Py<PyAny>>);
+
+impl Guarded {
+    fn begin(py: Python<'_>) -> PyResult<Self> {
+        let guard = Py::new(py, Guard)?.into_any();
+        Ok(Self(recorder::set_recorder(Some(guard))))
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        recorder::set_recorder(self.0.take());
+    }
+}
+
+/// A recorder that lets nothing happen: fields and arrays have their values when the kernel runs.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(super) struct Guard;
+
+#[pymethods]
+impl Guard {
+    #[pyo3(signature = (*_args))]
+    fn launch(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(needs(py, "a launch of a kernel"))
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn gradient(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(needs(py, "a launch of a kernel"))
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn write(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(needs(py, "a change of a field or an array"))
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn deactivate(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(needs(py, "a change of a field or an array"))
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn load_field(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(needs(py, "an element of a field or an array"))
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn store_field(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(needs(py, "a change of a field or an array"))
+    }
+}
+
+/// Notes that Python code needs a number that is not known yet, and says so.
+fn needs(py: Python<'_>, what: &str) -> PyErr {
+    let message = format!("{what} is known only when the kernel runs");
+    if let Some(exchange) = tracer::exchange() {
+        exchange.needs.replace(Some(message.clone()));
+    }
+    error::exception(py, "AerogelTypeError", message)
+}
+
+/// That no Python code runs which may not read arrays.
+pub(super) fn expect_readable(py: Python<'_>) -> PyResult<()> {
+    match recorder::current(py) {
+        Some(recorder) if recorder.bind(py).is_instance_of::<Guard>() => {
+            Err(needs(py, "an element of a field or an array"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Has the tracer do something.
+fn ask(
+    py: Python<'_>,
+    operation: Operation,
+    operands: Vec<Py<PyAny>>,
+    keywords: Vec<(String, Py<PyAny>)>,
+) -> PyResult<Py<PyAny>> {
+    let Some(exchange) = tracer::exchange() else {
+        let message = "a value of a kernel is used after that kernel was compiled";
+        return Err(error::runtime(py, message));
+    };
+    exchange.request.replace(Some(PyRequest {
+        operation,
+        operands,
+        keywords,
+    }));
+    tracer::serve();
+    let answer = exchange.answer.take();
+    answer.unwrap_or_else(|| Err(error::runtime(py, "the kernel gave no answer")))
+}
+
+/// A value that a kernel computes when it runs, while Python code works with it.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct Expr {
+    lowering: u64,
+    at: u32,
+}
+
+/// An operand of an operator, whichever it is.
+type Other<'a, 'py> = &'a Bound<'py, PyAny>;
+
+fn unary(of: &Bound<'_, Expr>, op: UnaryOp) -> PyResult<Py<PyAny>> {
+    let operands = vec![of.clone().into_any().unbind()];
+    ask(of.py(), Operation::Unary(op), operands, Vec::new())
+}
+
+fn binary(op: BinaryOp, lhs: &Bound<'_, PyAny>, rhs: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let operands = vec![lhs.clone().unbind(), rhs.clone().unbind()];
+    ask(lhs.py(), Operation::Binary(op), operands, Vec::new())
+}
+
+/// Calls a builtin of Python's that kernels have.
+fn builtin(name: &str, of: &Bound<'_, Expr>) -> PyResult<Py<PyAny>> {
+    let py = of.py();
+    let function = py.import("builtins")?.getattr(name)?.unbind();
+    let operands = vec![function, of.clone().into_any().unbind()];
+    ask(py, Operation::Call, operands, Vec::new())
+}
+
+#[pymethods]
+impl Expr {
+    /// NumPy leaves operators with its arrays to this class.
+    #[classattr]
+    fn __array_ufunc__() -> Option<bool> {
+        None
+    }
+
+    fn __add__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Add, slf, other)
+    }
+
+    fn __radd__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Add, other, slf)
+    }
+
+    fn __sub__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Sub, slf, other)
+    }
+
+    fn __rsub__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Sub, other, slf)
+    }
+
+    fn __mul__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Mul, slf, other)
+    }
+
+    fn __rmul__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Mul, other, slf)
+    }
+
+    fn __matmul__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::MatMul, slf, other)
+    }
+
+    fn __rmatmul__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::MatMul, other, slf)
+    }
+
+    fn __truediv__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Div, slf, other)
+    }
+
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Div, other, slf)
+    }
+
+    fn __floordiv__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::FloorDiv, slf, other)
+    }
+
+    fn __rfloordiv__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::FloorDiv, other, slf)
+    }
+
+    fn __mod__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Mod, slf, other)
+    }
+
+    fn __rmod__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Mod, other, slf)
+    }
+
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: Other<'_, '_>,
+        modulo: Other<'_, '_>,
+    ) -> PyResult<Py<PyAny>> {
+        expect_no_modulo(modulo)?;
+        binary(BinaryOp::Pow, slf, other)
+    }
+
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: Other<'_, '_>,
+        modulo: Other<'_, '_>,
+    ) -> PyResult<Py<PyAny>> {
+        expect_no_modulo(modulo)?;
+        binary(BinaryOp::Pow, other, slf)
+    }
+
+    fn __lshift__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Shl, slf, other)
+    }
+
+    fn __rlshift__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Shl, other, slf)
+    }
+
+    fn __rshift__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Shr, slf, other)
+    }
+
+    fn __rrshift__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::Shr, other, slf)
+    }
+
+    fn __and__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::BitAnd, slf, other)
+    }
+
+    fn __rand__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::BitAnd, other, slf)
+    }
+
+    fn __or__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::BitOr, slf, other)
+    }
+
+    fn __ror__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::BitOr, other, slf)
+    }
+
+    fn __xor__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::BitXor, slf, other)
+    }
+
+    fn __rxor__(slf: &Bound<'_, Self>, other: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        binary(BinaryOp::BitXor, other, slf)
+    }
+
+    fn __richcmp__(
+        slf: &Bound<'_, Self>,
+        other: Other<'_, '_>,
+        op: RichCompare,
+    ) -> PyResult<Py<PyAny>> {
+        let op = match op {
+            RichCompare::Lt => CompareOp::Lt,
+            RichCompare::Le => CompareOp::Le,
+            RichCompare::Eq => CompareOp::Eq,
+            RichCompare::Ne => CompareOp::Ne,
+            RichCompare::Gt => CompareOp::Gt,
+            RichCompare::Ge => CompareOp::Ge,
+        };
+        let operands = vec![slf.clone().into_any().unbind(), other.clone().unbind()];
+        ask(slf.py(), Operation::Compare(op), operands, Vec::new())
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        Err(needs(
+            slf.py(),
+            "a value that is the key of a dictionary or a cache",
+        ))
+    }
+
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, UnaryOp::Minus)
+    }
+
+    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, UnaryOp::Plus)
+    }
+
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, UnaryOp::Invert)
+    }
+
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        builtin("abs", slf)
+    }
+
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        builtin("len", slf)?.extract(slf.py())
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        if name.starts_with("__") {
+            // Protocols of Python's and of other packages that no value of a kernel has.
+            return Err(PyAttributeError::new_err(name.to_owned()));
+        }
+        let operands = vec![slf.clone().into_any().unbind()];
+        ask(
+            slf.py(),
+            Operation::Attribute(name.to_owned()),
+            operands,
+            Vec::new(),
+        )
+    }
+
+    fn __setattr__(slf: &Bound<'_, Self>, _name: &str, _value: Other<'_, '_>) -> PyResult<()> {
+        Err(needs(slf.py(), "what is assigned to an attribute"))
+    }
+
+    fn __getitem__(slf: &Bound<'_, Self>, key: Other<'_, '_>) -> PyResult<Py<PyAny>> {
+        let operands = vec![slf.clone().into_any().unbind(), key.clone().unbind()];
+        ask(slf.py(), Operation::Index, operands, Vec::new())
+    }
+
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        _key: Other<'_, '_>,
+        _value: Other<'_, '_>,
+    ) -> PyResult<()> {
+        Err(needs(slf.py(), "what is assigned to an element"))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let operands = vec![slf.clone().into_any().unbind()];
+        let items = ask(slf.py(), Operation::Items, operands, Vec::new())?;
+        Ok(items.into_bound(slf.py()).try_iter()?.into_any())
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__(
+        slf: &Bound<'_, Self>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        called(slf.as_any(), args, kwargs)
+    }
+
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Err(needs(slf.py(), "whether a value is true"))
+    }
+
+    fn __index__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Err(needs(
+            slf.py(),
+            "a number that is used as an integer of Python's",
+        ))
+    }
+
+    fn __int__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Err(needs(slf.py(), "a number that is converted by `int()`"))
+    }
+
+    fn __float__(slf: &Bound<'_, Self>) -> PyResult<f64> {
+        Err(needs(slf.py(), "a number that is converted by `float()`"))
+    }
+
+    #[pyo3(signature = (_digits = None))]
+    fn __round__(slf: &Bound<'_, Self>, _digits: Option<i64>) -> PyResult<f64> {
+        Err(needs(slf.py(), "a number that is rounded by `round()`"))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Err(needs(slf.py(), "a value that is printed"))
+    }
+}
+
+fn expect_no_modulo(modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+    match modulo.is_none() {
+        true => Ok(()),
+        false => Err(PyTypeError::new_err(
+            "`pow` of values of a kernel takes two arguments",
+        )),
+    }
+}
+
+/// Has the tracer call something.
+fn called(
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let mut operands = vec![callee.clone().unbind()];
+    operands.extend(args.iter().map(Bound::unbind));
+    let mut keywords = Vec::new();
+    for (name, value) in kwargs.into_iter().flatten() {
+        keywords.push((name.extract()?, value.unbind()));
+    }
+    ask(callee.py(), Operation::Call, operands, keywords)
+}
+
+/// Whether this is a value of a kernel, or a list or tuple with one in it.
+fn holds_expr(object: &Bound<'_, PyAny>) -> bool {
+    if let Ok(items) = object.cast_exact::<PyList>() {
+        return items.iter().any(|item| holds_expr(&item));
+    }
+    if let Ok(items) = object.cast_exact::<PyTuple>() {
+        return items.iter().any(|item| holds_expr(&item));
+    }
+    object.is_instance_of::<Expr>()
+}
+
+/// What the kernel that is being compiled makes of a call of a function of the language, if Python code makes the call
+/// with a value of the kernel, or in any case if `always`; `NotImplemented` for other calls.
+#[pyfunction]
+#[pyo3(signature = (callee, args, kwargs, always = false))]
+pub(crate) fn traced_call(
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: &Bound<'_, PyDict>,
+    always: bool,
+) -> PyResult<Py<PyAny>> {
+    let py = callee.py();
+    let holds = || holds_expr(args) || kwargs.values().iter().any(|value| holds_expr(&value));
+    if tracer::exchange().is_some() && (always || holds()) {
+        return called(callee, args, Some(kwargs));
+    }
+    Ok(py.NotImplemented())
+}
+
+impl<'py> PyHost<'py> {
+    /// The value of this kernel that an object stands for.
+    pub(super) fn traced(&self, expr: &Expr) -> PyResult<Known> {
+        if expr.lowering != self.lowering {
+            let message = "a value of a kernel is used in another one";
+            return Err(error::runtime(self.py, message));
+        }
+        Ok(Known::Traced(expr.at))
+    }
+
+    /// The object that stands for a value of this kernel.
+    pub(super) fn expr(&self, at: u32) -> PyResult<Bound<'py, PyAny>> {
+        let lowering = self.lowering;
+        Ok(Bound::new(self.py, Expr { lowering, at })?.into_any())
+    }
+
+    pub(super) fn begin_call(
+        &mut self,
+        callee: &Known,
+        args: &[Known],
+        keywords: &[(String, Known)],
+        guarded: bool,
+    ) -> PyResult<Box<dyn Call>> {
+        let py = self.py;
+        let callee = self.object_of(callee)?.unbind();
+        let args: PyResult<Vec<_>> = args.iter().map(|arg| self.object_of(arg)).collect();
+        let named = PyDict::new(py);
+        for (name, value) in keywords {
+            named.set_item(name, self.object_of(value)?)?;
+        }
+        let exchange = Rc::<Exchange>::default();
+        self.calls.push(exchange.clone());
+        Ok(Box::new(PyCall {
+            callee,
+            args: PyTuple::new(py, args?)?.unbind(),
+            keywords: named.unbind(),
+            guarded,
+            exchange,
+        }))
+    }
+
+    /// What passes between the code that runs now and this.
+    fn exchange(&self) -> Rc<Exchange> {
+        let last = self.calls.last();
+        last.expect("a call has begun").clone()
+    }
+
+    pub(super) fn requested(&mut self) -> HostResult<Request> {
+        let asked = self.exchange().request.take();
+        let asked = asked.expect("there is a request");
+        let known = (|| {
+            let operands = asked.operands.iter();
+            let operands: PyResult<_> = operands.map(|o| self.known(o.bind(self.py))).collect();
+            let mut keywords = Vec::new();
+            for (name, value) in asked.keywords {
+                keywords.push((name, self.known(value.bind(self.py))?));
+            }
+            Ok(Request {
+                operation: asked.operation.clone(),
+                operands: operands?,
+                keywords,
+            })
+        })();
+        let exchange = self.exchange();
+        exchange.operation.replace(Some(asked.operation));
+        known.map_err(|error| self.error(&error))
+    }
+
+    pub(super) fn answered(&mut self, answer: Result<Known, Diagnostic>) {
+        let py = self.py;
+        let exchange = self.exchange();
+        let is_attribute = matches!(exchange.operation.take(), Some(Operation::Attribute(_)));
+        let answer = match answer {
+            Ok(known) => self.object_of(&known).map(Bound::unbind),
+            Err(mistake) => {
+                let message = mistake.message.clone();
+                let error = match is_attribute {
+                    // So that `hasattr` and `getattr` with a default work.
+                    true => PyAttributeError::new_err(message),
+                    false => error::exception(py, mistake.kind.class_name(), message),
+                };
+                let refused = (error.clone_ref(py), mistake);
+                exchange.refused.replace(Some(refused));
+                Err(error)
+            }
+        };
+        exchange.answer.replace(Some(answer));
+    }
+
+    pub(super) fn ended(&mut self) -> Outcome {
+        let py = self.py;
+        let exchange = self.calls.pop().expect("a call has begun");
+        let result = exchange.outcome.take().expect("the call has run");
+        if let Some(why) = exchange.needs.take() {
+            // Ctrl-C and the like end everything all the same.
+            if let Err(error) = &result {
+                self.error(error);
+            }
+            return Outcome::Needs(why);
+        }
+        let error = match result.and_then(|object| self.known(object.bind(py))) {
+            Ok(known) => return Outcome::Returned(known),
+            Err(error) => error,
+        };
+        match exchange.refused.take() {
+            Some((refused, mistake)) if refused.value(py).is(error.value(py)) => {
+                Outcome::Refused(mistake)
+            }
+            _ => {
+                let mut told = self.error(&error);
+                if let Some(line) = raised_at(py, &error) {
+                    told.message = format!("{}, raised at {line}", told.message);
+                }
+                Outcome::Raised(told)
+            }
+        }
+    }
+}
+
+/// File and line of the code that raised an exception.
+fn raised_at(py: Python<'_>, error: &PyErr) -> Option<String> {
+    let mut at = error.traceback(py)?.into_any();
+    while let Ok(Some(next)) = at.getattr_opt("tb_next") {
+        if next.is_none() {
+            break;
+        }
+        at = next;
+    }
+    let line: usize = at.getattr("tb_lineno").ok()?.extract().ok()?;
+    let code = at.getattr("tb_frame").ok()?.getattr("f_code").ok()?;
+    let path: String = code.getattr("co_filename").ok()?.extract().ok()?;
+    Some(format!("{path}:{line}"))
+}
