@@ -463,11 +463,11 @@ pub trait Host {
     ) -> HostResult<Option<Box<dyn Call>>> {
         Ok(None)
     }
-    /// What the code that runs asks for.
+    /// The request of the code that runs.
     fn request(&mut self) -> HostResult<Request> {
         unreachable!("this host runs no code")
     }
-    /// Hands the code that runs what it asked for, or the mistake that this is.
+    /// Passes the result of a request to the code that runs, or its error.
     fn answer(&mut self, _answer: Result<Known, Diagnostic>) {}
     /// How the call that was begun last has ended.
     fn outcome(&mut self) -> Outcome {

@@ -119,7 +119,7 @@ def test_mistakes(arch):
     x, y, loss, square, total = duals()
     plain = ti.field(ti.f64, shape=(), name="plain")
     wrong = {
-        "give a `seed` of that shape": dict(loss=loss, param=x),
+        "pass a `seed` of that shape": dict(loss=loss, param=x),
         "has shape .2,., not .3,.": dict(loss=loss, param=x, seed=[1, 2]),
         "the parameter of forward mode, `plain`, has no tangent": dict(loss=loss, param=plain),
         "the loss of forward mode, `plain`, has no tangent": dict(loss=plain, param=x, seed=[1, 1, 1]),

@@ -298,9 +298,7 @@ def test_transformations_of_torch_func():
         torch.func.grad(lambda x: torch.func.grad(lambda x: f(x).sum())(x).sum())(x)
     with pytest.raises(RuntimeError, match="writes to its inputs, which torch.vmap cannot map"):
         torch.vmap(ti.ad.torch_function(advance))(rows.clone())
-    with pytest.raises(
-        TypeError, match=r"inside a transformation of torch.func, .* `ti.ad.torch_function\(square\)`"
-    ):
+    with pytest.raises(TypeError, match=r"inside a transformation of torch.func, .* `ti.ad.torch_function\(square\)`"):
         torch.func.grad(lambda x: square(x, torch.zeros(3)) or x.sum())(x)
 
 

@@ -227,7 +227,7 @@ def test_histogram_of_intervals_that_are_none(cpu, keys, limits):
         (lambda a: a.parallel_sort(ti.field(ti.f32, 3), ti.field(ti.i32, 4)), ValueError, "not 3 and 4"),
         (lambda a: a.parallel_sort(ti.field(ti.f32, 3), [1, 2, 3]), TypeError, "`values` must be a field"),
         (lambda a: a.argsort(ti.Vector.field(2, ti.f32, 3)), TypeError, "`keys` must be a field"),
-        (lambda a: a.PrefixSumExecutor(-1), ValueError, "whole number"),
+        (lambda a: a.PrefixSumExecutor(-1), ValueError, "an integer"),
         (lambda a: a.PrefixSumExecutor(3).run(ti.field(ti.i32, 4)), ValueError, "4 elements; .* made for 3"),
         (lambda a: a.PrefixSumExecutor(3).run(ti.field(ti.u1, 3)), TypeError, "not u1"),
         (lambda a: a.select(ti.field(ti.i32, 3), ti.field(ti.i32, 4)), ValueError, "not 3 and 4"),

@@ -210,7 +210,7 @@ def test_inspect_says_what_is_wrong(program):
     for words, message in [
         (["twicee"], "program.py has no kernel twicee; it has Counter.step, never, twice"),
         (["never"], "program.py never called the kernel never"),
-        (["--stage", "x", "twice"], "this kernel has no stage x; its stages are source,  "),
+        (["--stage", "x", "twice"], "this kernel has no stage x; its stages are source, "),
     ]:
         done = command("inspect", *words[:-1], program, words[-1])
         assert done.returncode == 1 and message in done.stderr and done.stdout == ""

@@ -378,7 +378,9 @@ def test_jax(cpu):
             use(x)
     assert x.tolist() == [0, 1, 2, 3]
     for transform in (jax.jit, jax.vmap, jax.grad):
-        with pytest.raises(TypeError, match="is traced by JAX, and has no values: call the function that `ti.ad.jax_function"):
+        with pytest.raises(
+            TypeError, match="is traced by JAX, and has no values: call the function that `ti.ad.jax_function"
+        ):
             transform(lambda y: (total(y), y.sum())[1])(x)
     gone = jnp.arange(3.0)
     gone.delete()

@@ -77,7 +77,7 @@ def fields(cpu):
         ("ti.static_assert(1 == 2, 'never')", "Compilation", "never"),
         ("a, b = ti.Vector([1, 2, 3])", "Syntax", "3 values cannot be unpacked into 2 names"),
         ("a = max()", "Type", "needs an argument"),
-        ("ti.atomic_add(3, 1)", "Syntax", "changes storage"),
+        ("ti.atomic_add(3, 1)", "Syntax", "modifies a variable or an element in place"),
     ],
 )
 def test_a_mistake_is_explained(fields, body, kind, words):

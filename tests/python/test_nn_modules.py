@@ -350,7 +350,9 @@ def test_accum():
     wanted = F.conv1d(image.permute(0, 2, 1), conv.weight, stride=2)
     np.testing.assert_allclose(out.permute(0, 2, 1).numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
     assert conv.bias.shape == (4, 4)
-    with pytest.raises(ValueError, match=r"`Accum`: no input determines the size of `o` in .* write `Accum\(..., o=...\)`"):
+    with pytest.raises(
+        ValueError, match=r"`Accum`: no input determines the size of `o` in .* write `Accum\(..., o=...\)`"
+    ):
         nn.Accum("b|i->o => b|o")(x)
     with pytest.raises(ValueError, match="`Accum`, `weight` of shape .*accum"):
         layer(t.ones((8, 11)))
@@ -460,7 +462,7 @@ WRONG = [
     (lambda: nn.MultiheadAttention(5, 2), ValueError, "5 features are not 2 heads"),
     (lambda: nn.MultiheadAttention(4, 2)(t.ones((3, 1, 5))), ValueError, "`MultiheadAttention`: axis 2 .* `weight of q`"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="tanh"), ValueError, "'relu', 'gelu' or a function"),
-    (lambda: nn.AdaptiveSoftmax(4, 10, [5, 3]), ValueError, "cutoffs rise"),
+    (lambda: nn.AdaptiveSoftmax(4, 10, [5, 3]), ValueError, "cutoffs must increase"),
     (lambda: nn.AdaptiveSoftmax(4, 10, [3])(t.ones((2, 4)), [1, 10]).output.numpy(), IndexError, "10"),
     (lambda: F.cross_entropy(t.ones((2, 3)), [1, 3]).numpy(), IndexError, "3"),
     (lambda: F.cross_entropy(t.ones((2, 3)), [1]), ValueError, r"indices of classes then have \(2,\)"),
@@ -472,7 +474,7 @@ WRONG = [
     (lambda: nn.Parameter(shape=(2,)), TypeError, "a function `init`"),
     (lambda: nn.Parameter(shape=(-1, 2), init=nn.init.zeros).numpy(), ValueError, r"of shape \(-1, 2\) has no values yet"),
     (lambda: nn.Parameter(shape=(-1, 2), init=nn.init.zeros).infer(3, 4), ValueError, r"the input needs \(3, 4\)"),
-    (lambda: nn.init.kaiming_normal((3,)), ValueError, "two axes at least"),
+    (lambda: nn.init.kaiming_normal((3,)), ValueError, "at least two axes"),
     (lambda: nn.init.calculate_gain("sine"), ValueError, "'sine'"),
 ]  # fmt: skip
 

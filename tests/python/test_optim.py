@@ -241,7 +241,7 @@ WRONG = [
     (lambda: optim.Adam([t.ones(2)]), TypeError, r"parameter 0, of shape \(2,\), has no gradient: pass an `nn.Parameter`"),
     (lambda: optim.Adam([1.0]), TypeError, "parameter 0 is float, not a tensor"),
     (lambda: optim.SGD([p := nn.Parameter([1.0]), p]), ValueError, "parameter 1, .* occurs twice"),
-    (lambda: optim.SGD([nn.Parameter([1.0])], lr=-1), ValueError, "`lr` is not below zero, -1 is"),
+    (lambda: optim.SGD([nn.Parameter([1.0])], lr=-1), ValueError, "`lr` must be at least 0, not -1"),
     (lambda: optim.SGD([nn.Parameter([1.0])], nesterov=True), ValueError, "`nesterov` needs momentum"),
     (lambda: optim.Adam([nn.Parameter([1.0])], betas=(0.9, 1.0)), ValueError, "`betas` are two numbers"),
     (lambda: optim.Adam([{"params": nn.Parameter([1.0]), "rate": 1}]), TypeError, "`Adam` has no setting `rate`"),

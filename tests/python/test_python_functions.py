@@ -36,7 +36,7 @@ def test_python_functions_are_lowered_with_a_warning(arch, capsys):
     assert run(10.0) == 19.0
     ti.set_logging_level("error")
     said = capsys.readouterr().err
-    assert said.count("`_halved` is a Python function: the kernel has it as if it were decorated") == 1
+    assert said.count("`_halved` is a Python function: it is compiled into the kernel as if it were decorated") == 1
     assert "`apply`" not in said
     assert run(2.0) == 10.0
 

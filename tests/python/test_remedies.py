@@ -36,7 +36,7 @@ WRONG = {
         "in kernels this is `a.determinant",
     ),
     "zeros": ("a = np.zeros(3)\na[0] = n", "n: int", "for a few numbers write `a = ti.Vector"),
-    "so many zeros": ("a = np.zeros(n)", "n: int", r"`ti.Vector\(\[0.0, 0.0, 0.0\]\)` for a few numbers"),
+    "so many zeros": ("a = np.zeros(n)", "n: int", r"`ti.Vector\(\[0.0, 0.0, 0.0\]\)` for small arrays"),
     "a dictionary that grows": ("d = {}\nd['a'] = n", "n: int", "a dictionary in a kernel is constant"),
     "a key of run time": ("d = {}\nfor i in range(n):\n    d[i] = n", "n: int", "use a vector or a field"),
     "a shape": ("for i, j in ti.ndrange(x.shape):\n    x[i, j] = n", "n: int", r"`ti.ndrange\(\*x.shape\)`"),

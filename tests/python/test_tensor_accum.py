@@ -253,7 +253,10 @@ MISTAKES = {
     "parts": (lambda: T.accum("a^b => a", A[0]), "the sizes of 'a' and 'b' cannot be inferred"),
     "parts of the result": (lambda: T.accum("a => a^b", A[0]), "no tensor of 'a => a\\^b' has 'b'"),
     "more parts": (lambda: T.accum("3^a => a", A[0, :2]), "has 3 elements, but axis 0 of tensor 0 has 2"),
-    "less parts": (lambda: T.accum("i^j; i; j => ", A[0], A[0, :1], A[0, :1]), "has 2 elements, but axis 0 of .* has 4"),
+    "less parts": (
+        lambda: T.accum("i^j; i; j => ", A[0], A[0, :1], A[0, :1]),
+        "has 2 elements, but axis 0 of .* has 4",
+    ),
     "no part": (lambda: T.accum("i^j, k; k => j, i", S, S[0], extents={"i": 1}), "no segment of the result"),
     "axis of several": (lambda: T.accum("2*a^b, => a", A[0]), "`\\^` joins labels"),
 }

@@ -60,7 +60,7 @@ def test_a_block_that_is_not_begun_is_refused(word):
         y.val = y + 1
         return y
 
-    with pytest.raises(RuntimeError, match=rf"`{word}` \(.*test_tensor_blocks.py:\d+\) begins no block"):
+    with pytest.raises(RuntimeError, match=rf"`{word}` \(.*test_tensor_blocks.py:\d+\) does not begin a block"):
         made()
 
 
@@ -73,7 +73,7 @@ def test_a_block_that_is_kept_is_refused():
         kept.append(p.loop(3))
         return y + 1
 
-    with pytest.raises(RuntimeError, match=r"`loop` \(.*test_tensor_blocks.py:\d+\) begins no block"):
+    with pytest.raises(RuntimeError, match=r"`loop` \(.*test_tensor_blocks.py:\d+\) does not begin a block"):
         made()
 
 

@@ -136,7 +136,7 @@ def test_gradients_of_integers_are_refused():
         x = tf.input([-1], tf.int32)
         return tf.grad(x * x, x)
 
-    with pytest.raises(TypeError, match="floats"):
+    with pytest.raises(TypeError, match="float tensors"):
         tf.compile(whole)
 
 

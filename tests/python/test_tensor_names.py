@@ -249,7 +249,11 @@ WORDS = {
         TypeError,
         r"`loop` takes the number of iterations.* `loop\(10\)`.*`break_loop\(\)`",
     ),
-    "points": (lambda: traced(lambda p, x: p.kernel(x).__enter__()), ValueError, "for the shape of a tensor write `x.shape`"),
+    "points": (
+        lambda: traced(lambda p, x: p.kernel(x).__enter__()),
+        ValueError,
+        "for the shape of a tensor write `x.shape`",
+    ),
     "flat": (lambda: t.argmax(t.zeros((50000, 50000))), ValueError, "`argmax`: the shape is .* indices go up to"),
     "gradients": (lambda: t.jacrev, AttributeError, "write `jacobian"),
     "chance": (lambda: t.random.shuffle, AttributeError, r"write `x\[random.permutation\(n\)\]`"),

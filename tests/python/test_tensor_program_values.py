@@ -335,7 +335,7 @@ def test_a_largest_number_of_none_is_an_error():
             return function(x, axis=1)
 
         assert program(np.ones((2, 3), np.float32)).shape == (2,)
-        with pytest.raises(ValueError, match=f"`{name}` of 0 numbers"):
+        with pytest.raises(ValueError, match=f"`{name}` of 0 elements"):
             program(np.ones((2, 0), np.float32))
 
 

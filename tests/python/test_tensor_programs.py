@@ -272,7 +272,7 @@ def test_mistakes():
         return tf.input([-1, 3], tf.float32) * 2.0
 
     compiled = tf.compile(one)
-    with pytest.raises(TypeError, match="`one` takes 1 tensors, 2 were given"):
+    with pytest.raises(TypeError, match="`one` takes 1 tensors, 2 were passed"):
         compiled(floats(2, 3), floats(2, 3))
     with pytest.raises(ValueError, match="input 0 of `one`: axis 1 takes 3 elements, not 4"):
         compiled(floats(2, 4))

@@ -338,7 +338,7 @@ def test_errors_of_later_knowledge_name_the_line():
         return a
 
     assert mixed(X, np.float32(1)).tolist() == X.tolist()
-    with pytest.raises(ValueError, match=r"`add`: extents 3 and 4 along one axis(.|\n)*test_tensor_rules.py"):
+    with pytest.raises(ValueError, match=r"`add`: sizes 3 and 4 along one axis(.|\n)*test_tensor_rules.py"):
         mixed(X, np.ones(4, np.float32))
 
 

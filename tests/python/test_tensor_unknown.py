@@ -198,7 +198,11 @@ def test_the_same_in_a_program(name):
 @pytest.mark.parametrize(
     ("function", "kind", "text"),
     [
-        (lambda x: t.nonzero(x)[0], ValueError, "`nonzero` cannot be part of a program: its shape would depend on values"),
+        (
+            lambda x: t.nonzero(x)[0],
+            ValueError,
+            "`nonzero` cannot be part of a program: its shape would depend on values",
+        ),
         (lambda x: t.unique_values(x), ValueError, "`unique` cannot be part of a program"),
         (lambda x: x[x > 0], ValueError, r"`x\[mask\]` cannot be part of a program.*choose by `where`"),
         (lambda x: t.split(x, 4, axis=1)[0], ValueError, "axis 1 has 6 elements where 4 are needed"),

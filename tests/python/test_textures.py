@@ -428,7 +428,7 @@ def test_textures_that_cannot_be(cpu):
     tex = ti.Texture(F.rg8, (4, 3))
     with pytest.raises(TypeError, match=r"Format.rg8 consists of u8; this ti.ndarray has f32"):
         tex.from_ndarray(ti.Vector.ndarray(2, ti.f32, (4, 3)))
-    with pytest.raises(ValueError, match="has 24 numbers; this field has 12"):
+    with pytest.raises(ValueError, match="has 24 values; this field has 12"):
         tex.from_field(ti.field(ti.u8, (4, 3)))
 
 

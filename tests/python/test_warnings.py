@@ -88,7 +88,7 @@ def test_a_loss_in_an_unrolled_loop_or_a_function_is_told_once(cpu, capsys):
 
     assert warnings_of(k, 1.5, capsys=capsys) == [
         ("assignment may lose precision: i32 <- f32", "x[i] = value", "value"),
-        ("a bound of this loop is truncated: i32 <-  f32", "for i in range(a):", "range(a)"),
+        ("a bound of this loop is truncated: i32 <- f32", "for i in range(a):", "range(a)"),
     ]
 
 

@@ -300,7 +300,7 @@ def _is_method(fn: Callable[..., Any]) -> bool:
     return bool(names) and names[0] not in getattr(fn, "__annotations__", {})
 
 
-#: Options of Quadrants' kernels. All of them ask for what holds here anyway, or for another way to the same result.
+#: Options of Quadrants' kernels. All of them select the behaviour of Aerogel, or another way to the same result.
 _HINTS = frozenset(["fastcache", "graph", "pure"])
 
 

@@ -44,6 +44,7 @@ mod tensor;
 mod texture_argument;
 mod traced;
 mod tracer;
+mod tracing;
 mod undo;
 mod views;
 

@@ -18,7 +18,7 @@ struct Active {
 }
 
 thread_local! {
-    /// None while the tracer does what it was asked for.
+    /// None while the tracer performs a request.
     static ACTIVE: RefCell<Option<Active>> = const { RefCell::new(None) };
 }
 

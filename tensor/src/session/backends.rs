@@ -1,6 +1,6 @@
 //! Back ends: which one each tensor belongs to, and values that are in the form of their back end only.
 //!
-//! Plans are one back end of several, and as long as nobody asks for another one, a session tracks nothing here.
+//! Plans are one back end of several. A session tracks nothing here until another one is selected.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -109,7 +109,7 @@ pub(super) struct Backends {
     pub(super) is_eager: bool,
     default: Backend,
     n_watched: usize,
-    /// Whether a statement that is watched has stored to a buffer.
+    /// Whether a statement that is checked for mutation has stored to a buffer.
     is_made: SecondaryMap<Buffer, bool>,
     pub(super) of: SecondaryMap<Buffer, Backend>,
     pub(super) storages: SecondaryMap<Buffer, Option<Storage>>,
@@ -317,7 +317,7 @@ impl Session {
         }
     }
 
-    /// A tensor with values that are held somewhere.
+    /// A tensor whose values another back end stores.
     pub fn leaf_at(&mut self, held: Held, ty: ScalarType, shape: &[usize], at: Backend) -> Slot {
         self.watch_from(at);
         let buffer = self.input_of(ty, shape);
@@ -356,7 +356,7 @@ impl Session {
 
 /// Statements for a back end other than plans, and what they are to make.
 pub struct Order {
-    /// The statements; its extents are numbers.
+    /// The statements; the sizes of axes are numbers.
     pub program: Arc<Program>,
     /// Where they were written.
     pub lines: Lines,

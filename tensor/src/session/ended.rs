@@ -1,7 +1,6 @@
 //! Information about failed evaluations: the program that was run, and its source locations.
 
-use super::Session;
-use crate::ir::{Program, RunError, Slice};
+use crate::ir::{Program, RunError};
 use crate::record::Lines;
 
 /// A run that ended early.
@@ -13,16 +12,4 @@ pub struct Ended {
     pub program: Program,
     /// Where that was written.
     pub lines: Lines,
-}
-
-impl Session {
-    /// Where the buffers of a slice were made.
-    pub(super) fn lines_of(&self, sliced: &Slice) -> Lines {
-        let mut lines = Lines::default();
-        let inputs = sliced.inputs.iter().copied().zip(sliced.program.inputs());
-        for (old, new) in sliced.made.iter().copied().chain(inputs) {
-            lines.set(new, self.place(old));
-        }
-        lines
-    }
 }

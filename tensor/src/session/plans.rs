@@ -10,7 +10,7 @@ use aerogel_compiler::CompileError;
 use super::general::{Places, generalised};
 use super::policy::{MAX_ALIKE, MAX_KNOWN, MAX_PLANNED, MAX_PLANS};
 use super::{Backend, Ended, LazyError, Session, Slot, lock};
-use crate::ir::{Buffer, BufferDef, Operand, Program};
+use crate::ir::{Buffer, BufferDef, Operand, Program, Slice};
 use crate::record::Lines;
 use crate::run::{Plan, Settings};
 
@@ -267,4 +267,16 @@ pub fn realise(
     }
     job.results.iter().for_each(|&slot| session.release(slot));
     results.map(|_| ())
+}
+
+impl Session {
+    /// Where the buffers of a slice were made.
+    fn lines_of(&self, sliced: &Slice) -> Lines {
+        let mut lines = Lines::default();
+        let inputs = sliced.inputs.iter().copied().zip(sliced.program.inputs());
+        for (old, new) in sliced.made.iter().copied().chain(inputs) {
+            lines.set(new, self.place(old));
+        }
+        lines
+    }
 }

@@ -15,7 +15,7 @@ from aerogel.errors import AerogelRuntimeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Prefix and suffix of the names of functions, and whether whole numbers have 64 bits.
+#: Prefix and suffix of the names of functions, and whether integers have 64 bits.
 _NAMES = [("scipy_cblas_", "64_", True), ("cblas_", "64_", True), ("scipy_cblas_", "", False), ("cblas_", "", False)]
 
 #: What is loaded stays loaded, since compiled plans call it.
@@ -42,7 +42,7 @@ def _candidates() -> Iterator[str]:
 
 
 def functions() -> tuple[int, int, bool]:
-    """The addresses of ``cblas_sgemm`` and ``cblas_dgemm``, and whether their whole numbers have 64 bits.
+    """The addresses of ``cblas_sgemm`` and ``cblas_dgemm``, and whether their integers have 64 bits.
 
     Raises:
         AerogelRuntimeError: No library has them; the message says which were tried.

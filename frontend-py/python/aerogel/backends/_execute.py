@@ -42,7 +42,7 @@ class _Left(Exception):
 
 
 class _Loop:
-    """A loop at each point: where it goes on, and where this iteration does; ``None`` is everywhere."""
+    """A loop at each point: where it still runs, and where this iteration does; ``None`` is everywhere."""
 
     def __init__(self) -> None:
         self.alive: Value | None = None
@@ -380,7 +380,7 @@ class Execution:
 
 
 def neutral(accum: str, dtype: DataType) -> Any:
-    """The number that changes nothing."""
+    """The identity element."""
     if accum == "mul":
         return 1
     if accum in ("add", "or", "xor"):

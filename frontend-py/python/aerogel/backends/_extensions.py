@@ -103,7 +103,7 @@ def extension(kind: type[_E], backend: str) -> _E | None:
 
 
 def are_any() -> bool:
-    """Whether anybody has registered an extension."""
+    """Whether any extension is registered."""
     return bool(_registered)
 
 

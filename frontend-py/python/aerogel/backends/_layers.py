@@ -21,7 +21,7 @@ def tensor(made: Any, name: str) -> AnyTensor:
 def layer(method: str, tensors: tuple[Any, ...], *rest: Any) -> Any:
     """What an `Autograd` extension makes of tensors of one back end; nothing if none has it.
 
-    One look at an empty dictionary where nobody has registered anything.
+    One lookup in an empty dictionary where nothing is registered.
     """
     if not _extensions.are_any():
         return None

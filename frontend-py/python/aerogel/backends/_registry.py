@@ -66,7 +66,7 @@ class Entry:
 
 _entries: dict[str, Entry] = {"native": Entry("native", 0, None, "compiled kernels (the default)")}
 _adding = threading.Lock()
-#: What is registered when it is first asked for, as it needs something that others do not.
+#: Back ends that are registered when they are first used, since they need packages that others do not.
 _LATER = {
     "interp": "the reference interpreter",
     "numpy": "NumPy (an example)",

@@ -7,7 +7,7 @@ import sys
 
 
 def run(action: str, name: str | None, imports: list[str]) -> bool:
-    """Does what is asked for; whether all went well."""
+    """Runs the command; returns whether all went well."""
     import aerogel as ti
 
     sys.path.insert(0, "")

@@ -87,7 +87,7 @@ class Field:
         raise NotImplementedError
 
     def has_grad(self) -> bool:
-        """Whether there is a field for the gradient, ``x.grad``, as Quadrants' programs ask for it."""
+        """Whether there is a field for the gradient, ``x.grad``, as in Quadrants."""
         return self.grad is not None
 
     def parent(self, n: int = 1) -> Any:

@@ -103,7 +103,7 @@ class Ndarray(_native.NativeNdarray):
         return out.to(device or "cpu")
 
     def has_grad(self) -> bool:
-        """Whether there is an array for the gradient, ``x.grad``, as Quadrants' programs ask for it."""
+        """Whether there is an array for the gradient, ``x.grad``, as in Quadrants."""
         return self.grad is not None
 
     def from_torch(self, arr: Any) -> None:

@@ -127,7 +127,7 @@ def supportsDataType(type: Any) -> bool:
 
 
 def setSeed(seed: int) -> None:
-    """Begins random numbers anew."""
+    """Restarts the random numbers."""
     t.random.seed(seed)
 
 

@@ -65,7 +65,7 @@ class range:
             start, end_ = 0, start
         for value in (start, end_, stride):
             if not isinstance(value, _End) and not hasattr(value, "__index__"):
-                raise TypeError(f"`fl.range` takes whole numbers, not {value!r}")
+                raise TypeError(f"`fl.range` takes integers, not {value!r}")
         if stride <= 0:
             raise ValueError(f"the stride of `fl.range` is above 0, not {stride}; `fl.flip` turns an axis")
         self.key = slice(start, None if isinstance(end_, _End) else end_, stride)

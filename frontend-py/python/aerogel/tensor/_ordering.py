@@ -29,7 +29,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Tensor:
         raise ValueError("`lexsort` takes at least one key")
     made = [asarray(k) for k in given]
     if made[0].ndim == 0:
-        raise ValueError("`lexsort` takes keys with one axis at least")
+        raise ValueError("`lexsort` takes keys with at least one axis")
     axis = _types.axis(axis, made[0].ndim, "lexsort")
     order: Tensor | None = None
     for key in made:

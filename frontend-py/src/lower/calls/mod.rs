@@ -20,7 +20,7 @@ use aerogel_ir::Type;
 use crate::ast::{Expr, Keyword};
 use crate::host::{Callable, FuncRef, FuncSource, Known};
 use crate::intrinsics;
-use crate::lower::core::suggestions::is_tensor_method;
+use crate::lower::core::methods::is_tensor_method;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{SeqKind, Val, tensor_type};

@@ -145,7 +145,7 @@ impl Lower<'_, '_> {
             let mark = self.reports.mark();
             let name = &func.name;
             self.warn(format!(
-                "`{name}` is a Python function: the kernel has it as if it were decorated with `@ti.func`"
+                "`{name}` is a Python function: it is compiled into the kernel as if it were decorated with `@ti.func`"
             ));
             let receiver = func.receiver.clone().map(Val::Known);
             let lowered = self.invoke(&func, receiver, args.clone());
@@ -174,7 +174,7 @@ impl Lower<'_, '_> {
         self.fail_noted(ErrorKind::Type, "E0221", message, note)
     }
 
-    /// Does what Python code asks for.
+    /// Performs a request of Python code.
     fn requested(&mut self, request: Request) -> Res<Val> {
         let mut operands = Vec::new();
         for operand in request.operands {

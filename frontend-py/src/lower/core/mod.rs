@@ -5,6 +5,7 @@ pub(crate) mod augmented;
 pub(crate) mod conditional;
 pub(crate) mod expr;
 pub(crate) mod limits;
+pub(crate) mod methods;
 mod mistakes;
 pub(crate) mod naming;
 pub(crate) mod reports;

@@ -1,45 +1,14 @@
 //! What is said of attributes that are not there: of what, and which name was probably meant.
 
 use aerogel_base::ErrorKind;
-use aerogel_ir::Type;
 
 use crate::ast::{Expr, ExprKind};
 use crate::host::Known;
 use crate::intrinsics;
 use crate::lower::calls::textures;
+use crate::lower::core::methods::methods_of;
 use crate::lower::values::Val;
 use crate::lower::{Lower, Res};
-
-/// The methods of a number.
-const SCALAR_METHODS: &[&str] = &[
-    "cast", "norm", "sum", "max", "min", "any", "all", "norm_sqr", "fill",
-];
-
-/// Those of a vector or a matrix.
-const TENSOR_METHODS: &[&str] = &[
-    "cast",
-    "norm",
-    "norm_sqr",
-    "norm_inv",
-    "normalized",
-    "sum",
-    "max",
-    "min",
-    "any",
-    "all",
-    "fill",
-    "dot",
-    "cross",
-    "outer_product",
-    "transpose",
-    "trace",
-    "determinant",
-    "inverse",
-    "diag",
-    "get_shape",
-    "to_list",
-    "to_numpy",
-];
 
 /// What is said where a list should grow.
 pub(crate) const LISTS: &str = "a list of a kernel is known while compiling: write it whole, as in \
@@ -72,20 +41,6 @@ const OF_NUMPY: &[(&str, &str)] = &[
 pub(crate) const GROWING: [&str; 8] = [
     "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
 ];
-
-/// Whether vectors and matrices have a method of this name.
-pub(crate) fn is_tensor_method(name: &str) -> bool {
-    TENSOR_METHODS.contains(&name)
-}
-
-/// The methods of values of a type.
-pub(crate) fn methods_of(ty: Type) -> &'static [&'static str] {
-    if ty.is_tensor() {
-        TENSOR_METHODS
-    } else {
-        SCALAR_METHODS
-    }
-}
 
 /// The names most like `name`, if one is like it enough to be a slip of the pen.
 pub(crate) fn closest<'n>(

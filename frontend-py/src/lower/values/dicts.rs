@@ -15,9 +15,6 @@ use crate::lower::{Lower, Res};
 const WHOLE: &str = "a dictionary in a kernel is constant, as in `{\"a\": x, \"b\": y}`; to index at run time, \
                      use a vector or a field";
 
-/// The methods of dictionaries.
-pub(crate) const METHODS: [&str; 4] = ["keys", "values", "items", "get"];
-
 impl<'a> Lower<'a, '_> {
     /// `{"a": 1, 2: v, **others}`
     pub(crate) fn dict(&mut self, items: &[(Expr<'a>, Expr<'a>)]) -> Res<Val> {

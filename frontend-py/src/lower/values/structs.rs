@@ -15,8 +15,9 @@ use crate::ast::CompareOp;
 use crate::fold;
 use crate::host::{Known, StructFieldRef, StructType};
 use crate::lower::calls::Args;
+use crate::lower::core::methods::DICT_METHODS;
 use crate::lower::core::suggestions::closest;
-use crate::lower::values::{Val, dicts, tensor_type};
+use crate::lower::values::{Val, tensor_type};
 use crate::lower::{Lower, Res, ReturnType};
 
 const CHECKED: &str = "the value is a struct with these members, which was checked before";
@@ -100,7 +101,7 @@ impl<'a> Lower<'a, '_> {
             if let Some(found) = self.class_attribute(&ty, attr)? {
                 return Ok(Some(found));
             }
-            if ty.is_dict() && dicts::METHODS.contains(&attr) {
+            if ty.is_dict() && DICT_METHODS.contains(&attr) {
                 return Ok(Some(Val::Method(val.clone().into(), attr.into())));
             }
             let names: Vec<String> = ty.members.iter().map(|m| format!("`{}`", m.name)).collect();

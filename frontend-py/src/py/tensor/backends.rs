@@ -1,7 +1,6 @@
 //! Back ends: compiled plans, the interpreter, and objects of Python that evaluate programs.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use aerogel_base::ScalarType;
@@ -17,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::blas;
+use super::dropped::{Dropped, drop_objects};
 use super::ended::Traced;
 use super::native::{Home, NativeTensor, SESSION, lock, scalar_type};
 use super::program_view::view;
@@ -101,36 +101,14 @@ impl Drop for Natively {
     }
 }
 
-/// An object of Python's that a back end holds. One may go while the session is locked, and may be made of tensors itself:
-/// it is dropped later, when the session is free.
-struct Object(Option<Py<PyAny>>);
-
-static DROPPED: Mutex<Vec<Py<PyAny>>> = Mutex::new(Vec::new());
-static ARE_DROPPED: AtomicBool = AtomicBool::new(false);
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        lock(&DROPPED).extend(self.0.take());
-        ARE_DROPPED.store(true, Ordering::Release);
-    }
-}
-
-/// Drops what back ends held and nobody needs any more. The session must be free.
-pub(super) fn drop_objects() {
-    if ARE_DROPPED.swap(false, Ordering::AcqRel) {
-        let gone = std::mem::take(&mut *lock(&DROPPED));
-        Python::attach(|_| drop(gone));
-    }
-}
-
 fn stored(of: Backend, object: Py<PyAny>) -> Storage {
-    let object: Arc<dyn Any + Send + Sync> = Arc::new(Object(Some(object)));
+    let object: Arc<dyn Any + Send + Sync> = Arc::new(Dropped::of(object));
     Storage { of, object }
 }
 
 fn object_of<'py>(py: Python<'py>, storage: &Storage) -> Bound<'py, PyAny> {
-    let object = storage.object.downcast_ref::<Object>();
-    let object = object.and_then(|object| object.0.as_ref());
+    let object = storage.object.downcast_ref::<Dropped>();
+    let object = object.and_then(Dropped::object);
     object.expect("an object of Python's").bind(py).clone()
 }
 

@@ -6,7 +6,7 @@ use aerogel_tensor::Gemm;
 const ROW_MAJOR: i32 = 101;
 const AS_THEY_ARE: i32 = 111;
 
-/// `cblas_?gemm` with whole numbers of one width, of elements of one type.
+/// `cblas_?gemm` with integers of one width, of elements of one type.
 type Function<I, T> =
     unsafe extern "C" fn(i32, i32, i32, I, I, I, T, *const T, I, *const T, I, T, *mut T, I);
 
@@ -14,11 +14,11 @@ type Function<I, T> =
 struct Blas {
     single: usize,
     double: usize,
-    /// Whether whole numbers have 64 bits.
+    /// Whether integers have 64 bits.
     is_long: bool,
 }
 
-/// The functions at the addresses of `cblas_sgemm` and `cblas_dgemm`, with whole numbers of 64 bits if `is_long`, or else of
+/// The functions at the addresses of `cblas_sgemm` and `cblas_dgemm`, with integers of 64 bits if `is_long`, or else of
 /// 32. `aerogel.backends` looked them up in a library that it never unloads.
 pub(super) fn loaded(single: usize, double: usize, is_long: bool) -> &'static dyn Gemm {
     Box::leak(Box::new(Blas {

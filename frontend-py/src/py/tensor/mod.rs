@@ -3,6 +3,7 @@
 mod arguments;
 mod backends;
 mod blas;
+mod dropped;
 mod ended;
 mod gradients;
 mod kernels;

@@ -102,7 +102,7 @@ impl Drop for NativeTensor {
                 session.is_watched()
             };
             if is_watched {
-                super::backends::drop_objects();
+                super::dropped::drop_objects();
             }
         }
     }
