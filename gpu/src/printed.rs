@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(*sink.lock().unwrap(), "a\ncareful\na\n");
         print(&[], 3, &sites, &sink);
         assert!(sink.lock().unwrap().ends_with(
-            "[3 prints more are lost: a launch on the device keeps 1024 KiB of them]\n"
+            "[3 more prints are lost: a launch on the device buffers 1024 KiB of them]\n"
         ));
     }
 }

@@ -484,7 +484,7 @@ def test_gradients_are_computed_once(arch):
     with ti.ad.Tape(loss) as tape:
         square()
         total()
-    with pytest.raises(RuntimeError, match="computed once"):
+    with pytest.raises(RuntimeError, match="computed only once"):
         tape.grad()
     # The same tape can be recorded again.
     x.fill(5)
@@ -630,5 +630,7 @@ def test_gradients_that_end_between_kernels_are_told_of(capfd):
             first()
             second()
     told = capfd.readouterr().err
-    assert told.count("kernel `second` reads `between`, which kernel `first` has written") == 1
+    assert (
+        told.count("kernel `second` reads `between`, which kernel `first` has computed from data with a gradient") == 1
+    )
     assert x.grad.to_numpy().tolist() == [0, 0, 0, 0]

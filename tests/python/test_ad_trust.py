@@ -43,7 +43,7 @@ def test_cells_that_gradients_need_stay(arch):
     # It was refused before it happened.
     assert x[2] == 3
     for gone in (block.deactivate_all, ti.root.deactivate_all, ti.deactivate_all_snodes):
-        with pytest.raises(RuntimeError, match="makes cells"), ti.ad.Tape(loss):
+        with pytest.raises(RuntimeError, match="deactivates cells"), ti.ad.Tape(loss):
             energy()
             gone()
         assert x[2] == 3
@@ -300,7 +300,7 @@ def test_validation_refuses_gradients_that_end(arch):
         with pytest.raises(RuntimeError, match="kernel `second` reads `between`"), ti.ad.Tape(loss, validation=True):
             first()
             second()
-        with pytest.raises(RuntimeError, match="kept where there is none"), ti.ad.Tape(loss, validation=True):
+        with pytest.raises(RuntimeError, match="stored where there is none"), ti.ad.Tape(loss, validation=True):
             both()
     with ti.ad.Tape(loss, validation=True):
         first()

@@ -183,7 +183,7 @@ def test_extents_beyond_i32(arch):
             a[i] = 0
 
     # The memory is reserved and never touched.
-    with pytest.raises(ValueError, match="2147483648 elements, more than an `i32` counts"):
+    with pytest.raises(ValueError, match="2147483648 elements, more than an `i32` can index"):
         clear(np.empty(2**31, np.uint8))
 
 

@@ -147,10 +147,12 @@ def test_run_is_given_the_program():
     x = ti.tensor.asarray([1.0, 2.0]).to("log")
     for _ in range(3):
         assert (x.to("native").to("log") * 2 + 1).tolist() == [3, 5]
-    first, *others = LOG.programs
-    assert all(program is first for program in others)
-    assert "mul(" in first.text
-    assert (2,) in [b.shape for b in first.buffers if b.is_input]
+    # The first may read constants that were computed before.
+    first, second, third = LOG.programs
+    assert third is second
+    for program in (first, second):
+        assert "mul(" in program.text
+        assert (2,) in [b.shape for b in program.buffers if b.is_input]
 
 
 def test_storages_go_in_and_out():

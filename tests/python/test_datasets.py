@@ -90,7 +90,7 @@ def test_csv(tmp_path):
     with pytest.raises(ValueError, match="a.csv has no rows"):
         d.csv(path)
     path.write_bytes(b"\xff\xfe1")
-    with pytest.raises(ValueError, match="a.csv is no text in UTF-8"):
+    with pytest.raises(ValueError, match="a.csv is not UTF-8 text"):
         d.csv(path)
 
 

@@ -130,7 +130,7 @@ def test_prints_are_kept_and_those_that_are_lost_counted(machine, capfd):
     lines = capfd.readouterr().out.splitlines()
     kept = len(lines) - 1
     assert kept == (1 << 20) // 16
-    assert lines[-1] == f"[{100_000 - kept} prints more are lost: a launch on the device keeps 1024 KiB of them]"
+    assert lines[-1] == f"[{100_000 - kept} more prints are lost: a launch on the device buffers 1024 KiB of them]"
     say(1)
     ti.sync()
     assert capfd.readouterr().out == "number 0\n"

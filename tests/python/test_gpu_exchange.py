@@ -164,7 +164,7 @@ def test_where_it_lies(machine):
     assert a.__dlpack_device__() == (1, 0)
     add(a, 1)
     assert host.tolist() == [1, 1, 1]
-    with pytest.raises(RuntimeError, match="NumPy sees the memory"):
+    with pytest.raises(RuntimeError, match="shares its memory with NumPy"):
         a.__cuda_array_interface__  # noqa: B018
     b = ti.ndarray(ti.f32, 3)
     b.__cuda_array_interface__  # noqa: B018

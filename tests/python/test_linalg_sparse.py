@@ -280,7 +280,7 @@ def test_an_asymmetric_matrix_is_warned_of():
 
 def test_misuse():
     L = ti.linalg
-    with pytest.raises(ti.TaichiRuntimeError, match=r"8 triplets were added .* room for 5: .*max_num_triplets=8"):
+    with pytest.raises(ti.TaichiRuntimeError, match=r"8 triplets were added .* space for 5: .*max_num_triplets=8"):
         builder = L.SparseMatrixBuilder(2, 2, max_num_triplets=5)
         fill_chain(builder, 2)
         builder.build()

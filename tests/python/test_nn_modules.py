@@ -166,7 +166,7 @@ def test_containers():
     named = nn.ModuleDict({"a": nn.ReLU()})
     named["b"] = nn.Linear(1, 2)
     assert "b" in named and named.keys() == ["a", "b"] and len(list(named.parameters())) == 2
-    with pytest.raises(ValueError, match="no dot"):
+    with pytest.raises(ValueError, match="contain a dot"):
         named["a.b"] = nn.ReLU()
     rows = nn.ParameterArray([[1.0], [2.0]])
     rows[2] = nn.Parameter([3.0])

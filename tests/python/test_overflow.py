@@ -11,9 +11,9 @@ CASES = [
     ("i32", "a * b", 2**20, 2**20, "Multiplication", "1048576 * 1048576"),
     ("i32", "a << b", 3, 31, "Shift left", "3 << 31"),
     ("i32", "a << b", 1, 40, "Shift left", "1 << 40"),
-    ("u32", "a - b", 1, 2, "Subtraction", "1 - 2 is no `u32`, it becomes 4294967295"),
+    ("u32", "a - b", 1, 2, "Subtraction", "1 - 2 does not fit `u32`, it becomes 4294967295"),
     ("u32", "a * b", 2**31, 2, "Multiplication", ""),
-    ("u8", "a + b", 200, 100, "Addition", "200 + 100 is no `u8`, it becomes 44"),
+    ("u8", "a + b", 200, 100, "Addition", "200 + 100 does not fit `u8`, it becomes 44"),
     ("i8", "a * b", -128, -1, "Multiplication", ""),
     ("i64", "a + b", 2**63 - 1, 1, "Addition", ""),
     ("i64", "a * b", 2**62, 4, "Multiplication", ""),
@@ -112,9 +112,9 @@ def test_vectors_fields_and_stores(arch, capfd):
     stores(255)
     assert capfd.readouterr().out == ""
     stores(300)
-    assert "Store overflow detected: 300 is no `u8`, it becomes 44" in capfd.readouterr().out
+    assert "Store overflow detected: 300 does not fit `u8`, it becomes 44" in capfd.readouterr().out
     stores(-1)
-    assert "Store overflow detected: -1 is no `u8`, it becomes 255" in capfd.readouterr().out
+    assert "Store overflow detected: -1 does not fit `u8`, it becomes 255" in capfd.readouterr().out
 
 
 def test_augmented_stores(arch, capfd):
@@ -146,7 +146,7 @@ def test_augmented_stores(arch, capfd):
         assert capfd.readouterr().out == ""
         small.fill(1)
         kernel(200)
-        assert "Store overflow detected: 200 is no `i8`, it becomes -56" in capfd.readouterr().out
+        assert "Store overflow detected: 200 does not fit `i8`, it becomes -56" in capfd.readouterr().out
     mask(0xFFFE)
     assert capfd.readouterr().out == ""
 

@@ -74,8 +74,8 @@ def test_plain_functions_of_other_files(arch, module, edit):
     other, _ = module(PLAIN_G, edit(PLAIN_G))
     kernels, _ = module(HEAD + "g = None\n@ti.kernel\ndef k(x: int) -> int: return g(x)\n")
     kernels.g = other.g
-    with pytest.raises(ti.AerogelCompilationError, match="`g`.*edited"):
-        kernels.k(1)
+    # Python runs the function as it was imported.
+    assert kernels.k(1) == 2
 
 
 def test_plain_functions_of_files_that_stay(arch, module):

@@ -91,7 +91,7 @@ def test_extents_below_zero_while_tracing(n, says):
     def program():
         return p.buffer([n if n is not p else p.const(2) - 5])
 
-    with pytest.raises(ValueError, match=says or "an extent is -3, below zero"):
+    with pytest.raises(ValueError, match=says or "the size of an axis is -3, below zero"):
         p.program(program)()
 
 
@@ -107,7 +107,8 @@ def test_extents_below_zero():
     assert program(ints(12)).shape == (2,)
     x[0] = 0
     with pytest.raises(
-        ValueError, match=rf"an extent, \(input 0.shape\[0\] - 10\), is -5, below zero\n  --> {HERE}:\d+:\d+\n"
+        ValueError,
+        match=rf"the size of an axis, \(input 0.shape\[0\] - 10\), is -5, below zero\n  --> {HERE}:\d+:\d+\n",
     ):
         program(ints(5))
     # Nothing is half done.
@@ -247,7 +248,7 @@ def test_values_that_do_not_fit_a_part():
         x[1:3] = p.input([3], ti.i32)
         return x
 
-    with pytest.raises(ValueError, match=rf"extents 3 and 2 along one axis\n  --> {HERE}:\d+:\d+\n"):
+    with pytest.raises(ValueError, match=rf"sizes 3 and 2 along one axis\n  --> {HERE}:\d+:\d+\n"):
         p.program(program)(ints(5), ints(3))
 
     def known():
@@ -288,7 +289,7 @@ def test_shapes_that_do_not_agree_when_the_program_runs():
     with pytest.raises(ValueError) as caught:
         p.program(program)(ints(5), ints(3))
     assert str(caught.value).splitlines() == [
-        "`add`: extents 5 and 3 along one axis",
+        "`add`: sizes 5 and 3 along one axis",
         f"  --> {__file__}:{at[0]}:16",
         "    |",
         f"{at[0]} |         return x + y",
@@ -435,13 +436,13 @@ def test_what_cannot_be_made_for_so_many_elements():
     def few():
         return T.linspace(0, 1, p.input([-1], ti.i32).shape[0] - 3)
 
-    with pytest.raises(ValueError, match=r"an extent, \(input 0.shape\[0\] - 3\), is -1, below zero"):
+    with pytest.raises(ValueError, match=r"the size of an axis, \(input 0.shape\[0\] - 3\), is -1, below zero"):
         p.program(few)(ints(2))
     for wrong, kind, text in (
         (lambda x: T.linspace(0, 1, x.sum()), ValueError, "a size must be computed from the shapes of inputs"),
         (lambda x: T.linspace(0, 1, -1), ValueError, "`linspace`: `num` is -1, below zero"),
         (lambda x: T.arange(0.5, x.shape[0]), TypeError, "`arange`: in a program the bounds are integers"),
-        (lambda x: T.tril(x, x.shape[0]), ValueError, "`tril` takes a tensor of two axes at least"),
+        (lambda x: T.tril(x, x.shape[0]), ValueError, "`tril` takes a tensor of at least two axes"),
     ):
         with pytest.raises(kind, match=text):
             p.program(lambda: wrong(p.input([-1], ti.i32)))(ints(2))  # noqa: B023
@@ -458,15 +459,15 @@ def test_there_are_no_transforms_of_no_numbers(name):
     x = np.ones((n, 3))
     np.testing.assert_allclose(transform(x).numpy(), getattr(np.fft, name)(x, axis=0), atol=1e-12)
     for call in (transform, lambda x: function(x, axis=0)):
-        with pytest.raises(ValueError, match=f"`{name}` of 0 numbers"):
+        with pytest.raises(ValueError, match=f"`{name}` of 0 elements"):
             call(x[1:])
-        with pytest.raises(ValueError, match="`hfft` of -2 numbers|`irfft` of -2|is -2, below zero|of 0 numbers"):
+        with pytest.raises(ValueError, match="`hfft` of -2 elements|`irfft` of -2|is -2, below zero|of 0 elements"):
             call(x[:0])
 
 
 def test_transforms_along_several_axes_go_along_none_without_numbers():
     transform = p.program(lambda: T.fft.fftn(p.input([-1, -1], ti.f32)))
-    with pytest.raises(ValueError, match="`fft` of 0 numbers"):
+    with pytest.raises(ValueError, match="`fft` of 0 elements"):
         transform(np.ones((0, 3), np.float32))
 
 
@@ -474,7 +475,7 @@ def test_transforms_of_no_rows_are_no_rows():
     rows = p.program(lambda: T.fft.rfft(p.input([-1, 4], ti.f32)))
     assert rows(np.ones((0, 4), np.float32)).shape == (0, 3)
     frequencies = p.program(lambda: T.fft.fftfreq(p.input([-1], ti.i32).shape[0]))
-    with pytest.raises(ValueError, match="`fftfreq` of 0 numbers"):
+    with pytest.raises(ValueError, match="`fftfreq` of 0 elements"):
         frequencies(ints(0))
 
 

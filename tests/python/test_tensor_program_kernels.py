@@ -157,7 +157,7 @@ def test_fields_between_kernels_and_statements():
         begin(x, p.input([-1, -1], ti.f32))
         return x[i, j]
 
-    with pytest.raises(ValueError, match="since its indices were taken"):
+    with pytest.raises(ValueError, match="since its indices were read"):
         p.program(stale).compile()
 
 
@@ -226,14 +226,14 @@ def test_what_is_refused():
         TypeError,
         "argument `factor` of kernel `add_to` is one number, not a tensor with 1 axes",
     )
-    refused(lambda: known(p.input([], ti.i32)), TypeError, "argument `n` of kernel `known` has to be known")
+    refused(lambda: known(p.input([], ti.i32)), TypeError, "argument `n` of kernel `known` must be known")
 
     def masked():
         x = p.input([4, 4], ti.f32)
         with p.if_cond(x > 0):
             add_to(x, x, 1.0)
 
-    refused(masked, RuntimeError, "done at some points only")
+    refused(masked, RuntimeError, "runs for some points only")
     refused(lambda: add_to(p.input([-1, -1], ti.f32)), Exception, "factor|missing|argument")
 
 

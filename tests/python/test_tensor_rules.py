@@ -111,7 +111,7 @@ def test_what_a_program_makes_stays_in_it():
     def other(x):
         return x + kept[0]
 
-    with pytest.raises(ValueError, match="of another"):
+    with pytest.raises(ValueError, match="tensors of two programs"):
         other(X)
 
 

@@ -107,7 +107,7 @@ def blocks(mask, side):
 
 
 def in_trees(program):
-    return re.findall(r"\[16384, 16384, 16384\] at active cells, kept", program.explain())
+    return re.findall(r"\[16384, 16384, 16384\] at active cells, materialised", program.explain())
 
 
 @pytest.mark.parametrize(

@@ -286,7 +286,7 @@ def test_large_fields_take_the_memory_of_their_cells(n):
     assert np.array_equal(total, 2 * given.sum(0)) and most == 8 * n
     want = np.linalg.norm(2 * given, axis=1)[:, None] + [3 * given[1], 0 * given[1], 0 * given[1], 0 * given[1]]
     np.testing.assert_allclose([v[place].to_list() for place in at], want, rtol=1e-6)
-    assert " at active cells, kept" in steps.explain()
+    assert " at active cells, materialised" in steps.explain()
 
 
 def test_an_axis_of_one_element_and_rows_of_tensors():
@@ -322,8 +322,10 @@ def test_what_is_refused():
         assert own[-1].name == "<lambda>" and "lambda i, j" in str(own[-1].statement)
 
     set_ = type(v).__setitem__
-    elements = r"elements of shape \(2,\) are stored, not "
-    fails(ValueError, elements + r"\[1.0, 2.0, 3.0\]", lambda i, j: set_(v, (i, j), [1.0, 2.0, 3.0]))
+    elements = r"elements have the shape \(2,\), not that of "
+    fails(
+        ValueError, r"of shape \(2,\) are stored, not \[1.0, 2.0, 3.0\]", lambda i, j: set_(v, (i, j), [1.0, 2.0, 3.0])
+    )
     fails(ValueError, elements + "the last axes of ", lambda i, j: set_(v, (i, j), v[i, j][..., :1]))
     fails(ValueError, elements + "the last axes of ", lambda i, j: set_(v, (i, j), x[i, j]))
     fails(IndexError, "1 index for `v_0`, which has 2 axes", lambda i, j: set_(v, i, v[i, j]))

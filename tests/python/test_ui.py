@@ -221,12 +221,12 @@ def test_parts_lie_within_what_there_is(drawn_by):
             lambda: scene.mesh(points, **part),  # noqa: B023
             lambda: scene.mesh(points, show_wireframe=True, **part),  # noqa: B023
         ):
-            with pytest.raises(IndexError, match="vertices from number"):
+            with pytest.raises(IndexError, match="vertices from index"):
                 call()
-    with pytest.raises(IndexError, match="-1 particles from number 0"):
+    with pytest.raises(IndexError, match="-1 particles from index 0"):
         scene.particles(points, 0.1, index_count=-1)
     for wireframe in (False, True):
-        with pytest.raises(IndexError, match="1 instances from number 3"):
+        with pytest.raises(IndexError, match="1 instances from index 3"):
             scene.mesh_instance(
                 points, transforms=matrices, instance_offset=3, instance_count=1, show_wireframe=wireframe
             )
@@ -670,7 +670,7 @@ def test_positions_that_are_no_numbers(drawn_by, bad):
         ("vertices", lambda: scene.mesh_instance(space, indices=[0, 1, 4], transforms=np.zeros((1, 4, 4)))),
         ("vertices", lambda: scene.mesh(space, show_wireframe=True)),
     ):
-        with pytest.raises(ValueError, match=rf"{what}\[4\] is \(-5\.0, (nan|inf|-inf).*no place"):
+        with pytest.raises(ValueError, match=rf"{what}\[4\] is \(-5\.0, (nan|inf|-inf).*not a finite position"):
             call()
     canvas.lines(flat, 0.1, indices=[0, 1])
     canvas.triangles(flat, indices=[0, 1, 2])

@@ -350,7 +350,7 @@ def test_components_have_quantised_types_of_their_own(arch):
     m[0] = ti.Matrix([[1, 2], [3, 4]])
     m[1] = ti.Matrix([[20, 2], [300, 20]])
     assert m[0].to_list() == [[1, 2], [3, 4]] and m[1].to_list() == [[-12, 2], [300, -12]]
-    with pytest.raises(RuntimeError, match="computed with in one type"):
+    with pytest.raises(RuntimeError, match="need one dtype for computations"):
         ti.Vector.field(2, dtype=[ti.f32, ti.i32], shape=3)
 
 

@@ -135,7 +135,7 @@ def dtype_of(spec: Any) -> DataType:
         return ALL[defaults["ip"]]
     if spec is bool:
         return u1
-    if spec == "uint":
+    if isinstance(spec, str) and spec == "unsigned":
         # Unsigned, as wide as `int`: what `ti.math.uvec3` is made of.
         return ALL[defaults["ip"].replace("i", "u")]
     if isinstance(spec, str) and spec in ALL:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 else:
     vec2, vec3, vec4 = vector(2, float), vector(3, float), vector(4, float)
     ivec2, ivec3, ivec4 = vector(2, int), vector(3, int), vector(4, int)
-    uvec2, uvec3, uvec4 = vector(2, "uint"), vector(3, "uint"), vector(4, "uint")
+    uvec2, uvec3, uvec4 = vector(2, "unsigned"), vector(3, "unsigned"), vector(4, "unsigned")
     mat2, mat3, mat4 = matrix(2, 2, float), matrix(3, 3, float), matrix(4, 4, float)
 
 

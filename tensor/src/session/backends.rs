@@ -407,6 +407,8 @@ pub fn deliver(session: &Mutex<Session>, order: Order, made: Option<Vec<Held>>) 
             let buffer = session.buffer(slot);
             session.keep(buffer, held);
         }
+        // Equal statements that are recorded later, for another back end, have values of their own.
+        session.recording.forget();
     }
     let inputs = order.inputs.iter().map(|(slot, _)| *slot);
     for slot in inputs

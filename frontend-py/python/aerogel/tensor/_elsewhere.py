@@ -35,7 +35,7 @@ METHODS = {
     "long": "x.astype(ti.i64)", "lt": "x < y", "masked_fill": "ti.tensor.where(mask, value, x)", "mm": "x @ y",
     "mul": "x * y", "mul_": "x = x * y", "ne": "x != y", "neg": "-x", "nelement": "x.size", "numel": "x.size",
     "ptp": "x.max() - x.min()", "strides": "x.numpy().strides", "sub": "x - y", "sub_": "x = x - y", "t": "x.T",
-    "to": "x.astype(dtype)", "tobytes": "x.numpy().tobytes()", "type": "x.astype(dtype)",
+    "tobytes": "x.numpy().tobytes()", "type": "x.astype(dtype)",
     "unbind": "ti.tensor.unstack(x)", "view": "x.reshape(shape)", "view_as": "x.reshape(y.shape)",
     "zero_": "x.fill(0)",
 }  # fmt: skip

@@ -90,7 +90,7 @@ impl Lower<'_, '_> {
                 ErrorKind::Compilation,
                 "E0234",
                 format!("`{name}` cannot be called in a kernel"),
-                "call it before the kernel, and use what it makes here",
+                "call it before the kernel, and use its result here",
             );
         }
         let poisoned = args.positional.iter().find_map(|val| match val {
