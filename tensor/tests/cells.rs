@@ -92,7 +92,7 @@ fn the_verifier_knows_of_cells() {
     insta::assert_snapshot!(wrong("for cells b3 [32] { b3[i0] = f32(1) }"), @"b3 has no cells over this space");
     insta::assert_snapshot!(wrong("for cells b0 [8] { b3[i0] = f32(1) }"), @"b0 has no cells over this space");
     insta::assert_snapshot!(wrong("for [32] { b0[i0] add init = f32(1) }"), @"`init` of a field");
-    insta::assert_snapshot!(wrong("result b0"), @"b0 is asked for, and lies in a tree");
+    insta::assert_snapshot!(wrong("result b0"), @"b0 is a result, and lies in a tree");
     insta::assert_snapshot!(wrong("call sort(b3, b4) = (b0)"), @"a library with a field");
 }
 
@@ -471,7 +471,7 @@ fn the_verifier_knows_of_temporaries_in_trees() {
     insta::assert_snapshot!(wrong("clear b3"), @"b3 is no temporary in a tree that the host clears");
     insta::assert_snapshot!(wrong("clear b0"), @"b0 is no temporary in a tree that the host clears");
     insta::assert_snapshot!(wrong("call sort(b2, b5) = (b2)"), @"a library with a field");
-    insta::assert_snapshot!(wrong("result b2"), @"b2 is asked for, and lies in a tree");
+    insta::assert_snapshot!(wrong("result b2"), @"b2 is a result, and lies in a tree");
     let two = head.replace("place t: f32", "place t: f32, place u: f32");
     insta::assert_snapshot!(all(&two).unwrap_err(), @"b2 is not alone in its tree");
     let twice = head.replace(

@@ -53,7 +53,7 @@ fn an_operation_is_a_statement() {
     tmp b2 "t2": f64[b0:0, b0:1]
     tmp b3 "t3": f64[b0:1, b0:0]
     tmp b4 "t4": f64[b0:1, 1]
-    agree b0:1 = b1:0 "`add`: extents {} and {} along one axis"
+    agree b0:1 = b1:0 "`add`: sizes {} and {} along one axis"
     for [b0:0, b0:1] {
       b2[i0, i1] = add(b0[i0, i1], b1[i1])
     }
