@@ -87,7 +87,7 @@ def test_a_tensor_of_pytorchs_with_a_gradient():
 
 def test_pytorch_in_a_program_is_refused():
     f = ti.ad.from_torch(torch.sin)
-    with pytest.raises(RuntimeError, match="needs numbers"):
+    with pytest.raises(RuntimeError, match="needs values"):
         ti.program(lambda x: f(x))(tensor(A))
 
 
