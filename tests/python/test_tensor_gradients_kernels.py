@@ -321,6 +321,19 @@ def test_a_kernel_that_cannot_be_batched():
         ti.program(ti.vmap(f))(np.ones((2, 3)))
 
 
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_jacobian_through_a_kernel(n):
+    def f(x, y):
+        out = x * 0
+        step(out, x * 2, y * x)
+        return out
+
+    x, y = np.arange(1.0, n + 1), np.full(n, 3.0)
+    by_x, by_y = ti.jacobian(f, (0, 1))(tensor(x), tensor(y))
+    np.testing.assert_allclose(by_x.numpy(), np.diag(0.1 * (2 + 0.1 * y)), rtol=1e-6)
+    np.testing.assert_allclose(by_y.numpy(), np.diag(0.01 * x), rtol=1e-6)
+
+
 def test_second_derivatives_of_random_numbers_of_a_kernel():
     @ti.kernel
     def noisy(a: ti.types.ndarray(), out: ti.types.ndarray(), drawn: ti.types.ndarray()):

@@ -74,6 +74,8 @@ def test_stores_to_slices():
         lambda k, n: ((n - 1) * k, k * n - k + 2),
         lambda k, n: (3 * (k + 1) - 4, k * 3 + n // 2),
         lambda k, n: (k, k),
+        lambda k, n: (k + 0, k + 0 + 0 * n),
+        lambda k, n: (k, k + 0),
     ],
 )
 def test_bounds(bounds):

@@ -17,8 +17,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString,
-    PyTuple, PyType,
+    PyBool, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString, PyTuple, PyType,
 };
 use pyo3::{PyTraverseError, PyVisit};
 
@@ -31,12 +30,8 @@ use super::snode::tree_definition;
 use super::traced::{self, Exchange};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::derived::Derived;
-use crate::fold;
 use crate::host::*;
 use crate::traced::{Call, Outcome, Request};
-
-/// Bits of an integer that is computed while compiling.
-const MAX_BITS: u64 = 1 << 16;
 
 /// The running interpreter, with the objects that a lowering has met.
 pub(crate) struct PyHost<'py> {
@@ -101,20 +96,6 @@ pub(super) fn mark<'py>(
         }
         found => found,
     }
-}
-
-/// A number as a count of bits: none if it is negative.
-fn counted(n: i128) -> u64 {
-    u64::try_from(n.max(0)).unwrap_or(u64::MAX)
-}
-
-/// How large a value is.
-enum Size {
-    /// The bits of an integer, and its value.
-    Bits(u64, i128),
-    /// Of a string or sequence.
-    Len(usize),
-    Other,
 }
 
 impl<'py> PyHost<'py> {
@@ -380,68 +361,6 @@ impl<'py> PyHost<'py> {
     /// The names that may come to stand for other functions.
     pub(crate) fn watched(&mut self) -> impl Iterator<Item = Watched> {
         std::mem::take(&mut self.watched).into_iter()
-    }
-
-    /// Checks that the result of an operation on integers, lists or strings is not huge.
-    fn expect_small(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<()> {
-        let [a, b] = [lhs, rhs].map(|operand| self.size(operand));
-        let (bits, len) = match (op, a, b) {
-            (BinaryOp::Pow, Size::Bits(a, _), Size::Bits(_, b)) if a > 1 => {
-                (a.saturating_mul(counted(b)), 0)
-            }
-            (BinaryOp::Shl, Size::Bits(a, _), Size::Bits(_, b)) => {
-                (a.saturating_add(counted(b)), 0)
-            }
-            (BinaryOp::Mul, Size::Bits(a, _), Size::Bits(b, _)) => (a.saturating_add(b), 0),
-            (BinaryOp::Mul, Size::Len(len), Size::Bits(_, n))
-            | (BinaryOp::Mul, Size::Bits(_, n), Size::Len(len)) => (
-                0,
-                len.saturating_mul(usize::try_from(n.max(0)).unwrap_or(usize::MAX)),
-            ),
-            (BinaryOp::Add, Size::Len(a), Size::Len(b)) => (0, a + b),
-            _ => return Ok(()),
-        };
-        if bits > MAX_BITS {
-            let message = format!(
-                "an integer computed while compiling has at most {MAX_BITS} bits, the result of `{}` has more",
-                op.symbol()
-            );
-            return Err(HostError::new(ErrorKind::Compilation, message));
-        }
-        fold::expect_short(len)
-    }
-
-    /// The size of an operand, which bounds the size of an operation's result.
-    fn size(&mut self, known: &Known) -> Size {
-        let object = match known {
-            Known::Int(value) => {
-                let bits = u128::BITS - value.unsigned_abs().leading_zeros();
-                return Size::Bits(u64::from(bits), *value);
-            }
-            Known::Str(text) => return Size::Len(text.len()),
-            Known::Object(handle) => self.object(*handle),
-            known => {
-                return known
-                    .items()
-                    .map_or(Size::Other, |items| Size::Len(items.len()));
-            }
-        };
-        if object.is_instance_of::<PyInt>() {
-            let bits = object.call_method0("bit_length");
-            let bits = bits.and_then(|bits| bits.extract()).unwrap_or(u64::MAX);
-            // What has more bits than a number here is as good as without end.
-            let value = object.extract().unwrap_or(i128::MAX);
-            return Size::Bits(bits, value);
-        }
-        let is_text = object.is_instance_of::<PyString>()
-            || object.is_instance_of::<PyBytes>()
-            || object.is_instance_of::<PyByteArray>()
-            || object.is_instance_of::<PyTuple>()
-            || object.is_instance_of::<PyList>();
-        match object.len() {
-            Ok(len) if is_text => Size::Len(len),
-            _ => Size::Other,
-        }
     }
 
     fn operator(&mut self, name: &str, operands: &[&Known]) -> HostResult<Known> {

@@ -35,6 +35,7 @@ mod saved;
 mod shared_memory;
 mod signals;
 mod signature;
+mod small;
 mod snapshot;
 mod snode;
 mod steps;

@@ -173,17 +173,17 @@ impl Recording {
     }
 
     /// What a single value was computed of, if it is one.
-    fn computed_of(&mut self, e: Expr) -> Expr {
-        let e = self.followed(e);
-        match self.program.exprs[e] {
-            ExprDef::Load { buffer, .. } => {
-                let known = self.singles.get(&buffer).or(self.of_inputs.get(&buffer));
-                match known.copied() {
-                    Some(value) => self.followed(value),
-                    None => e,
-                }
+    fn computed_of(&mut self, mut e: Expr) -> Expr {
+        loop {
+            e = self.followed(e);
+            let ExprDef::Load { buffer, .. } = self.program.exprs[e] else {
+                return e;
+            };
+            let known = self.singles.get(&buffer).or(self.of_inputs.get(&buffer));
+            match known {
+                Some(&value) => e = value,
+                None => return e,
             }
-            _ => e,
         }
     }
 

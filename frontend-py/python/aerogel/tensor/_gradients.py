@@ -349,7 +349,7 @@ def jacobian(function: Any, argnums: Any = 0) -> Any:
 
     @functools.wraps(function)
     def derivatives(*args: Any, **kwargs: Any) -> Any:
-        from aerogel.tensor._creation import eye
+        from aerogel.tensor._creation import eye, zeros
         from aerogel.tensor._kernels import NotBatched
         from aerogel.tensor._shapes import stack
         from aerogel.tensor._vmap import vmap
@@ -366,7 +366,9 @@ def jacobian(function: Any, argnums: Any = 0) -> Any:
             try:
                 made = iter(vmap(by_element)(seeds))
             except NotBatched:
-                made = iter([stack(rows) for rows in zip(*map(by_element, seeds))])
+                rows = zip(*map(by_element, seeds))
+                nothing = (zeros((0, *x.shape), dtype=x.dtype) for x in _trees.leaves(given))
+                made = (stack(row) for row in rows) if y.size else nothing
             shaped = [_trees.mapped(tree, lambda x: next(made).reshape((*y.shape, *x.shape))) for tree in given]
             return tuple(shaped) if isinstance(argnums, (tuple, list)) else shaped[0]
 

@@ -37,59 +37,45 @@ impl Blas {
         [n, k, m]: [usize; 3],
     ) {
         assert!(a.len() == n * k && b.len() == k * m && out.len() == n * m);
-        let (one, zero) = (|| T::from(1), || T::from(0));
-        let [a, b, out] = [a.as_ptr(), b.as_ptr(), out.as_mut_ptr().cast_const()];
-        // A leading dimension is at least 1, also of nothing.
-        let (by_k, by_m) = (k.max(1), m.max(1));
-        if self.is_long {
-            let i = |n: usize| n as i64;
-            // SAFETY: `loaded` says what lies there.
-            let f: Function<i64, T> = unsafe { std::mem::transmute(address) };
-            let (mode, size) = (AS_THEY_ARE, [i(n), i(m), i(k)]);
-            // SAFETY: the lengths were looked at above.
-            unsafe {
-                f(
-                    ROW_MAJOR,
-                    mode,
-                    mode,
-                    size[0],
-                    size[1],
-                    size[2],
-                    one(),
-                    a,
-                    i(by_k),
-                    b,
-                    i(by_m),
-                    zero(),
-                    out.cast_mut(),
-                    i(by_m),
-                );
-            }
-        } else {
-            let i = |n: usize| i32::try_from(n).expect("an axis has fewer than 2^31 elements");
-            // SAFETY: as above.
-            let f: Function<i32, T> = unsafe { std::mem::transmute(address) };
-            let (mode, size) = (AS_THEY_ARE, [i(n), i(m), i(k)]);
-            // SAFETY: as above.
-            unsafe {
-                f(
-                    ROW_MAJOR,
-                    mode,
-                    mode,
-                    size[0],
-                    size[1],
-                    size[2],
-                    one(),
-                    a,
-                    i(by_k),
-                    b,
-                    i(by_m),
-                    zero(),
-                    out.cast_mut(),
-                    i(by_m),
-                );
-            }
+        let integer = |n: usize| i32::try_from(n).expect("an axis has fewer than 2^31 elements");
+        match self.is_long {
+            true => product(address, |n| n as i64, [a, b], out, [n, k, m]),
+            false => product(address, integer, [a, b], out, [n, k, m]),
         }
+    }
+}
+
+/// `out = a @ b` by the function at an address, which takes such integers. The slices have the lengths of the sizes.
+fn product<I: Copy, T: From<u8>>(
+    address: usize,
+    integer: impl Fn(usize) -> I,
+    [a, b]: [&[T]; 2],
+    out: &mut [T],
+    [n, k, m]: [usize; 3],
+) {
+    let [rows, columns, count] = [n, m, k].map(&integer);
+    // A leading dimension is at least 1, also of an empty matrix.
+    let [of_a, of_b] = [k.max(1), m.max(1)].map(&integer);
+    // SAFETY: `loaded` was given the address of a function of this type.
+    let gemm: Function<I, T> = unsafe { std::mem::transmute(address) };
+    // SAFETY: `multiply` has checked the lengths.
+    unsafe {
+        gemm(
+            ROW_MAJOR,
+            AS_THEY_ARE,
+            AS_THEY_ARE,
+            rows,
+            columns,
+            count,
+            T::from(1),
+            a.as_ptr(),
+            of_a,
+            b.as_ptr(),
+            of_b,
+            T::from(0),
+            out.as_mut_ptr(),
+            of_b,
+        );
     }
 }
 
