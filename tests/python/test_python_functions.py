@@ -414,3 +414,23 @@ def test_a_tuple_whatever_the_annotation_says(arch):
         return vec2(at.sum(), size.sum())
 
     assert run().to_list() == [3, 7]
+
+
+def test_long_loops_over_constants_stay_loops(arch):
+    def steps(x, n):
+        for i in range(n):
+            x = x * 0.5 + i
+        return x
+
+    @ti.kernel
+    def short(v: float) -> float:
+        return steps(v, 3)
+
+    @ti.kernel
+    def long(v: float) -> float:
+        return steps(v, 100_000)
+
+    assert short(8.0) == steps(8.0, 3)
+    assert long(8.0) == pytest.approx(steps(8.0, 100_000))
+    lines = str(long.inspect()).count("\n")
+    assert lines < 5_000

@@ -1,6 +1,6 @@
 //! Values of a kernel in the hands of Python code that runs while the kernel is compiled.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,7 +32,12 @@ pub(super) struct Exchange {
     pub(super) refused: RefCell<Option<(PyErr, Diagnostic)>>,
     /// The code that needed a number which is not known, reported even if the code caught the exception.
     pub(super) needs: RefCell<Option<String>>,
+    n_requests: Cell<u32>,
 }
+
+/// After so many requests, a function is compiled from its source: a loop over constants would be unrolled without end.
+/// 10,000 of them take 0.6 s, 100,000 a minute.
+const MOST_REQUESTS: u32 = 10_000;
 
 pub(super) struct PyRequest {
     pub(super) operation: Operation,
@@ -151,6 +156,10 @@ fn ask(
         let message = "a value of a kernel is used after that kernel was compiled";
         return Err(error::runtime(py, message));
     };
+    exchange.n_requests.set(exchange.n_requests.get() + 1);
+    if exchange.n_requests.get() > MOST_REQUESTS {
+        return Err(needs(py, "the result of more than 10,000 operations"));
+    }
     exchange.request.replace(Some(PyRequest {
         operation,
         operands,
