@@ -14,21 +14,21 @@ use super::{error, recorder, tracer};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::traced::{Call, Operation, Tracer};
 
-/// Each lowering has a number, so that no value comes into another kernel.
+/// Numbers a lowering, so that a value of one kernel is refused in another.
 pub(super) fn next_lowering() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What passes between the code that runs and the tracer: objects here, known values there.
+/// The data that Python code and the tracer exchange: Python objects on this side, known values on the other.
 #[derive(Default)]
 pub(super) struct Exchange {
     pub(super) request: RefCell<Option<PyRequest>>,
-    /// What the request was for.
+    /// The operation of the last request.
     pub(super) operation: RefCell<Option<Operation>>,
     pub(super) answer: RefCell<Option<PyResult<Py<PyAny>>>>,
     pub(super) outcome: RefCell<Option<PyResult<Py<PyAny>>>>,
-    /// The exception that said last what the kernel language does not have, and that mistake.
+    /// The last exception for an operation that kernels do not support, and its diagnostic.
     pub(super) refused: RefCell<Option<(PyErr, Diagnostic)>>,
     /// The code that needed a number which is not known, reported even if the code caught the exception.
     pub(super) needs: RefCell<Option<String>>,
@@ -73,7 +73,7 @@ impl Call for PyCall {
     }
 }
 
-/// The recorder of the thread while Python code runs that may neither read nor write what kernels have.
+/// Installs a recorder that refuses access to fields and arrays while Python code runs.
 struct Guarded(Option<Py<PyAny>>);
 
 impl Guarded {
@@ -89,7 +89,7 @@ impl Drop for Guarded {
     }
 }
 
-/// A recorder that lets nothing happen: fields and arrays have their values when the kernel runs.
+/// A recorder that refuses every access: the values of fields and arrays are those of the kernel's run.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(super) struct Guard;
 
@@ -126,7 +126,7 @@ impl Guard {
     }
 }
 
-/// Notes that Python code needs a number that is not known yet, and says so.
+/// The exception for Python code that needs a number which is not known yet; it is noted for the tracer.
 fn needs(py: Python<'_>, what: &str) -> PyErr {
     let message = format!("{what} is known only when the kernel runs");
     if let Some(exchange) = tracer::exchange() {
@@ -135,7 +135,7 @@ fn needs(py: Python<'_>, what: &str) -> PyErr {
     error::exception(py, "AerogelTypeError", message)
 }
 
-/// That no Python code runs which may not read arrays.
+/// Refuses to read an array while Python code runs that may not.
 pub(super) fn expect_readable(py: Python<'_>) -> PyResult<()> {
     match recorder::current(py) {
         Some(recorder) if recorder.bind(py).is_instance_of::<Guard>() => {
@@ -145,7 +145,7 @@ pub(super) fn expect_readable(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Has the tracer do something.
+/// Sends a request to the tracer and returns its answer.
 fn ask(
     py: Python<'_>,
     operation: Operation,
@@ -177,7 +177,7 @@ pub(crate) struct Expr {
     pub(super) at: u32,
 }
 
-/// An operand of an operator, whichever it is.
+/// The other operand of an operator.
 type Other<'a, 'py> = &'a Bound<'py, PyAny>;
 
 fn unary(of: &Bound<'_, Expr>, op: UnaryOp) -> PyResult<Py<PyAny>> {
@@ -190,7 +190,7 @@ fn binary(op: BinaryOp, lhs: &Bound<'_, PyAny>, rhs: &Bound<'_, PyAny>) -> PyRes
     ask(lhs.py(), Operation::Binary(op), operands, Vec::new())
 }
 
-/// Calls a builtin of Python's that kernels have.
+/// Calls a Python builtin that kernels support.
 fn builtin(name: &str, of: &Bound<'_, Expr>) -> PyResult<Py<PyAny>> {
     let py = of.py();
     let function = py.import("builtins")?.getattr(name)?.unbind();
@@ -379,7 +379,7 @@ impl Expr {
     }
 
     fn __setattr__(slf: &Bound<'_, Self>, _name: &str, _value: Other<'_, '_>) -> PyResult<()> {
-        Err(needs(slf.py(), "what is assigned to an attribute"))
+        Err(needs(slf.py(), "a value that is assigned to an attribute"))
     }
 
     fn __getitem__(slf: &Bound<'_, Self>, key: Other<'_, '_>) -> PyResult<Py<PyAny>> {
@@ -392,7 +392,7 @@ impl Expr {
         _key: Other<'_, '_>,
         _value: Other<'_, '_>,
     ) -> PyResult<()> {
-        Err(needs(slf.py(), "what is assigned to an element"))
+        Err(needs(slf.py(), "a value that is assigned to an element"))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

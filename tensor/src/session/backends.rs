@@ -22,7 +22,7 @@ pub struct Backend(pub u16);
 impl Backend {
     /// Compiled plans over memory of the host.
     pub const NATIVE: Self = Self(0);
-    /// Whichever needs it: constants, and numbers beside tensors.
+    /// No back end in particular: constants, and single numbers, which any back end may use.
     pub const ANY: Self = Self(u16::MAX);
 
     /// Another back end, with a name.
@@ -46,7 +46,7 @@ impl Backend {
     }
 }
 
-/// The names of back ends from the first on that is no plans.
+/// The names of the back ends other than `native`, by number, from 1 on.
 static NAMES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 /// Values in the form of a back end, which alone reads them.
@@ -100,7 +100,7 @@ pub fn choose(backend: Option<Backend>) -> Option<Backend> {
     CHOSEN.replace(backend)
 }
 
-/// What a session knows of back ends.
+/// The state of a session concerning back ends.
 #[derive(Clone, Default)]
 pub(super) struct Backends {
     /// Whether there are tensors of others than plans.
@@ -113,12 +113,12 @@ pub(super) struct Backends {
     is_made: SecondaryMap<Buffer, bool>,
     pub(super) of: SecondaryMap<Buffer, Backend>,
     pub(super) storages: SecondaryMap<Buffer, Option<Storage>>,
-    /// What is made of tensors of two: the same statement may be recorded again.
+    /// Buffers computed from tensors of two back ends, which is reported again if the statement is recorded again.
     mixed: SecondaryMap<Buffer, Option<Mixed>>,
 }
 
 impl Backends {
-    /// The same choices for a session with other buffers, in which so many statements are known.
+    /// The same settings for a session with other buffers, whose first `n_watched` statements have been visited.
     pub(super) fn next(&self, n_watched: usize) -> Self {
         Self {
             is_watched: self.is_watched,
@@ -129,7 +129,7 @@ impl Backends {
         }
     }
 
-    /// Takes over what is known of a buffer.
+    /// Copies the state of a buffer.
     pub(super) fn follow(&mut self, new: Buffer, from: &Self, old: Buffer) {
         if self.is_watched {
             self.of[new] = from.of[old];
@@ -258,7 +258,7 @@ impl Session {
     /// # Errors
     /// If they belong to two.
     pub fn backend_for(&mut self, slots: &[Slot]) -> Result<Backend, Mixed> {
-        // What has just been recorded may be somebody else's.
+        // An error of statements recorded by others is reported to them.
         let _ = self.watch();
         let mut found = Backend::ANY;
         for &slot in slots {
@@ -398,7 +398,7 @@ pub fn order(
     }))
 }
 
-/// Notes what a back end has made; nothing if it has failed.
+/// Stores the results of a back end, if it has not failed.
 pub fn deliver(session: &Mutex<Session>, order: Order, made: Option<Vec<Held>>) {
     let mut session = lock(session);
     if let Some(made) = made {

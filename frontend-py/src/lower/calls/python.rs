@@ -57,7 +57,7 @@ impl Lower<'_, '_> {
         let outcome = self.run_python(callee, args, !all_known)?;
         let outcome = match outcome {
             Outcome::Returned(returned) => {
-                // Within `ti.static` it is said that this is known while compiling.
+                // `ti.static` already states that this is known while compiling.
                 if let (false, Some(name), false) =
                     (self.state.in_static, unsteady, is_traced(&returned))
                 {
@@ -79,7 +79,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// That a function is one to be called in a kernel.
+    /// Refuses functions that cannot be called in a kernel.
     fn expect_callable(&mut self, callee: &Known, args: &Args) -> Res<()> {
         if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
             let name = match self.host.attr(callee, "__qualname__") {
@@ -120,13 +120,13 @@ impl Lower<'_, '_> {
             .map(|(name, val)| (name.clone(), self.for_python(val)))
             .collect();
         if guarded && matches!(callee, Known::Builtin(_)) {
-            // What kernels have of Python's builtins they have had their say about: an object that stands for a value would
-            // only bring the call back here.
+            // The lowering has handled the builtins that kernels support. Passing an `Expr` to another one would only
+            // return here.
             return Ok(Outcome::Needs("a value that a builtin works with".into()));
         }
         let call = self.host.begin(callee, &positional, &keywords, guarded);
         if let Some(call) = self.hosted(call)? {
-            // What stands under `ti.static` is evaluated, and what it calls is not under it.
+            // `ti.static` covers the call itself, not the body of the function that is called.
             let outer = std::mem::replace(&mut self.state.in_static, false);
             call.run(self);
             self.state.in_static = outer;
@@ -155,7 +155,7 @@ impl Lower<'_, '_> {
             if lowered.is_ok() {
                 return lowered;
             }
-            // What Python says of its own function is said first.
+            // Python's own exception comes first.
             self.reports.forget_since(mark);
             return self.hosted(Err(error));
         }
@@ -218,7 +218,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A value as Python code gets it: what is known as it is, what is not as an object that stands for it.
+    /// A value for Python code: known values unchanged, others as an `Expr`.
     fn for_python(&mut self, val: &Val) -> Known {
         match (val, val.items()) {
             (Val::Known(known), _) => known.clone(),
@@ -236,7 +236,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// What Python code hands over, in which there may be values of the kernel.
+    /// A value from Python code, which may contain values of the kernel.
     pub(crate) fn val(&mut self, known: Known) -> Res<Val> {
         match &known {
             Known::Traced(at) => match self.traced.get(*at as usize) {
@@ -260,13 +260,13 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Lets no Python code use the values that it got since there were `n`.
+    /// Invalidates the `Expr`s from the `n`-th on.
     pub(crate) fn end_traced(&mut self, n: usize) {
         self.traced[n..].fill(None);
     }
 }
 
-/// Whether there is a value of the kernel in this.
+/// Whether this is or contains a value of the kernel.
 fn is_traced(known: &Known) -> bool {
     match known {
         Known::Traced(_) => true,

@@ -1,4 +1,4 @@
-//! What is lowered on trial, and taken back.
+//! Trials: instructions that are lowered and may be removed again.
 
 use aerogel_ir::{ParamData, Region};
 
@@ -44,7 +44,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Takes back what was lowered since then, unless it was too much: that is told.
+    /// Removes the instructions lowered since then. The budget is not restored if it was exceeded, which is an error.
     pub(crate) fn take_back(&mut self, before: Before) {
         if self.spent.ended().is_none() {
             self.spent = before.spent;
