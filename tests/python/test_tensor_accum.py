@@ -119,7 +119,7 @@ PARTS = {
 @pytest.mark.parametrize("name", PARTS)
 def test_axes_of_several(name):
     spec, tensors, extents, expected = PARTS[name]
-    same(T.accum(spec, *map(T.asarray, tensors), extents=extents), expected())
+    same(T.accum(spec, *map(T.asarray, tensors), sizes=extents), expected())
 
 
 def test_axes_of_several_in_what_is_there():
@@ -179,7 +179,7 @@ def test_images():
         for v in range(3):
             expected += np.einsum("byxc,dc->byxd", x[:, u : u + 4, v : v + 5], w[:, u, v])
     same(found, expected)
-    pooled = T.accum("b|2*y+u, 2*x+v, c => b|y, x, c", x, how="max", extents={"u": 2, "v": 2})
+    pooled = T.accum("b|2*y+u, 2*x+v, c => b|y, x, c", x, how="max", sizes={"u": 2, "v": 2})
     same(pooled, x[:, :6, :6].reshape(2, 3, 2, 3, 2, 3).max((2, 4)))
 
 
@@ -257,7 +257,7 @@ MISTAKES = {
         lambda: T.accum("i^j; i; j => ", A[0], A[0, :1], A[0, :1]),
         "has 2 elements, but axis 0 of .* has 4",
     ),
-    "no part": (lambda: T.accum("i^j, k; k => j, i", S, S[0], extents={"i": 1}), "no segment of the result"),
+    "no part": (lambda: T.accum("i^j, k; k => j, i", S, S[0], sizes={"i": 1}), "no segment of the result"),
     "axis of several": (lambda: T.accum("2*a^b, => a", A[0]), "`\\^` joins labels"),
 }
 
@@ -286,14 +286,14 @@ def test_sums_of_indices_beyond_all_axes():
         "i+j => i": {"i": 2**62, "j": 2**62},
     }.items():
         with pytest.raises(ValueError, match="`accum`: indices along axis 0 of tensor 0 reach"):
-            T.accum(spec, T.ones(4), extents=extents)
+            T.accum(spec, T.ones(4), sizes=extents)
     with pytest.raises(ValueError, match="fewer than the window"):
-        T.accum(f"{n}*i+{n}*j+{n}*k+o => o", T.ones(4), extents={"i": n, "j": n, "k": n})
+        T.accum(f"{n}*i+{n}*j+{n}*k+o => o", T.ones(4), sizes={"i": n, "j": n, "k": n})
 
 
 def test_sizes_below_zero():
-    with pytest.raises(ValueError, match="`accum`: a size in `extents` is -1; sizes are not negative"):
-        T.accum("i => j", T.ones(4), extents={"j": -1})
+    with pytest.raises(ValueError, match="`accum`: a size in `sizes` is -1; sizes are not negative"):
+        T.accum("i => j", T.ones(4), sizes={"j": -1})
 
 
 def test_a_sum_in_the_result_of_labels_without_elements():

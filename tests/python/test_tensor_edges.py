@@ -486,8 +486,8 @@ def test_what_is_drawn_is_of_its_type():
 
 
 def test_extents_of_labels_that_are_not_there():
-    with pytest.raises(ValueError, match="`extents` names 'z', which is not in 'i,j=>i'"):
-        T.accum("i,j=>i", T.zeros((2, 3)), extents={"z": 7})
+    with pytest.raises(ValueError, match="`sizes` names 'z', which is not in 'i,j=>i'"):
+        T.accum("i,j=>i", T.zeros((2, 3)), sizes={"z": 7})
 
 
 def test_long_chains_of_single_numbers():

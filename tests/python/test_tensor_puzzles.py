@@ -57,7 +57,7 @@ BOUNDS = np.array([-5, 0, 4], "i")
 PUZZLES = {
     "arange": ([], lambda: T.accum("ij => j", upper(6)) - 1, np.arange(6), 1),
     "where": ([Q, A, B], where, np.where(Q, A, B), 1),
-    "ones": ([], lambda: T.accum("=> i", 1, extents={"i": 6}), np.ones(6), 1),
+    "ones": ([], lambda: T.accum("=> i", 1, sizes={"i": 6}), np.ones(6), 1),
     "sum": ([A], lambda a: T.accum("i =>", a), A.sum(), 1),
     "outer": ([A, C], lambda a, b: T.accum("i; j => ij", a, b), np.outer(A, C), 1),
     "diag": ([M], lambda m: T.accum("ii => i", m), np.diag(M), 1),
@@ -86,7 +86,7 @@ PUZZLES = {
     "flatten": ([M], lambda m: T.accum("ij => 5*i+j", m), M.ravel(), 1),
     "linspace": ([], lambda: T.arange(5) * 0.25 + 1, np.linspace(1, 2, 5), 1),
     "heaviside": ([A, B], lambda a, b: T.where(a == 0, b, T.where(a > 0, 1, 0)), np.heaviside(A, B), 1),
-    "repeat": ([C], lambda a: T.accum("i => di", a, extents={"d": 3}), np.tile(C, (3, 1)), 1),
+    "repeat": ([C], lambda a: T.accum("i => di", a, sizes={"d": 3}), np.tile(C, (3, 1)), 1),
     "bucketize": (
         [A, BOUNDS],
         lambda v, b: T.accum("ij => i", T.where(v[:, None] >= b, 1, 0)),

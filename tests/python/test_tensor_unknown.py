@@ -441,7 +441,7 @@ def test_numbers_of_parts_that_the_run_knows():
             t.repeat(x, x.shape[0]),
             t.topk(x, n, axis=0).values,
             t.topk(x, n, axis=0).indices,
-            t.accum("ij => ik", x, extents={"k": n}),
+            t.accum("ij => ik", x, sizes={"k": n}),
         )
 
     first, second, tiled, along, rows, flat, values, places, sums = (out.numpy() for out in made(A))

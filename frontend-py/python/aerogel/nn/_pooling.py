@@ -56,7 +56,7 @@ def _windows(
     lead = ", ".join(f"a{a}" for a in range(first))
     inner = ", ".join(window(s, f"y{a}", d, f"k{a}") for a, (s, d) in enumerate(zip(stride, dilation)))
     spec = f"{lead}, {inner} => {lead}, " + ", ".join(f"y{a}" for a in range(n))
-    extents = {f"k{a}": k for a, k in enumerate(kernel)}
+    of_window = {f"k{a}": k for a, k in enumerate(kernel)}
     outside = -math.inf if how == "max" else 0.0
 
     def pooled(t: Tensor, inside: float = outside) -> Tensor:
@@ -66,7 +66,7 @@ def _windows(
             t = pad(t, [*wide, *((before, behind) for before, behind, _ in margins)], value=inside)
         if any(extra for _, _, extra in margins):
             t = pad(t, [*wide, *((0, extra) for _, _, extra in margins)], value=outside)
-        return accum(spec, t, how=how, extents=extents)
+        return accum(spec, t, how=how, sizes=of_window)
 
     return pooled(x), (x, pooled, kernel, any(extra for _, _, extra in margins))
 

@@ -29,7 +29,7 @@ def accum(
     op: str = "mul",
     how: str = "add",
     into: Any = None,
-    extents: dict[str, Any] | None = None,
+    sizes: dict[str, Any] | None = None,
     padding: str = "valid",
 ) -> Tensor:
     """What ``how`` makes of ``op`` of the tensors' elements, over all axes that the result does not have.
@@ -46,7 +46,7 @@ def accum(
         op: What is made of elements of several: ``mul``, ``add``, ``sub``, ``div``, ``minimum``, ``maximum`` ...
         how: ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
         into: A tensor of the result's shape that is combined with the result by ``how``.
-        extents: Sizes of labels that no tensor determines.
+        sizes: Sizes of labels that no tensor determines.
         padding: ``valid``: windows lie inside; ``same``: there are as many as every ``stride``-th element, with zeros
             on both sides of the axis, of an odd number one more behind it.
     """
@@ -60,7 +60,7 @@ def accum(
         "op": op,
         "how": how,
         "padding": padding,
-        "extents": [(label, _size(n)) for label, n in (extents or {}).items()],
+        "extents": [(label, _size(n)) for label, n in (sizes or {}).items()],
         "into": None if target is None else target._native.shape,
     }
     out = Tensor(first._native.accum(spec, [t._native for t in others], call))
@@ -76,5 +76,5 @@ def _size(n: Any) -> Any:
         return tracing.program.extents([n])[0]
     n = operator.index(n)
     if n < 0:
-        raise ValueError(f"`accum`: a size in `extents` is {n}; sizes are not negative")
+        raise ValueError(f"`accum`: a size in `sizes` is {n}; sizes are not negative")
     return n

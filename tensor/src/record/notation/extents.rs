@@ -64,9 +64,9 @@ impl Known {
         for (label, n) in given {
             if !spec.contains(&label[..]) {
                 let (label, spec) = (quoted(label), quoted(spec));
-                return refused(format!("`extents` names {label}, which is not in {spec}"));
+                return refused(format!("`sizes` names {label}, which is not in {spec}"));
             }
-            out.put(label, *n, "`extents`")?;
+            out.put(label, *n, "`sizes`")?;
         }
         Ok(out)
     }
@@ -264,7 +264,7 @@ impl Known {
         match labels.find(|&label| !self.of.contains_key(label)) {
             None => Ok(()),
             Some(label) => refused(format!(
-                "no tensor of {} has {}: give its size in `extents`",
+                "no tensor of {} has {}: give its size in `sizes`",
                 quoted(&self.spec),
                 quoted(label)
             )),
@@ -295,6 +295,6 @@ pub(super) fn underdetermined<'l, T>(labels: impl Iterator<Item = &'l str>) -> R
     let names: Vec<String> = labels.map(quoted).collect();
     let names = names.join(" and ");
     refused(format!(
-        "the sizes of {names} cannot be inferred: give them in `extents`"
+        "the sizes of {names} cannot be inferred: give them in `sizes`"
     ))
 }

@@ -113,7 +113,7 @@ class Accum(Module):
             draw_by(self.weight, self._draw(shape))
             _checks.infer(self, "weight", *shape)
         try:
-            out = accum(self.spec, *inputs, self.weight, extents=self._open())
+            out = accum(self.spec, *inputs, self.weight, sizes=self._open())
         except (ValueError, TypeError) as e:
             raise type(e)(f"{self._label()}, `weight` of shape {self.weight._native.shape}: {e}") from None
         if self.bias is None:
