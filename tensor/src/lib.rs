@@ -26,4 +26,4 @@ pub use ir::{
 };
 pub use library::{Gemm, call_library};
 pub use lower::{Kernel, Parameter, lower};
-pub use run::{Codes, Plan, Settings};
+pub use run::{Codes, Given, Plan, Profiler, Settings};

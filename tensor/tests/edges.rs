@@ -36,6 +36,7 @@ fn plan_with(text: &str, codes: &Codes) -> Plan {
         stamp: 0,
         backend: 0,
         gemm: None,
+        profiler: None,
     };
     Plan::new(program, settings).unwrap()
 }

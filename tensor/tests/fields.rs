@@ -20,8 +20,8 @@ use aerogel_tensor::interp::run_over;
 use aerogel_tensor::ir::Array;
 use aerogel_tensor::passes::Options;
 use aerogel_tensor::{
-    Accum, Buffer, Codes, Dim, Expr, Fields, For, Operand, Outside, Plan, Program, RegionDef, Role,
-    Run, RunError, Runner, Settings, Stmt, Store, parse, verify,
+    Accum, Buffer, Codes, Dim, Expr, Fields, For, Given, Operand, Outside, Plan, Program,
+    RegionDef, Role, Run, RunError, Runner, Settings, Stmt, Store, parse, verify,
 };
 use each::Follower;
 
@@ -565,6 +565,7 @@ fn check(seed: u64, compiler: &Compiler) -> Vec<&'static str> {
         stamp: seed,
         backend: 0,
         gemm: None,
+        profiler: None,
     };
     let all: Vec<Buffer> = program.fields().collect();
     let plan =
@@ -572,7 +573,13 @@ fn check(seed: u64, compiler: &Compiler) -> Vec<&'static str> {
     let Begin { input, memory, .. } = begin(&program, seed);
     let operands = [Operand::of(&input).unwrap()];
     let found = plan
-        .run_over(&operands, &[], std::slice::from_ref(&memory))
+        .run_with(
+            &operands,
+            Given {
+                trees: std::slice::from_ref(&memory),
+                ..Given::default()
+            },
+        )
         .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let found = found.iter().chain(&operands);
     let found: Vec<Array> = found.map(|o| o.to_array().unwrap()).collect();

@@ -38,6 +38,7 @@ fn check(text: &str, inputs: &[Array]) {
         stamp: 0,
         backend: 0,
         gemm: None,
+        profiler: None,
     };
     let plan = Plan::new(program, settings).unwrap();
     for _ in 0..2 {

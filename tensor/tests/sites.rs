@@ -33,6 +33,7 @@ fn refused(text: &str, inputs: &[Array]) -> OutOfBounds {
         stamp: 0,
         backend: 0,
         gemm: None,
+        profiler: None,
     };
     let plan = Plan::new(program, settings).unwrap();
     let operands: Vec<Operand> = inputs.iter().map(|a| Operand::of(a).unwrap()).collect();

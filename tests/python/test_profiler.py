@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+import aerogel.tensor.programs as p
 
 
 @ti.kernel
@@ -176,3 +177,98 @@ def test_what_only_gpus_count(cpu):
     ti.profiler.set_kernel_profiler_metrics([metric])
     with ti.profiler.collect_kernel_profiler_metrics([metric]):
         assert idle() == 3
+
+
+def names():
+    return {name for name, _, _, _, _ in ti._native.profile_events(False)[0]}
+
+
+def test_tensors_by_line(profiled):
+    x = ti.tensor.ones(1000)
+    float((ti.tensor.sqrt(x) + 1).sum())
+
+    @ti.program
+    def step(x):
+        return ti.tensor.sort(-x)
+
+    step(x).numpy()
+    first = test_tensors_by_line.__code__.co_firstlineno
+    for line in (first + 2, first + 6):
+        found = ti.profiler.query_kernel_profiler_info(f"test_profiler.py:{line}")
+        assert found.counter > 0 and 0 < found.min <= found.avg <= found.max, names()
+
+
+def test_regions(profiled):
+    f = ti.field(ti.f32, 4)
+
+    @ti.kernel
+    def fill():
+        for i in f:
+            f[i] = i
+
+    x = ti.tensor.ones(1000)
+    fill()
+    with ti.profiler.region("a"):
+        fill()
+        y = x + 1
+        with ti.profiler.region("b"):
+            fill()
+            z = ti.tensor.sort(y * 3)
+    # They are computed outside, and belong where they were written.
+    assert float(z.sum()) == 6000
+    labels = {re.sub(r"test_profiler.py:\d+", "line", name) for name in names()}
+    assert labels == {"fill", "a: fill", "a/b: fill", "a/b: line", "line"}, labels
+    query = ti.profiler.query_kernel_profiler_info
+    assert (query("fill").counter, query("a: fill").counter, query("a/b: fill").counter) == (3, 1, 1)
+    assert query("a").counter == 2 + query("a/b").counter - 1 and query("b").counter == 0
+
+
+def test_regions_of_equal_programs(profiled):
+    """Two equal programs share what is compiled, and are told apart."""
+    for number, name in enumerate(("first", "second", "first")):
+        x = ti.tensor.asarray(np.full(100, number, np.float32))
+        with ti.profiler.region(name):
+            (x * 2.5).numpy()
+    assert [ti.profiler.query_kernel_profiler_info(name).counter for name in ("first", "second")] == [2, 1]
+
+
+def test_regions_of_a_program(cpu):
+    @ti.program
+    def step(x, n: int):
+        with ti.profiler.region("loop"):
+            total = p.const(ti.tensor.zeros_like(x))
+            with p.loop(n):
+                total.val += x
+        return total * 2
+
+    text = step.lower(ti.tensor.ones(3), 2).text
+    assert "; loop\n" in text and "; outside of regions\n" in text
+    assert text.index("; loop\n") < text.index("; outside of regions\n")
+
+
+def test_wrong_regions(cpu):
+    from aerogel.tensor import frost
+
+    for name in ("", "a/b", "a: b"):
+        with pytest.raises(ValueError, match="must not be empty or contain a slash"):
+            ti.profiler.region(name)
+    with pytest.raises(TypeError, match="a region's name is a string, not int"):
+        ti.profiler.region(3)
+    with pytest.raises(RuntimeError, match="no region is open"):
+        frost.region_end("a")
+    frost.region_begin("a")
+    with pytest.raises(ValueError, match=r"region_end\('b'\): the region that was begun last is 'a'"):
+        frost.region_end("b")
+    frost.region_end("a")
+    with pytest.raises(ZeroDivisionError), ti.profiler.region("a"):
+        raise ZeroDivisionError
+    assert ti._native.current_region() is None
+
+
+def test_regions_of_threads(profiled):
+    """A region belongs to the thread that is in it."""
+    with ti.profiler.region("a"):
+        thread = threading.Thread(target=lambda: (ti.tensor.ones(100) + 1).numpy())
+        thread.start()
+        thread.join()
+    assert ti.profiler.query_kernel_profiler_info("a").counter == 0

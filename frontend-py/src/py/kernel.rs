@@ -26,7 +26,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{ParamKind, Signature};
 use super::tensor::written;
-use super::{error, later, recorder, shared_memory, signals, tensor};
+use super::{error, later, recorder, regions, shared_memory, signals, tensor};
 use crate::derived::Derived;
 
 /// The object that `@ti.kernel` returns.
@@ -613,7 +613,8 @@ impl NativeKernel {
         }
         let has_ended = later.is_none() || trace.as_ref().is_some_and(|t| t.time().is_some());
         if let (Some(begin), Some(trace), true) = (begin, &trace, has_ended) {
-            profile::launched(&self.signature.name, begin, trace.time(), &trace.runs());
+            let name = regions::labelled(regions::current(), &self.signature.name);
+            profile::launched(&name, begin, trace.time(), &trace.runs());
         }
         let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         after = after.and(later::print(py, &printed));

@@ -30,6 +30,7 @@ mod profile;
 mod program;
 mod recorder;
 mod recording;
+mod regions;
 mod returned;
 mod saved;
 mod shared_memory;
@@ -171,6 +172,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<element::NativeElement>()?;
     m.add_function(wrap_pyfunction!(element::set_element_classes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
+    m.add_function(wrap_pyfunction!(regions::enter_region, m)?)?;
+    m.add_function(wrap_pyfunction!(regions::leave_region, m)?)?;
+    m.add_function(wrap_pyfunction!(regions::current_region, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;

@@ -6,11 +6,14 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use aerogel_base::hash::LookupMap;
 use aerogel_runtime::TaskRun;
+use aerogel_tensor::Profiler;
+use aerogel_tensor::ir::Place;
 use indexmap::{IndexMap, IndexSet};
 use pyo3::prelude::*;
 
-use super::later;
+use super::{later, tensor};
 
 /// Calls, and total, shortest and longest time in seconds.
 type Timing = (u64, f64, f64, f64);
@@ -62,11 +65,14 @@ pub(crate) fn enable(launches: bool) {
     LAUNCHES_ARE_TIMED.store(launches, Ordering::Relaxed);
 }
 
+/// Whether launches are timed.
+pub(crate) fn is_on() -> bool {
+    LAUNCHES_ARE_TIMED.load(Ordering::Relaxed)
+}
+
 /// The time, if launches are timed.
 pub(crate) fn begin() -> Option<Instant> {
-    LAUNCHES_ARE_TIMED
-        .load(Ordering::Relaxed)
-        .then(Instant::now)
+    is_on().then(Instant::now)
 }
 
 impl Events {
@@ -116,6 +122,23 @@ pub(crate) fn launched(name: &str, begin: Instant, time: Option<Duration>, runs:
     }
 }
 
+/// Notes kernels of tensor programs, by the region and the line that they belong to.
+pub(crate) struct OfTensors;
+
+impl Profiler for OfTensors {
+    fn ran(&self, place: Option<Place>, begin: Instant, tasks: &[TaskRun]) {
+        static NAMES: LazyLock<Mutex<LookupMap<Place, String>>> = LazyLock::new(Mutex::default);
+        let place = place.unwrap_or_default();
+        let known = lock(&NAMES).get(&place).cloned();
+        let name = known.unwrap_or_else(|| {
+            let name = tensor::label_of(place);
+            lock(&NAMES).insert(place, name.clone());
+            name
+        });
+        launched(&name, begin, None, tasks);
+    }
+}
+
 /// Notes that a kernel was compiled: the steps in order, and since when.
 pub(crate) fn compiled<'a>(
     name: &str,
@@ -128,7 +151,7 @@ pub(crate) fn compiled<'a>(
         *entry = (entry.0 + 1, entry.1 + time.as_secs_f64());
     }
     drop(known);
-    if LAUNCHES_ARE_TIMED.load(Ordering::Relaxed) {
+    if is_on() {
         let (thread, seconds) = (thread::current().id(), begin.elapsed().as_secs_f64());
         lock(&PROFILE)
             .events

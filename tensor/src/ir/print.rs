@@ -8,9 +8,17 @@ use super::expr::{Expr, ExprDef, Outside, deep};
 use super::ids::{Buffer, Dim};
 use super::library::Call;
 use super::program::{DimDef, Program, Role, Stmt, Store};
+use super::slice::targets;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text_in_regions(&|_| None))
+    }
+}
+
+impl Program {
+    /// The text, where comments say which region statements are in: that of the first buffer that they store to.
+    pub fn text_in_regions(&self, region: &dyn Fn(Buffer) -> Option<String>) -> String {
         let mut printer = Printer {
             program: self,
             out: String::new(),
@@ -19,13 +27,13 @@ impl fmt::Display for Program {
             shared: shared_in_extents(self),
             n_names: 0,
             indent: 0,
+            region,
+            last_region: None,
         };
         printer.program();
-        f.write_str(&printer.out)
+        printer.out
     }
-}
 
-impl Program {
     /// A size as text that is the same in each program: inputs by number, and each shared subexpression once.
     pub fn dim_key(&self, dim: Dim) -> String {
         let program = self;
@@ -126,6 +134,8 @@ struct Printer<'p> {
     shared: IndexSet<Expr>,
     n_names: usize,
     indent: usize,
+    region: &'p dyn Fn(Buffer) -> Option<String>,
+    last_region: Option<String>,
 }
 
 impl Printer<'_> {
@@ -195,7 +205,25 @@ impl Printer<'_> {
 
     fn block(&mut self, body: &[Stmt]) {
         for stmt in body {
+            self.name_region(stmt);
             self.stmt(stmt);
+        }
+    }
+
+    /// Says in which region a statement is, if it is in another than the one before.
+    fn name_region(&mut self, stmt: &Stmt) {
+        let mut target = None;
+        targets(stmt, &mut |b| target = target.or(Some(b)));
+        let Some(target) = target.filter(|_| !matches!(stmt, Stmt::Store(_))) else {
+            return;
+        };
+        let region = (self.region)(target);
+        if region != self.last_region {
+            self.line(&format!(
+                "; {}",
+                region.as_deref().unwrap_or("outside of regions")
+            ));
+            self.last_region = region;
         }
     }
 

@@ -9,6 +9,7 @@ use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{FastMath, Module, TreeId, print_module};
 use indexmap::IndexMap;
 
+use super::watch::{Profiler, computed_by};
 use crate::ir::{Buffer, For, Program, Site, Stmt, visit, visit_host};
 use crate::library::Gemm;
 use crate::lower::{Parameter, lower};
@@ -21,6 +22,8 @@ pub(super) struct Compiled {
     pub(super) scalars: Vec<Parameter>,
     pub(super) trees: Vec<TreeId>,
     pub(super) sites: Vec<Site>,
+    /// A buffer of the recorded program that it helps to compute.
+    pub(super) computes: Option<Buffer>,
 }
 
 /// Kernels that have been compiled, by their text: what plans share.
@@ -90,6 +93,8 @@ pub struct Settings<'c> {
     pub backend: u16,
     /// Multiplies matrices that are given to a library.
     pub gemm: Option<&'static dyn Gemm>,
+    /// Is told of each kernel that runs.
+    pub profiler: Option<&'static dyn Profiler>,
 }
 
 /// With fewer points a kernel is done soon, however its code is made.
@@ -110,8 +115,12 @@ struct Job {
 }
 
 impl Kernels {
-    /// Compiles the kernels of all statements.
-    pub(super) fn of(program: &Program, settings: Settings<'_>) -> Result<Self, CompileError> {
+    /// Compiles the kernels of all statements of a program, the first buffers of which are the recorded ones.
+    pub(super) fn of(
+        program: &Program,
+        n_recorded: usize,
+        settings: Settings<'_>,
+    ) -> Result<Self, CompileError> {
         let mut of: IndexMap<For, usize> = IndexMap::new();
         visit_host(&program.body, &mut |stmt| {
             if let Stmt::For(all) = stmt {
@@ -146,13 +155,15 @@ impl Kernels {
             codes.put(settings.stamp, text.clone(), kernel.clone());
             there.insert(text, kernel);
         }
-        let all = lowered.into_iter().zip(texts);
-        let all = all.map(|(lowered, text)| Compiled {
+        let computed = computed_by(of.keys(), n_recorded);
+        let all = lowered.into_iter().zip(texts).zip(computed);
+        let all = all.map(|((lowered, text), computes)| Compiled {
             kernel: there.get(&text).expect("it was compiled").clone(),
             buffers: lowered.buffers,
             scalars: lowered.scalars,
             trees: lowered.trees,
             sites: lowered.sites,
+            computes,
         });
         Ok(Self {
             all: all.collect(),

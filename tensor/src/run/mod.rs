@@ -4,6 +4,8 @@ pub mod explain;
 mod free;
 mod kernels;
 mod plan;
+mod watch;
 
 pub use kernels::{Codes, Settings};
 pub use plan::Plan;
+pub use watch::{Given, PlaceOf, Profiler};

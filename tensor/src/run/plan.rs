@@ -15,6 +15,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::free::Free;
 use super::kernels::{Compiled, Kernels, Settings};
+use super::watch::{Given, PlaceOf, Profiler, Watch, recorded};
 use crate::ir::{
     Buffer, Call, Dim, DimDef, Expr, Failure, History, Library, LibraryError, Operand, OutOfBounds,
     Program, Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs,
@@ -43,6 +44,9 @@ pub struct Plan {
     workers: Workers,
     /// The most bytes that a run keeps on histories.
     most_kept: u64,
+    /// How many of its buffers, the first, are those of the recorded program.
+    n_recorded: usize,
+    profiler: Option<&'static dyn Profiler>,
 }
 
 /// The steps of the host.
@@ -108,6 +112,7 @@ impl Plan {
     pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
         let print = Print::of_tensors(&passes::full_names()).map_err(CompileError::BadRequest)?;
         program.exprs.forget_functions();
+        let n_recorded = program.buffers.len();
         passes::run(
             &mut program,
             settings.options,
@@ -116,7 +121,7 @@ impl Plan {
             },
         );
         verify_at(&program, Stage::Placed).map_err(CompileError::Internal)?;
-        let kernels = Kernels::of(&program, settings)?;
+        let kernels = Kernels::of(&program, n_recorded, settings)?;
         let steps = kernels.steps(&program.body);
         let last = passes::last_uses(&program);
         let extents = computed_extents(&program);
@@ -140,6 +145,8 @@ impl Plan {
                 gemm: settings.gemm,
             },
             most_kept: settings.most_kept,
+            n_recorded,
+            profiler: settings.profiler,
         })
     }
 
@@ -153,35 +160,24 @@ impl Plan {
     /// # Errors
     /// Why it ended early.
     pub fn run(&self, inputs: &[Operand]) -> Result<Vec<Operand>, RunError> {
-        self.run_with(inputs, &[])
+        self.run_with(inputs, Given::default())
     }
 
-    /// The same with the variables that the caller sets.
-    ///
-    /// # Errors
-    /// Why it ended early.
-    pub fn run_with(&self, inputs: &[Operand], given: &[Scalar]) -> Result<Vec<Operand>, RunError> {
-        self.run_over(inputs, given, &[])
-    }
-
-    /// The same with the memory of the trees of fields, in the program's order.
+    /// The same with what else the program needs.
     ///
     /// # Errors
     /// Why it ended early.
     ///
     /// # Panics
-    /// If there is not a memory for each of them, laid out as the program says.
-    pub fn run_over(
-        &self,
-        inputs: &[Operand],
-        given: &[Scalar],
-        trees: &[Arc<TreeMemory>],
-    ) -> Result<Vec<Operand>, RunError> {
+    /// If there is not a memory for each tree of fields, laid out as the program says.
+    pub fn run_with(&self, inputs: &[Operand], given: Given<'_>) -> Result<Vec<Operand>, RunError> {
         // Between two kernels too somebody may want it to end.
         let _active = interrupt::Active::begin();
         let own = self.program.trees.values();
-        let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
-        assert!(same && self.n_given_trees == trees.len());
+        let same = own
+            .zip(given.trees)
+            .all(|(own, m)| Arc::ptr_eq(own, m.tree()));
+        assert!(same && self.n_given_trees == given.trees.len());
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {
@@ -193,19 +189,20 @@ impl Plan {
         }
         let mut run = Running {
             plan: self,
+            place_of: given.place_of,
             trees: SecondaryMap::new(),
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
             histories: IndexMap::new(),
             kept: 0,
         };
-        for (tree, memory) in self.program.trees.keys().zip(trees) {
+        for (tree, memory) in self.program.trees.keys().zip(given.trees) {
             run.trees[tree] = Some(memory.clone());
         }
         for (buffer, input) in self.program.inputs().zip(inputs) {
             run.memory[buffer] = Some(input.clone());
         }
-        for (&var, &value) in self.program.given.iter().zip(given) {
+        for (&var, &value) in self.program.given.iter().zip(given.vars) {
             run.vars[var] = Some(value);
         }
         agreements(&self.program, &mut run)?;
@@ -257,6 +254,7 @@ enum Flow {
 /// A plan while it runs.
 struct Running<'p> {
     plan: &'p Plan,
+    place_of: Option<PlaceOf<'p>>,
     /// Those given, and those of the program's own that are not empty.
     trees: SecondaryMap<TreeId, Option<Arc<TreeMemory>>>,
     memory: SecondaryMap<Buffer, Option<Operand>>,
@@ -427,6 +425,7 @@ impl Running<'_> {
         let trees = compiled.trees.iter().map(|&tree| self.tree(tree));
         let trees = trees.collect::<Result<Vec<_>, RunError>>()?;
         let roots: Vec<&TreeMemory> = trees.iter().map(|tree| &**tree).collect();
+        let watch = Watch::begin(self.plan.profiler, self.place_of, compiled.computes);
         let outcome = compiled.kernel.launch(Launch {
             args: &args,
             roots: &roots,
@@ -434,9 +433,10 @@ impl Running<'_> {
             sink: &Mutex::new(String::new()),
             seed: 0,
             most_reserved: 0,
-            trace: None,
+            trace: watch.as_ref().map(|w| &w.trace),
             later: None,
         });
+        drop(watch);
         outcome.map_err(|failure| match failure {
             KernelFailure::Check { site, args } => self.failed(compiled, site, &args),
             KernelFailure::Memory(e) | KernelFailure::Tree { error: e, .. } => RunError::Memory(e),
@@ -586,7 +586,10 @@ impl Running<'_> {
             }
         }
         let [inputs, outputs] = operands;
+        let computes = recorded(call.outputs.iter().copied(), self.plan.n_recorded);
+        let watch = Watch::begin(self.plan.profiler, self.place_of, computes);
         let done = library::call(call.library, &inputs, &outputs, self.plan.workers);
+        drop(watch);
         done.map_err(|e| match e {
             LibraryError::Memory(e) => RunError::Memory(e),
             other => Failure::Library(call.outputs[0], other).into(),

@@ -12,7 +12,7 @@ use super::policy::{MAX_ALIKE, MAX_KNOWN, MAX_PLANNED, MAX_PLANS};
 use super::{Backend, Ended, LazyError, Session, Slot, lock};
 use crate::ir::{Buffer, BufferDef, Operand, Program, Slice};
 use crate::record::Lines;
-use crate::run::{Plan, Settings};
+use crate::run::{Given, Plan, Settings};
 
 /// A program as far as its plan depends on it, and on the settings.
 #[derive(Clone)]
@@ -247,7 +247,12 @@ pub fn realise(
             return Err(LazyError::Compile(e));
         }
     };
-    let results = plan.run_with(&inputs, &given);
+    let given = Given {
+        vars: &given,
+        place_of: Some(&|buffer| job.lines.of_buffer(buffer)),
+        ..Given::default()
+    };
+    let results = plan.run_with(&inputs, given);
     let n_statements = job.program.body.len();
     let results = results.map_err(|error| {
         LazyError::Run(Box::new(Ended {

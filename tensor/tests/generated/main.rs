@@ -111,6 +111,7 @@ fn check(seed: u64, compiler: &Compiler, codes: &Codes) -> Vec<&'static str> {
         stamp: 0,
         backend: 0,
         gemm: None,
+        profiler: None,
     };
     let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let operands: Vec<Operand> = inputs(seed)

@@ -507,7 +507,7 @@ pub(super) fn run_program(
                 let settings = planned(settings, backend, gemm);
                 let plan = aerogel_tensor::Plan::new(program.clone(), settings)
                     .map_err(|e| super::values::not_compiled(py, &e))?;
-                let made = py.detach(|| plan.run_with(&values, &[]));
+                let made = py.detach(|| plan.run(&values));
                 made.map_err(|e| traced.ended(py, &e))
             })?;
             made.into_iter().map(Held::Host).collect()

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use super::places;
 use super::values::stopped;
+use crate::py::regions;
 
 /// Names other lines that may have caused the error.
 fn name_others(py: Python<'_>, text: &mut String, others: impl Iterator<Item = Place>) {
@@ -29,6 +30,12 @@ pub(super) struct Traced {
 }
 
 impl Traced {
+    /// The statements as text, with the regions that they are in.
+    pub(super) fn text(&self) -> String {
+        let region = |buffer| regions::path(places::region(self.lines.get(buffer)));
+        self.program.text_in_regions(&region)
+    }
+
     /// The exception for the error that ended a run.
     pub(super) fn ended(&self, py: Python<'_>, e: &RunError) -> PyErr {
         let shown = |mut text: String, place: Option<Place>| {

@@ -33,5 +33,6 @@ pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use native::{
     NativeDim, NativeTensor, NativeTrace, native_of, set_tensor_class, settings_for,
 };
+pub(crate) use places::label_of;
 pub(crate) use trace::NativeProgram;
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};

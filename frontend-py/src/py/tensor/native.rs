@@ -15,8 +15,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::py::program;
 use crate::py::snode::TreeStore;
+use crate::py::{profile, program};
 
 /// The settings for a call of a kernel. Kernels need `ti.init`, unless an argument is a tensor.
 pub(crate) fn settings_for(
@@ -72,6 +72,7 @@ pub(super) fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler)
         stamp: program::generation(),
         backend: 0,
         gemm: None,
+        profiler: profile::is_on().then_some(&profile::OfTensors),
     }
 }
 

@@ -21,12 +21,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use super::native::lock;
+use crate::py::regions::{self, Region};
 
-/// The source locations of a process: each a function's code, a strong reference, and the offset of the instruction.
+/// The source locations of a process: each a function's code, a strong reference, the offset of the instruction, and the
+/// region.
 #[derive(Default)]
 struct Places {
-    of: LookupMap<(usize, i32), Place>,
-    all: Vec<(Py<PyAny>, i32)>,
+    of: LookupMap<(usize, i32, Region), Place>,
+    all: Vec<(Py<PyAny>, i32, Region)>,
     /// Functions of this package, strong references too.
     own: LookupSet<usize>,
     held: Vec<Py<PyAny>>,
@@ -58,7 +60,8 @@ fn find(py: Python<'_>) -> PyResult<Place> {
         let id = code.as_ptr() as usize;
         if !lock(&PLACES).own.contains(&id) {
             let at: i32 = frame.getattr(intern!(py, "f_lasti"))?.extract()?;
-            if let Some(&place) = lock(&PLACES).of.get(&(id, at)) {
+            let region = regions::current();
+            if let Some(&place) = lock(&PLACES).of.get(&(id, at, region)) {
                 return Ok(place);
             }
             let is_own = is_own(&frame)?;
@@ -68,8 +71,8 @@ fn find(py: Python<'_>) -> PyResult<Place> {
                     return Ok(Place::NONE);
                 }
                 let place = Place::new(places.all.len() as u32);
-                places.all.push((code.unbind(), at));
-                places.of.insert((id, at), place);
+                places.all.push((code.unbind(), at, region));
+                places.of.insert((id, at, region), place);
                 return Ok(place);
             }
             if places.own.insert(id) {
@@ -95,7 +98,7 @@ fn is_own(frame: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// A place's function, and how far it has come.
 fn noted(py: Python<'_>, place: Place) -> Option<(Bound<'_, PyAny>, i32)> {
     let places = lock(&PLACES);
-    let (code, at) = places.all.get(place.number()? as usize)?;
+    let (code, at, _) = places.all.get(place.number()? as usize)?;
     Some((code.bind(py).clone(), *at))
 }
 
@@ -139,6 +142,25 @@ fn position(py: Python<'_>, place: Place) -> Option<Position> {
 pub(super) fn named(py: Python<'_>, place: Place) -> Option<String> {
     let Position { path, line, .. } = position(py, place)?;
     Some(format!("{path}:{line}"))
+}
+
+/// What a profiler calls a kernel that computes what was written at a place: its region, file and line.
+pub(crate) fn label_of(place: Place) -> String {
+    let line = Python::attach(|py| {
+        let Position { path, line, .. } = position(py, place)?;
+        let file = path.rsplit(['/', '\\']).next().unwrap_or(&path);
+        Some(format!("{file}:{line}"))
+    });
+    let line = line.unwrap_or_else(|| "tensors".to_owned());
+    regions::labelled(region(place), &line)
+}
+
+/// The region in which a place is.
+pub(super) fn region(place: Place) -> Region {
+    let places = lock(&PLACES);
+    let number = place.number().map(|n| n as usize);
+    let known = number.and_then(|n| places.all.get(n));
+    known.map_or(Region::NONE, |(_, _, region)| *region)
 }
 
 /// Puts file, line and what stands there below a message, as kernels do.

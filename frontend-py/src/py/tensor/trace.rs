@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aerogel_tensor::record::Mode;
 use aerogel_tensor::record::trace::FieldDef;
-use aerogel_tensor::{Accum, Plan, RegionDef};
+use aerogel_tensor::{Accum, Given, Plan, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
@@ -501,6 +501,9 @@ impl NativeTrace {
             for buffer in s.buffers(&results)? {
                 let all = s.r.dense(buffer)?;
                 let kept = s.own(all)?;
+                // The copy belongs to the line of what it copies.
+                let made = s.r.lines.get(all);
+                s.r.lines.set(kept, made);
                 out.push(s.value(kept));
             }
             Ok(out)
@@ -518,7 +521,7 @@ impl NativeTrace {
             lines: state.r.lines.clone(),
         };
         drop(trace);
-        let text = program.to_string();
+        let text = traced.text();
         aerogel_tensor::verify(&program)
             .map_err(|e| crate::py::error::runtime(py, format!("{e}\n{text}")))?;
         let settings = program::settings_or_begin(py)?;
@@ -576,7 +579,12 @@ impl NativeProgram {
         let trees = self.trees.iter().map(|store| store.memory(py));
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
         signals::heed(py)?;
-        let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
+        let given = Given {
+            trees: &trees,
+            place_of: Some(&|buffer| self.traced.lines.of_buffer(buffer)),
+            ..Given::default()
+        };
+        let results = py.detach(|| self.plan.run_with(&inputs, given));
         let results = results.map_err(|e| self.traced.ended(py, &e))?;
         Ok(results.into_iter().map(leaf).collect())
     }

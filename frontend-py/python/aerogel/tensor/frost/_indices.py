@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aerogel import _native
+from aerogel.profiler import _region_name
 from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor.programs import indices
 
@@ -14,11 +16,20 @@ def index(axis: int, shape: Any) -> Tensor:
 
 
 def region_begin(name: str) -> None:
-    """A name for what follows, which tools show."""
+    """Begins a region: the profiler and the text of programs show what follows under its name."""
+    _native.enter_region(_region_name(name))
 
 
 def region_end(name: str) -> None:
-    """The end of what has a name."""
+    """Ends the region that was begun last.
+
+    Raises:
+        RuntimeError: If none is open.
+        ValueError: If the one that was begun last has another name.
+    """
+    if (last := _native.current_region()) not in (None, name):
+        raise ValueError(f"region_end({name!r}): the region that was begun last is {last!r}")
+    _native.leave_region()
 
 
 def stop_fusion(x: Tensor) -> Tensor:
