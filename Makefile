@@ -34,8 +34,8 @@ build: setup ## The package for development, usable from .venv
 
 viz: build ## Windows and scenes for development, and what draws and shows them where there is no desktop
 	@scripts/setup_viz.sh
-	cargo build --quiet --release -p aerogel-viz --features extension-module
-	@cp $(TARGET)/release/lib_viz.so $(VIZ)/_viz.tmp && mv $(VIZ)/_viz.tmp $(VIZ)/_viz.abi3.so
+	cargo build --quiet --profile windows -p aerogel-viz --features extension-module
+	@cp $(TARGET)/windows/lib_viz.so $(VIZ)/_viz.tmp && mv $(VIZ)/_viz.tmp $(VIZ)/_viz.abi3.so
 	@$(PY) -c 'import site; open(site.getsitepackages()[0] + "/aerogel-viz-dev.pth", "w").write("$(abspath gui/python)\n")'
 
 demo: build ## Run a simulation and write its picture

@@ -137,7 +137,7 @@ impl Widgets {
         let size = egui::vec2(picture.width as f32, picture.height as f32) / scale;
         input.screen_rect = Some(egui::Rect::from_min_size(egui::Pos2::ZERO, size));
         let changes = &mut self.changes;
-        let output = self.context.run_ui(input, |ui| {
+        let mut output = self.context.run_ui(input, |ui| {
             // It may be called again for the same frame.
             changes.clear();
             for panel in &panels {
@@ -150,9 +150,9 @@ impl Widgets {
         let renderer = self.renderer.get_or_insert_with(|| {
             Renderer::new(&gpu.device, picture.format(), RendererOptions::PREDICTABLE)
         });
-        for (id, deltas) in &output.textures_delta.set {
-            for delta in deltas {
-                renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);
+        for (id, deltas) in output.textures_delta.set.drain() {
+            for delta in &deltas {
+                renderer.update_texture(&gpu.device, &gpu.queue, id, delta);
             }
         }
         let screen = ScreenDescriptor {
@@ -174,8 +174,8 @@ impl Widgets {
             ..Default::default()
         });
         renderer.render(&mut pass.forget_lifetime(), &jobs, &screen);
-        for id in &output.textures_delta.free {
-            renderer.free_texture(id);
+        for id in output.textures_delta.free.drain() {
+            renderer.free_texture(&id);
         }
         (more, output.platform_output)
     }
