@@ -10,6 +10,7 @@ import pytest
 import aerogel as ti
 from aerogel import nn
 from aerogel.nn import functional as F
+from aerogel.tensor import frost, programs
 
 t = ti.tensor
 
@@ -507,3 +508,42 @@ def test_nothing_is_loaded_before_it_is_used():
 
     code = "import aerogel, sys; print([m for m in sys.modules if m.startswith(('aerogel.nn', 'aerogel.optim'))])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_random_numbers_with_a_state():
+    """The draws of a program, in its loops too, are those of the module outside; the state is saved with the others."""
+
+    class Noisy(nn.Module):
+        def __init__(self):
+            self.random = nn.Random(seed=3)
+
+        def forward(self, x):
+            return x + self.random.normal(0.0, 2.0, x.shape)
+
+    @ti.program
+    def draw(net, x):
+        total = programs.const(net(x))
+        with programs.loop(3):
+            total.val += net.random.uniform(2.0, 3.0, (4,))
+        return total
+
+    net, plain, x = Noisy(), Noisy(), ti.tensor.zeros(4)
+    for _ in range(2):
+        right = plain(x)
+        for _ in range(3):
+            right = right + plain.random.uniform(2.0, 3.0, (4,))
+        assert np.allclose(draw(net, x).numpy(), right.numpy(), rtol=1e-6)
+    assert draw.trace_count == 1
+    resumed = Noisy()
+    resumed.load_state_dict(net.state_dict())
+    assert np.array_equal(resumed(x).numpy(), net(x).numpy())
+    drawn = nn.Random(1).uniform(-2.0, 5.0, (10_000,)).numpy()
+    assert -2 <= drawn.min() < -1.9 and 4.9 < drawn.max() <= 5 and abs(drawn.mean() - 1.5) < 0.1
+    assert sorted(nn.Random(1).permutation(9).tolist()) == list(range(9))
+    assert set(nn.Random(1).integers(3, 6, (50,)).tolist()) == {3, 4, 5}
+    assert len({nn.Random(seed).bits(1).item() for seed in (0, 1, -1, 2**40, 2**63)}) == 5
+    with pytest.raises(TypeError, match="a seed is an integer, not 1.5"):
+        nn.Random(1.5)
+    with pytest.raises(ValueError, match="`type` is 'threefry', not 'pcg'"):
+        frost.random.rng_module("pcg")
+    assert isinstance(frost.random.rng_module(seed=4), nn.Random)

@@ -333,3 +333,77 @@ def test_modules_and_their_optimizer_in_a_program():
         ti.program(lambda o: o)(adam)
     with pytest.raises(ValueError, match="there are 1 gradients for 4 parameters"):
         adam.apply([t.ones(2)])
+
+
+def one_step(scaler, factor):
+    """A step with a layer that computes in f16, whose result is multiplied by a factor; the gradient, and the parameter."""
+    w = nn.Parameter([1.0, -2.0])
+    sgd = optim.SGD([w], lr=1.0)
+    with ti.enable_grad():
+        half = w.astype(ti.f16) * t.asarray([1.0, 0.5], ti.f16)
+        scaler.scale((half.astype(ti.f32) * factor).sum()).backward()
+    scaler.unscale_(sgd)
+    made = w.grad.numpy()
+    scaler.step(sgd)
+    scaler.update()
+    return made, w.numpy()
+
+
+def test_scaling_keeps_small_gradients():
+    """A gradient of 1e-9 is no number of f16; 65,536 times that is one."""
+    assert np.array_equal(one_step(optim.GradScaler(enabled=False), 1e-9)[0], [0, 0])
+    assert np.allclose(one_step(optim.GradScaler(), 1e-9)[0], [1e-9, 5e-10], rtol=0.01, atol=0)
+
+
+def test_scaling_leaves_out_steps_that_overflow():
+    scaler = optim.GradScaler(init_scale=2.0**16, growth_interval=2)
+    scales = []
+    for factor in (1e9, 0.25, 0.25, math.nan):
+        moved = one_step(scaler, factor)[1]
+        assert np.array_equal(moved, [0.75, -2.125] if factor == 0.25 else [1.0, -2.0])
+        scales.append(scaler.get_scale())
+    assert scales == [2.0**15, 2.0**15, 2.0**16, 2.0**15]
+    other = optim.GradScaler()
+    other.load_state_dict(scaler.state_dict())
+    assert other.get_scale() == 2.0**15
+
+
+def test_wrong_scaling():
+    for wrong in ({"init_scale": 0}, {"growth_factor": 1}, {"backoff_factor": 1}, {"growth_interval": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            optim.GradScaler(**wrong)
+    scaler = optim.GradScaler()
+    with pytest.raises(TypeError, match="does not fit in f16: pass `loss.astype"):
+        scaler.scale(t.asarray(1.0, ti.f16))
+    with pytest.raises(RuntimeError, match="there was no `step`"):
+        scaler.update()
+    half = nn.Parameter(t.ones(2, ti.f16))
+    half.grad = t.ones(2, ti.f16)
+    with pytest.raises(TypeError, match="in which small gradients become zero"):
+        scaler.unscale_(optim.SGD([half], lr=1.0))
+    w = nn.Parameter([1.0])
+    w.grad, sgd = t.ones(1), optim.SGD([w], lr=1.0)
+    scaler.unscale_(sgd)
+    with pytest.raises(RuntimeError, match="have been divided"):
+        scaler.unscale_(sgd)
+
+
+def test_a_loss_and_its_gradient_as_one_program():
+    net = nn.Linear(3, 2)
+    x, y = t.arange(12).reshape(4, 3).astype(ti.f32), t.ones((4, 2))
+
+    def loss(net, x, y):
+        return ((net(x) - y) ** 2).mean()
+
+    update = optim.grad_update(loss)
+    value, made = update(net, x, y)
+    right, gradient = ti.value_and_grad(loss)(net, x, y)
+    assert value.item() == pytest.approx(right.item(), rel=1e-6)
+    for own, other in zip(made.parameters(), gradient.parameters()):
+        assert np.allclose(own.numpy(), other.numpy(), rtol=1e-5)
+    marks = [line for line in update.lower(net, x, y).text.splitlines() if line.startswith(";")]
+    assert marks == ["; forward", "; backward", "; results"]
+    with pytest.raises(ValueError, match="`grad_update` differentiates a scalar"):
+        optim.grad_update(lambda w: w * 2)(x)
+    with pytest.raises(TypeError, match="takes a function, not int"):
+        optim.grad_update(3)

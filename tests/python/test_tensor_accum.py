@@ -298,3 +298,44 @@ def test_sizes_below_zero():
 
 def test_a_sum_in_the_result_of_labels_without_elements():
     assert T.accum("i => 2*i", T.zeros(0, ti.i32)).shape == (0,)
+
+
+#: Notations, and the shapes of their tensors.
+LINEAR = [
+    ("b|i; i->o => b|o", [(4, 3), (5, 3)]),
+    ("ij, ; ij,  => ", [(6,), (6,)]),
+    ("ik; kj; jl => il", [(2, 3), (3, 4), (4, 5)]),
+    ("ij => j", [(3, 4)]),
+    ("ii => i", [(3, 3)]),
+    ("i; j => ij", [(3,), (4,)]),
+    ("2*o+k, ; k => o", [(7,), (3,)]),
+    ("b|2*y+v, 2*x+u, c; v, u, c->d => b|y, x, d", [(2, 7, 7, 3), (4, 3, 3, 3)]),
+    ("..|i; i->o => ..|o", [(2, 4, 3), (5, 3)]),
+]
+
+
+@pytest.mark.parametrize("spec, shapes", LINEAR, ids=[spec for spec, _ in LINEAR])
+def test_gradients_in_the_notation(spec, shapes):
+    rng = np.random.default_rng(3)
+    given = [ti.tensor.asarray(rng.standard_normal(shape)) for shape in shapes]
+    out = ti.tensor.accum(spec, *given)
+    seed = ti.tensor.asarray(rng.standard_normal(out.shape))
+    right = ti.grad(lambda tensors: ti.tensor.accum(spec, *tensors), seed=seed)(given)
+    for k, text in enumerate(ti.tensor.accum_gradients(spec)):
+        sizes = {"i": 3} if spec == "ij => j" else None
+        own = ti.tensor.accum(text, *given[:k], seed, *given[k + 1 :], sizes=sizes)
+        np.testing.assert_allclose(own.numpy(), right[k].numpy(), rtol=1e-12, atol=1e-12, err_msg=text)
+
+
+def test_gradients_of_sums_in_the_notation():
+    assert ti.tensor.accum_gradients("i; j => ij", op="add") == ["ij => i", "ij => j"]
+    assert ti.tensor.accum_gradients("i; i => ", op="sub") == [" => i", " => i"]
+    with pytest.raises(ValueError, match="`_` in 'i_ => i' is an axis without a name"):
+        ti.tensor.accum_gradients("i_ => i")
+    for spec in ("a; b => a^b", "2*o=+k, ; k => o"):
+        with pytest.raises(ValueError, match="has no inverse in the notation: use `ti.grad`"):
+            ti.tensor.accum_gradients(spec)
+    with pytest.raises(ValueError, match="the gradient of `div` is not a sum of products"):
+        ti.tensor.accum_gradients("i; i => ", op="div")
+    with pytest.raises(ValueError, match="takes a string such as"):
+        ti.tensor.accum_gradients("ij")

@@ -112,7 +112,7 @@ class region:
     ...     with ti.profiler.region("forward"):
     ...         return x * 2
     >>> [line for line in step.lower(ti.tensor.ones(3)).text.splitlines() if line.startswith(";")]
-    ['; forward']
+    ['; forward', '; results']
 
     Args:
         name: The name, without slashes.

@@ -91,6 +91,7 @@ from aerogel.nn.layers.pooling import (
     MaxPool1d,
     MaxPool2d,
 )
+from aerogel.nn.layers.random import Random
 from aerogel.nn.layers.recurrent import GRU, LSTM, RNN
 from aerogel.nn.layers.transformer import (
     TransformerDecoder,
@@ -170,6 +171,7 @@ __all__ = [
     "ParameterList",
     "RMSNorm",
     "RNN",
+    "Random",
     "ReLU",
     "ReLU6",
     "RotaryPositions",

@@ -14,6 +14,7 @@ Parameter([ 0.9, -1.9], dtype=f32)
 from aerogel.optim._adam import Adam, AdamW, AMSGrad, Lion, NovoGrad
 from aerogel.optim._gradients import clip_grad_norm_, clip_grad_value_, l1, l2
 from aerogel.optim._optimizer import Optimizer
+from aerogel.optim._scaling import GradScaler
 from aerogel.optim._schedules import (
     CosineAnnealingLR,
     ExponentialLR,
@@ -27,6 +28,7 @@ from aerogel.optim._schedules import (
     WarmupLR,
 )
 from aerogel.optim._sgd import SGD, Adadelta, Adagrad, RMSProp, RMSprop
+from aerogel.optim._update import grad_update
 
 __all__ = [
     "AMSGrad",
@@ -36,6 +38,7 @@ __all__ = [
     "AdamW",
     "CosineAnnealingLR",
     "ExponentialLR",
+    "GradScaler",
     "LambdaLR",
     "LinearLR",
     "Lion",
@@ -52,6 +55,7 @@ __all__ = [
     "WarmupLR",
     "clip_grad_norm_",
     "clip_grad_value_",
+    "grad_update",
     "l1",
     "l2",
 ]

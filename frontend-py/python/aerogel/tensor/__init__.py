@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _at_import
 from aerogel.tensor import _einops, _operators, fft, linalg, random
-from aerogel.tensor._accum import accum
+from aerogel.tensor._accum import accum, accum_gradients
 from aerogel.tensor._complex import ComplexTensor, complex64, complex128, conj, imag, real
 from aerogel.tensor._complex_arithmetic import angle
 from aerogel.tensor._creation import *  # noqa: F403

@@ -71,6 +71,48 @@ def accum(
     return _PUT[how](target, out)
 
 
+def accum_gradients(spec: str, /, *, op: str = "mul") -> list[str]:
+    """The gradients of a sum of products, in the notation of ``accum``: for each tensor, a sum itself.
+
+    >>> import aerogel as ti
+    >>> for text in ti.tensor.accum_gradients("b|i; i->o => b|o"):
+    ...     print(text)
+    b|o; i->o => b|i
+    b|i; b|o => i->o
+
+    In each, the gradient of the result stands in the place of the tensor. An axis that only that tensor has needs a
+    size: the gradient of ``ij => i`` is ``i => ij``, with ``sizes={"j": n}``.
+
+    Args:
+        spec: What ``accum`` takes.
+        op: ``mul``, or ``add`` and ``sub``, whose gradients do not depend on the other tensors; for ``sub``, that of
+            the second is to be negated.
+
+    Raises:
+        ValueError: If the notation has no ``=>``, an axis without a name, segments, or zeros around an axis; or if the
+            gradient is no sum of products.
+    """
+    if not isinstance(spec, str) or spec.count("=>") != 1:
+        raise ValueError(f'`accum_gradients` takes a string such as "i; i => ", not {spec!r}')
+    given, result = (part.strip() for part in spec.split("=>"))
+    tensors = [part.strip() for part in given.split(";")]
+    if any(part == "_" for tensor in tensors for part in _letters(tensor)):
+        raise ValueError(f"`accum_gradients`: `_` in {spec!r} is an axis without a name: give it one")
+    if (sign := next((sign for sign in ("^", "=+", "<+") if sign in spec), None)) is not None:
+        raise ValueError(f"`accum_gradients`: `{sign}` in {spec!r} has no inverse in the notation: use `ti.grad`")
+    if op not in ("mul", "add", "sub"):
+        raise ValueError(f"`accum_gradients`: the gradient of `{op}` is not a sum of products: use `ti.grad`")
+    if op != "mul":
+        return [f"{result} => {own}".rstrip() for own in tensors]
+    others = [[*tensors[:k], result, *tensors[k + 1 :]] for k in range(len(tensors))]
+    return [f"{'; '.join(terms)} => {own}".rstrip() for terms, own in zip(others, tensors)]
+
+
+def _letters(tensor: str) -> list[str]:
+    """What may be an axis without a name: words between commas, or single letters."""
+    return tensor.replace("|", ",").replace("->", ",").split(",") if "," in tensor else list(tensor)
+
+
 def _size(n: Any) -> Any:
     if tracing.program is not None:
         return tracing.program.extents([n])[0]

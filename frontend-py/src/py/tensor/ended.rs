@@ -33,7 +33,14 @@ impl Traced {
     /// The statements as text, with the regions that they are in.
     pub(super) fn text(&self) -> String {
         let region = |buffer| regions::path(places::region(self.lines.get(buffer)));
-        self.program.text_in_regions(&region)
+        let has_regions = self.program.buffers.keys().any(|b| region(b).is_some());
+        self.program.text_in_regions(&|buffer| {
+            // Results are copied when all else is done, and belong to the lines of what they copy.
+            match has_regions && self.program.results.contains(&buffer) {
+                true => Some("results".to_owned()),
+                false => region(buffer),
+            }
+        })
     }
 
     /// The exception for the error that ended a run.

@@ -67,3 +67,16 @@ def shuffle(idx: Any, n: Any, seed: Any = 0, iters: int = 16) -> Tensor:
 def permutation(n: Any, seed: Any = 0) -> Tensor:
     """The numbers from 0 to before ``n`` in another order."""
     return as_int(_searching.argsort(random_value([n], seed)))
+
+
+def rng_module(type: str = "threefry", seed: int = 0) -> Any:
+    """A module that draws random numbers, and has its state among its tensors: an ``nn.Random``.
+
+    Raises:
+        ValueError: If there is no such type.
+    """
+    from aerogel.nn import Random
+
+    if type != "threefry":
+        raise ValueError(f"rng_module: `type` is 'threefry', not {type!r}")
+    return Random(seed)
