@@ -203,3 +203,11 @@ def test_regularisers_and_clipping():
     assert net.weight.grad.tolist() == [[4.0, -5.0]]
     optim.clip_grad_value_(net, 4.5)
     assert net.weight.grad.tolist() == [[4.0, -4.5]]
+
+
+def test_second_derivative_of_the_logistic_loss_at_zero():
+    """That of the sigmoid: there is no kink, though the formula has one that cancels."""
+    logits = t.asarray([0.0, 1e-3, -2.0]).astype(ti.f64)
+    loss = ti.hessian(lambda x: F.binary_cross_entropy_with_logits(x, t.zeros(3, dtype=ti.f64), reduction="sum"))
+    s = 1 / (1 + np.exp(-logits.numpy()))
+    np.testing.assert_allclose(loss(logits).numpy(), np.diag(s * (1 - s)), rtol=1e-12, atol=1e-15)

@@ -11,6 +11,7 @@ from aerogel.tensor._elementwise import abs, exp, log, log1p, maximum, sqrt
 from aerogel.tensor._reductions import log_softmax
 from aerogel.tensor._searching import take, take_along_axis, where
 from aerogel.tensor._shapes import moveaxis
+from aerogel.tensor._special import softplus
 from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
@@ -127,8 +128,7 @@ def binary_cross_entropy_with_logits(
     """
     called = "`binary_cross_entropy_with_logits`"
     x, target = _both(x, target, called)
-    # log(1 + exp(-x)), by the side on which it does not overflow.
-    tail = maximum(-x, 0.0) + log1p(exp(-abs(x)))
+    tail = softplus(-x)
     positive = 1.0 if pos_weight is None else (asarray(pos_weight) - 1.0) * target + 1.0
     loss = (1.0 - target) * x + positive * tail
     return _reduced(loss if weight is None else loss * weight, reduction, called)
