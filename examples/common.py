@@ -180,3 +180,16 @@ def sample(field: ti.template(), x):
             weight *= f[axis] if offset[axis] else 1 - f[axis]
         total += weight * at(field, low + offset)
     return total
+
+
+def written(lines: list[str], colors: list[np.ndarray], width: int) -> np.ndarray:
+    """A picture of lines of text, all of one length in characters, each character in its own colour of shape (3,)."""
+    step = width / (len(lines[0]) + 2)
+    height = int(1.9 * step * (len(lines) + 1))
+    gui = ti.GUI("text", (width, height), background_color=0xFAF8F0, show_gui=False)
+    for row, (line, inks) in enumerate(zip(lines, colors)):
+        for column, (letter, ink) in enumerate(zip(line, inks)):
+            place = ((column + 1) * step / width, 1 - 1.9 * step * (row + 0.4) / height)
+            red, green, blue = (int(255 * min(max(part, 0), 1)) for part in ink)
+            gui.text(letter, place, font_size=round(1.7 * step), color=red << 16 | green << 8 | blue)
+    return gui.get_image()[..., :3]

