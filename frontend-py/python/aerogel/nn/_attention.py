@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.nn import _checks
+from aerogel.nn._attention_blocks import Settings, attention
 from aerogel.nn._linear import dropout
 from aerogel.tensor import _types
 from aerogel.tensor._creation import arange, iota
 from aerogel.tensor._elementwise import cos, exp, sin
 from aerogel.tensor._reductions import softmax
 from aerogel.tensor._searching import where
-from aerogel.tensor._shapes import concat, stack
+from aerogel.tensor._shapes import broadcast_to, concat, stack
 from aerogel.tensor._tensor import Tensor, asarray
 
 
@@ -39,8 +41,13 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    *,
+    block_size: int | None = None,
 ) -> Tensor:
     """``softmax(query @ key.T * scale) @ value``.
+
+    By blocks of keys it needs memory for ``queries * block_size`` scores, and so does its gradient. Dropout needs all
+    weights at once.
 
     Args:
         query: Shape (..., queries, width).
@@ -51,12 +58,16 @@ def scaled_dot_product_attention(
         dropout_p: The probability with which weights are replaced by zero.
         is_causal: Whether queries see keys up to their own place only.
         scale: By what products are multiplied, ``1 / sqrt(width)`` if not given.
+        block_size: How many keys a block has. If not given, there are blocks of 256 keys where more than 1024 keys are
+            known to be; inside of a program their number is known if they do not depend on its arguments.
+            Where it has all keys, the formula is computed as it stands.
 
     Returns:
         Shape (..., queries, values).
 
     Raises:
-        ValueError: If widths or numbers of keys differ, or both a mask and ``is_causal`` are given.
+        ValueError: If widths or numbers of keys differ, both a mask and ``is_causal`` are given, or ``block_size`` is
+            less than 1 or given together with dropout.
     """
     called = "`scaled_dot_product_attention`"
     query, key, value = (_checks.floats(x, called) for x in (query, key, value))
@@ -64,11 +75,49 @@ def scaled_dot_product_attention(
         raise ValueError(f"{called} takes a mask or `is_causal`, not both")
     _checks.size(key, -1, query.shape[-1], called, "query", query._native.shape)
     _checks.size(value, -2, key.shape[-2], called, "key", key._native.shape)
-    if scale is None:
-        scale = 1.0 / math.sqrt(query.shape[-1]) if isinstance(query.shape[-1], int) else query.shape[-1] ** -0.5
+    query = query * (_usual_scale(query) if scale is None else scale)
+    n = key.shape[-2]
+    size = _block_size(n, dropout_p, block_size, called)
+    if size is not None:
+        mask = None if attn_mask is None else asarray(attn_mask)
+        settings = Settings(is_causal, size, isinstance(n, int) and n % size == 0)
+        return attention(*_of_same_batch(query, key, value, mask), settings)
     mask = causal_mask(query.shape[-2], key.shape[-2]) if is_causal else attn_mask
-    weights = attention_weights((query * scale) @ key.mT, mask)
+    weights = attention_weights(query @ key.mT, mask)
     return dropout(weights, dropout_p) @ value
+
+
+def _usual_scale(query: Tensor) -> Any:
+    width = query.shape[-1]
+    # In a program the width may be a tensor of integers, and powers of those are of single precision.
+    return 1.0 / math.sqrt(width) if isinstance(width, int) else asarray(width).astype(query.dtype) ** -0.5
+
+
+def _block_size(n_keys: Any, dropout_p: float, block_size: int | None, called: str) -> int | None:
+    """How many keys a block has, ``None`` for all of them."""
+    if block_size is None:
+        return 256 if isinstance(n_keys, int) and n_keys > 1024 and dropout_p == 0.0 else None
+    if block_size < 1:
+        raise ValueError(f"{called}: a block has at least one key, not {block_size}")
+    if dropout_p:
+        raise ValueError(f"{called}: dropout needs all weights at once; leave out `block_size`")
+    return None if isinstance(n_keys, int) and n_keys <= block_size else block_size
+
+
+def _of_same_batch(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> tuple[Tensor, Tensor, Tensor, Any]:
+    """The operands with the same axes before the last two; a mask with as many axes."""
+    operands = [query, key, value] + [mask] * (mask is not None)
+    axes = zip_longest(*(x.shape[-3::-1] for x in operands), fillvalue=1)
+    # Of sizes that are not known to be one, the first: the products require that the others are equal.
+    batch = [next((n for n in sizes if not isinstance(n, int) or n != 1), 1) for sizes in axes][::-1]
+
+    def whole(x: Tensor) -> Tensor:
+        own = (1,) * (len(batch) + 2 - x.ndim) + x.shape[:-2]
+        is_same = all(n is m or not isinstance(n, int) or n != 1 for n, m in zip(own, batch))
+        return x if is_same and x.ndim == len(batch) + 2 else broadcast_to(x, (*batch, *x.shape[-2:]))
+
+    mask = None if mask is None else mask.reshape((1,) * (len(batch) + 2 - mask.ndim) + mask.shape)
+    return whole(query), whole(key), whole(value), mask
 
 
 def sinusoidal_positions(length: Any, width: int, base: float = 10000.0, *, dtype: Any = None) -> Tensor:
