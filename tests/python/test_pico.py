@@ -137,3 +137,117 @@ def test_training(optimizer):
             made.step()
         losses.append(loss.item())
     assert np.mean(losses[-10:]) < 0.6 * losses[0]
+
+
+OPERANDS = {
+    pg.OpCode.ADD: (lambda a, b: a + b, [(2, 3), (3,)]),
+    pg.OpCode.SUB: (lambda a, b: a - b, [(2, 1), (2, 3)]),
+    pg.OpCode.MUL: (lambda a, b: a * b, [(), (2, 3)]),
+    pg.OpCode.DIV: (lambda a, b: a / b, [(2, 3), (1, 3)]),
+    pg.OpCode.NEG: (lambda a: -a, [(2, 3)]),
+    pg.OpCode.POW: (lambda a: a**3, [(2, 3)]),
+    pg.OpCode.RELU: (lambda a: pg.relu(a - 1.0), [(2, 3)]),
+}
+PRODUCTS = [[(2, 3), (3, 4)], [(3,), (3,)], [(3,), (3, 4)], [(2, 3), (3,)], [(5, 2, 3), (3, 4)], [(5, 2, 3), (3,)]]
+
+
+def gradients(function, given):
+    """Those by `backward`, whose results are weighted."""
+    tensors = [pg.Tensor(x, dtype=ti.f64, requires_grad=True) for x in given]
+    out = function(*tensors)
+    weights = np.random.default_rng(9).uniform(0.5, 2, out.shape)
+    (out * pg.Tensor(weights, dtype=ti.f64)).sum().backward()
+    return [x.grad.value for x in tensors]
+
+
+def check_rule(function, shapes, monkeypatch):
+    """A chain rule gives what tensors give without it."""
+    rng = np.random.default_rng(1)
+    given = [rng.uniform(0.5, 2, shape) for shape in shapes]
+    by_rules = gradients(function, given)
+    with monkeypatch.context() as patch:
+        patch.setattr(pg.chain_rules, "rules", [])
+        wanted = gradients(function, given)
+    for one, other in zip(by_rules, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("code", sorted({p.code for p, _ in pg.chain_rules.rules}, key=lambda code: code.name))
+def test_each_rule(code, monkeypatch):
+    if code is pg.OpCode.MATMUL:
+        for shapes in PRODUCTS:
+            check_rule(lambda a, b: a @ b, shapes, monkeypatch)
+        return
+    function, shapes = OPERANDS.get(code) or (getattr(pg, code.name.lower()), [(2, 3)])
+    check_rule(function, shapes, monkeypatch)
+
+
+def test_rules_of_ones_own():
+    """A rule replaces the one of the table until it is removed; a wrong number of gradients is an error."""
+    x = pg.Tensor([-1.0, 2.0], requires_grad=True)
+    pg.relu(x).sum().backward()
+    assert x.grad.value.tolist() == [0, 1]
+    rule = lambda output_grad, y: (output_grad * 10.0 + y,)  # noqa: E731
+    pg.chain_rules.add(pg.Pattern(pg.OpCode.RELU, name="y"), rule)
+    try:
+        assert str(pg.chain_rules).startswith("RELU         lambda output_grad, y: (output_grad * 10.0 + y,)\nMATMUL")
+        x.grad = None
+        pg.relu(x).sum().backward()
+        assert x.grad.value.tolist() == [10, 12]
+    finally:
+        pg.chain_rules.remove(rule)
+    with pytest.raises(ValueError, match="not in the table"):
+        pg.chain_rules.remove(rule)
+    few = lambda output_grad: (output_grad,)  # noqa: E731
+    pg.chain_rules.add(pg.Pattern(pg.OpCode.MUL), few)
+    try:
+        with pytest.raises(ValueError, match="chain rule of MUL gives 1 gradients, and the operation has 2 operands"):
+            (x * x).sum().backward()
+    finally:
+        pg.chain_rules.remove(few)
+
+
+def test_the_table_is_printed():
+    lines = str(pg.chain_rules).splitlines()
+    assert len(lines) == len(pg.chain_rules.rules)
+    assert "SIN          lambda output_grad, input: (output_grad * input.src[0].cos(),)" in lines
+    assert "POW of 1     lambda output_grad, input: (output_grad * _power(input.src[0], input.op.arg),)" in lines
+
+
+def test_steps():
+    x1, x2 = pg.Tensor(0.5, requires_grad=True), pg.Tensor(2.0, requires_grad=True)
+    result = pg.exp(x1) * pg.sin(x2) ** 2 + x1
+    steps = pg.steps(result)
+    forward = [step for step in steps if step.is_forward]
+    assert [step.op for step in forward] == result.op.toposort()
+    assert [step.op.code.name for step in steps if not step.is_forward] == ["ADD", "MUL", "POW", "SIN", "EXP"]
+    result.backward()
+    last = steps[len(steps) - 1].gradients
+    np.testing.assert_allclose(last[x1.op], x1.grad.value, rtol=1e-6)
+    np.testing.assert_allclose(last[x2.op], x2.grad.value, rtol=1e-6)
+    # Before its gradient is computed, a picture does not show it.
+    pictures = [step._repr_svg_() for step in steps]
+    assert [text.count(">grad ") for text in pictures] == [0] * 7 + [3, 5, 6, 7, 7]
+    assert all(text.count("<rect") == 7 for text in pictures)
+    assert steps._repr_html_().count("<details") == len(steps) == 12
+    with pytest.raises(ValueError, match="goes back from a scalar"):
+        pg.steps(pg.Tensor([1.0, 2.0]) * 2.0)
+    with pytest.raises(NotImplementedError, match="no chain rule matches SUM: add one"):
+        pg.steps(pg.Tensor([1.0, 2.0]).sum())
+
+
+def test_counts_of_both_modes():
+    """Many arguments and one result: reverse mode takes one more pass, forward mode one for each argument."""
+
+    def product(*args):
+        out = args[0]
+        for x in args[1:]:
+            out = out * x
+        return out
+
+    counts = [pg.count(product, *[1.5] * n) for n in (2, 4, 8)]
+    # Each product is two products in reverse mode. By argument k, forward mode goes through all that come after it.
+    assert [(c.function, c.reverse) for c in counts] == [(n - 1, 2 * (n - 1)) for n in (2, 4, 8)]
+    assert [sum(c.forward) for c in counts] == [2, 9, 35]
+    with pytest.raises(NotImplementedError, match="elementwise operations on numbers, and SUM is none"):
+        pg.count(lambda x: x.sum(), [1.0, 2.0])

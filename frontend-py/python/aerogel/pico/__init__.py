@@ -16,6 +16,8 @@ Tensor(44.334335)
 
 from aerogel.pico import optim as optim
 from aerogel.pico._op import Device, Op, OpCode
+from aerogel.pico._rules import Pattern, PatternMatcher, chain_rules
+from aerogel.pico._steps import Counts, Step, Steps, count, steps
 from aerogel.pico._tensor import (
     Tensor,
     cos,
@@ -43,7 +45,7 @@ from aerogel.pico._tensor import max as max
 from aerogel.pico._tensor import sum as sum
 
 __all__ = [
-    "Device", "Op", "OpCode", "Tensor", "cos", "cross_entropy", "exp", "exp2", "log", "log2", "log10", "matmul", "max",
-    "maximum", "mean", "ones", "optim", "randn", "reciprocal", "relu", "sigmoid", "sin", "softmax", "sqrt", "sum",
-    "tanh", "zeros",
+    "Counts", "Device", "Op", "OpCode", "Pattern", "PatternMatcher", "Step", "Steps", "Tensor", "chain_rules", "cos",
+    "count", "cross_entropy", "exp", "exp2", "log", "log2", "log10", "matmul", "max", "maximum", "mean", "ones",
+    "optim", "randn", "reciprocal", "relu", "sigmoid", "sin", "softmax", "sqrt", "steps", "sum", "tanh", "zeros",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 OpCode = enum.Enum(
     "OpCode",
@@ -20,12 +20,16 @@ class Op:
         code: The `OpCode`.
         src: The operations whose results it takes.
         shape: The shape of its result.
+        arg: What else it is given, such as the exponent of a power.
     """
 
-    __slots__ = ("code", "shape", "src")
+    __slots__ = ("arg", "code", "shape", "src", "values")
 
-    def __init__(self, code: OpCode, src: tuple[Op, ...] = (), shape: tuple[int, ...] = ()) -> None:
-        self.code, self.src, self.shape = code, src, shape
+    def __init__(self, code: OpCode, src: tuple[Op, ...] = (), values: Any = None, arg: Any = None) -> None:
+        self.code, self.src, self.arg = code, src, arg
+        #: Its result, a tensor of `aerogel.tensor`.
+        self.values = values
+        self.shape: tuple[int, ...] = () if values is None else values.shape
 
     def toposort(self) -> list[Op]:
         """This operation and all that it depends on, each once, and after those that it takes."""

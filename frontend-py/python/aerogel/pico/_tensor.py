@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from aerogel._dtypes import dtype_of, f32
 from aerogel.nn import functional
 from aerogel.pico._op import Device, Op, OpCode
+from aerogel.pico._rules import chain_rules
 from aerogel.tensor import _creation, _elementwise, _products, _reductions, random
 from aerogel.tensor._backward import no_grad
+from aerogel.tensor._rules import custom_vjp
 from aerogel.tensor._tensor import Tensor as Values
 from aerogel.tensor._tensor import asarray
 
@@ -41,7 +43,7 @@ class Tensor:
         if requires_grad:
             self._values.requires_grad_()
         #: The operation.
-        self.op = Op(OpCode.BUFFER, (), self.shape)
+        self.op = Op(OpCode.BUFFER, (), self._values)
 
     @classmethod
     def _of(cls, values: Values, op: Op) -> Tensor:
@@ -55,6 +57,11 @@ class Tensor:
     def uop(self) -> Op:
         """As ``op``."""
         return self.op
+
+    @property
+    def src(self) -> tuple[Tensor, ...]:
+        """The operands of the operation."""
+        return tuple(Tensor._of(op.values, op) for op in self.op.src)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,7 +153,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same values, on which no gradient depends."""
-        return Tensor._of(self._values.detach(), Op(OpCode.DETACH, (self.op,), self.shape))
+        return Tensor._of(self._values.detach(), Op(OpCode.DETACH, (self.op,), self._values.detach()))
 
     # Operations.
 
@@ -176,7 +183,7 @@ class Tensor:
 
     def __pow__(self, other: Any) -> Tensor:
         if isinstance(other, (int, float)):
-            return _made(OpCode.POW, lambda a: a**other, self)
+            return _made(OpCode.POW, lambda a: a**other, self, arg=other)
         return _made(OpCode.POW, lambda a, b: a**b, self, other)
 
     def __matmul__(self, other: Any) -> Tensor:
@@ -269,12 +276,50 @@ def _values(x: Any) -> Any:
     return x._values if isinstance(x, Tensor) else x
 
 
-def _made(code: OpCode, function: Callable[..., Values], *given: Any) -> Tensor:
-    """The result of an operation."""
-    tensors = [x if isinstance(x, Tensor) else None for x in given]
-    values = function(*map(_values, given))
-    sources = tuple(Op(OpCode.BUFFER, (), ()) if x is None else x.op for x in tensors)
-    return Tensor._of(values, Op(code, sources, values.shape))
+def _made(code: OpCode, function: Callable[..., Values], *given: Any, arg: Any = None) -> Tensor:
+    """The result of an operation, whose gradient is that of its chain rule, if there is one."""
+    operands = [asarray(_values(x)) if isinstance(x, (Tensor, Values)) else x for x in given]
+    sources = tuple(
+        x.op if isinstance(x, Tensor) else Op(OpCode.BUFFER, (), asarray(value)) for x, value in zip(given, operands)
+    )
+    op = Op(code, sources, None, arg)
+    if code is not OpCode.DETACH and chain_rules.find(op) is not None and any(map(_has_gradient, operands)):
+        function = _by_rule(function, op, [isinstance(x, Values) for x in operands])
+    op.values = function(*operands)
+    op.shape = op.values.shape
+    return Tensor._of(op.values, op)
+
+
+def _has_gradient(x: Any) -> bool:
+    return isinstance(x, Values) and x.requires_grad
+
+
+def _by_rule(function: Callable[..., Values], op: Op, are_tensors: list[bool]) -> Callable[..., Values]:
+    """A function whose gradient the chain rule of its operation computes."""
+
+    def backward(_: Any, gradient: Values) -> tuple[Any, ...]:
+        with no_grad():
+            out = Tensor._of(gradient.detach(), Op(OpCode.BUFFER, (), gradient.detach()))
+            made = chain_rules.rewrite(Tensor._of(op.values.detach(), op), out)
+        if made is None:
+            raise ValueError(f"the chain rule of {op.code.name} was removed before the gradient was taken")
+        parts = zip(made, op.src, are_tensors)
+        return tuple(
+            None if g is None or not is_tensor else summed_to(_values(g), s.shape) for g, s, is_tensor in parts
+        )
+
+    ruled = custom_vjp(function)
+    ruled.defvjp(lambda *operands: (function(*operands), None), backward)
+    return ruled
+
+
+def summed_to(x: Any, shape: tuple[int, ...]) -> Values:
+    """A gradient summed over the axes along which an operand of some shape was broadcast."""
+    x = asarray(x)
+    if x.ndim > len(shape):
+        x = x.sum(tuple(range(x.ndim - len(shape))))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1 and x.shape[k] != 1)
+    return x.sum(axes, keepdims=True) if axes else x
 
 
 def _unary(code: OpCode, function: Callable[..., Values]) -> Callable[[Any], Tensor]:
