@@ -11,6 +11,7 @@ from aerogel.nn._parameter import Parameter, data_of, set_data
 from aerogel.optim import _trees
 from aerogel.tensor import _unknown
 from aerogel.tensor._backward import no_grad
+from aerogel.tensor._shapes import concat
 from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Numbers:
 class Optimizer:
     """Changes parameters by their gradients. Optimizers define ``_update``.
 
+    Attributes:
+        average: Replaces the gradients by their means over several processes: a function that is given them in one
+            array with one axis, and returns an array of that shape; it may change and return the one it is given.
+            ``None`` if there is one process.
+
     Args:
         params: A module, its parameters, or dictionaries, each with ``"params"`` and settings of its own (a group).
         defaults: The settings of groups that have none of their own.
@@ -56,6 +62,8 @@ class Optimizer:
         TypeError: If there is something else than tensors, or a tensor that takes no gradient.
         ValueError: If there is no parameter, or one is there twice.
     """
+
+    average: Callable[[Any], Any] | None = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = {**defaults}
@@ -139,7 +147,7 @@ class Optimizer:
             ValueError: If a gradient has another shape than its parameter.
         """
         loss = None if closure is None else closure()
-        self._change({id(p): p.grad for group in self.param_groups for p in group["params"]})
+        self._change(self._averaged({id(p): p.grad for group in self.param_groups for p in group["params"]}))
         return loss
 
     def apply(self, gradients: Any) -> None:
@@ -160,7 +168,28 @@ class Optimizer:
         params = [p for group in self.param_groups for p in group["params"]]
         if len(given) != len(params):
             raise ValueError(f"`{self._name}.apply`: there are {len(given)} gradients for {len(params)} parameters")
-        self._change({id(p): g if g is None else asarray(g) for p, g in zip(params, given)})
+        self._change(self._averaged({id(p): g if g is None else asarray(g) for p, g in zip(params, given)}))
+
+    def _averaged(self, gradients: dict[int, Tensor | None]) -> dict[int, Tensor | None]:
+        """The means of gradients over several processes, by ``average``, which is called once for each dtype."""
+        if self.average is None:
+            return gradients
+        if tracing.program is not None:
+            raise ValueError(
+                f"`{self._name}.average` exchanges gradients with other processes, which a program cannot: return the "
+                "gradients from the program, and call `apply` outside of it"
+            )
+        out = dict(gradients)
+        for dtype in dict.fromkeys(g.dtype for g in gradients.values() if g is not None):
+            own = [(key, g) for key, g in gradients.items() if g is not None and g.dtype is dtype]
+            flat = concat([data_of(g).detach().reshape(-1) for _, g in own]).numpy()
+            means = asarray(self.average(flat), dtype=dtype)
+            if means.shape != flat.shape:
+                raise ValueError(f"`{self._name}.average` returned the shape {means.shape}, and {flat.shape} is needed")
+            at = 0
+            for key, g in own:
+                out[key], at = means[at : at + g.size].reshape(g.shape), at + g.size
+        return out
 
     def _change(self, gradients: dict[int, Tensor | None]) -> None:
         """Changes the parameters that have gradients, which are given by the ids of these."""
