@@ -59,6 +59,8 @@ EXAMPLES: dict[str, list[str]] = {
     "letters_lstm": [],
     "masked_letters": [],
     "diffusion": [],
+    "texture_embedding": [],
+    "neural_automaton": [],
     "learn_smoke": [],
     "fit_scene": [],
     "fit_level_set": [],

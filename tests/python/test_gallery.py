@@ -423,3 +423,14 @@ def test_diffusion(example):
     assert numbers["distance of points at last"] < 0.4 * numbers["distance of noise"]
     # Tell all noise to be zero, and half of what the points vary is missing: 1 is the loss of that.
     assert 0.3 < numbers["loss"] < 0.6
+
+
+def test_texture_of_embeddings(example):
+    numbers = small(example("texture_embedding"))
+    assert numbers["decibels"] > numbers["decibels of one colour"] + 4 and numbers["of the picture's numbers"] < 0.1
+
+
+def test_neural_automaton(example):
+    """It grows what it learned, also where other cells change than did while it learned."""
+    numbers = small(example("neural_automaton"))
+    assert max(numbers["loss at last"], numbers["loss of another growth"]) < 0.35 * numbers["loss at first"]
