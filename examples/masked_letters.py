@@ -92,7 +92,7 @@ def main(small=False):
     found = (guess == wanted)[wanted != IGNORED].mean()
     most = (np.bincount(tokens).argmax() == wanted)[wanted != IGNORED].mean()
     n_lines = 10 if small else 28
-    image = picture(text, *(rows[:n_lines] for rows in (seen, wanted, guess)), 320 if small else 960)
+    image = picture(text, seen[:n_lines], wanted[:n_lines], guess[:n_lines], 320 if small else 960)
     return image, {"loss": float(np.mean(losses[-20:])), "found": found, "by the most frequent letter": most}
 
 

@@ -41,7 +41,7 @@ def of_programs() -> str:
     return re.sub(" +", " ", " ".join(names))
 
 
-def pieces(texts: tuple[str, str], n: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def pieces(texts: list[str], n: int, rng) -> tuple[np.ndarray, np.ndarray]:
     """Pieces of two texts in equal parts: their letters of shape (n, letters), and of which text each is."""
     label, rows = np.arange(n) % 2, []
     for k in label:
@@ -97,8 +97,8 @@ def main(small=False):
     ti.tensor.random.seed(1)
     rng, texts = np.random.default_rng(3), (english(), of_programs())
     cuts = [len(text) * 4 // 5 for text in texts]
-    data = pieces(tuple(text[:cut] for text, cut in zip(texts, cuts)), 2_000 if small else 12_000, rng)
-    letters, label = pieces(tuple(text[cut:] for text, cut in zip(texts, cuts)), 1_000, rng)
+    data = pieces([text[:cut] for text, cut in zip(texts, cuts)], 2_000 if small else 12_000, rng)
+    letters, label = pieces([text[cut:] for text, cut in zip(texts, cuts)], 1_000, rng)
     net = Network(32 if small else 64)
     losses = learned(net, data, 8)
     chance = chances(net, letters)
