@@ -77,11 +77,11 @@ def main(small=False):
     ti.tensor.random.seed(1)
     rng, text = np.random.default_rng(2), datasets.Characters(text_of_pages())
     tokens, vocabulary = text.tokens.numpy(), len(text.vocabulary)
-    block, batch, n_steps = (16, 32, 600) if small else (48, 24, 3000)
+    block, batch, n_steps, lr = (16, 64, 700, 1e-2) if small else (48, 24, 3000, 4e-3)
     net = BERT(vocabulary, block, *((32, 1) if small else (64, 2)))
-    optimizer = optim.AdamW(net, lr=4e-3)
-    schedule = optim.OneCycleLR(optimizer, max_lr=4e-3, total_steps=n_steps, pct_start=0.1)
-    others, losses = tokens[-64 * block :].reshape(64, block), []
+    optimizer = optim.AdamW(net, lr=lr)
+    schedule = optim.OneCycleLR(optimizer, max_lr=lr, total_steps=n_steps, pct_start=0.1)
+    others, losses = tokens[-256 * block :].reshape(256, block), []
     for _ in range(n_steps):
         starts = rng.integers(0, len(tokens) - others.size - block, batch)[:, None] + np.arange(block)
         losses.append(train(net, optimizer, *map(ti.tensor.asarray, masked(tokens[starts], vocabulary, rng))).item())

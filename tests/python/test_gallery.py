@@ -409,7 +409,7 @@ def test_long_short_term_memory(example):
 
 def test_masked_letters(example):
     numbers = small(example("masked_letters"))
-    assert numbers["found"] > numbers["by the most frequent letter"] and numbers["loss"] < 3.15
+    assert numbers["found"] > 1.5 * numbers["by the most frequent letter"] and numbers["loss"] < 2.8
     masked = example("masked_letters")
     letters = np.random.default_rng(0).integers(0, 9, (400, 50))
     seen, wanted = masked.masked(letters, 9, np.random.default_rng(1))
