@@ -7,26 +7,15 @@ file in `passes/src/autodiff` and what stands in its place.
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
 
-ROOT = Path(__file__).resolve().parent.parent
+from _mutants import ROOT, Mutant, expect_committed, survivors
+
 SOURCES = ROOT / "passes" / "src" / "autodiff"
+# What must notice: kernels whose gradients are compared with differences, or the texts of derivatives.
 KERNELS = ["-p", "aerogel-tests", "--test", "gradients"]
 CALLED = ["-p", "aerogel-tests", "--test", "called_gradients"]
 TEXTS = ["-p", "aerogel-passes", "--lib", "autodiff"]
-
-
-class Mutant(NamedTuple):
-    """A text of a file, and what stands in its place."""
-
-    name: str
-    file: str
-    text: str
-    instead: str
-    # What must notice: kernels whose gradients are compared with differences, or the texts of derivatives.
-    tests: list[str] = KERNELS
-
 
 MUTANTS = [
     Mutant(
@@ -96,7 +85,7 @@ MUTANTS = [
 ]
 
 
-def fails(tests: list[str]) -> bool:
+def fails(tests: Sequence[str]) -> bool:
     """Whether a test fails."""
     environment = {"AEROGEL_N_PROGRAMS": "100", "INSTA_UPDATE": "no", **os.environ}
     built = subprocess.run(["cargo", "test", "-q", *tests, "--no-run"], cwd=ROOT, check=False)
@@ -106,28 +95,17 @@ def fails(tests: list[str]) -> bool:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode != 0
 
 
-def main(wanted: list[str]) -> int:
-    """Tries all mutants, or those that are wanted; the result is how many went unnoticed."""
-    if subprocess.run(["git", "diff", "--quiet", "--", str(SOURCES)], cwd=ROOT, check=False).returncode != 0:
-        sys.exit("the derivatives have changes that are not committed")
-    survivors = []
-    for mutant in MUTANTS:
-        if wanted and mutant.name not in wanted:
-            continue
-        path = SOURCES / mutant.file
-        source = path.read_text()
-        if mutant.text not in source:
-            sys.exit(f"{mutant.file} has no `{mutant.text}`")
-        try:
-            path.write_text(source.replace(mutant.text, mutant.instead, 1))
-            caught = fails(mutant.tests)
-        finally:
-            path.write_text(source)
-        print(f"{'caught' if caught else 'SURVIVED'}: {mutant.name} ({mutant.file})", flush=True)
-        if not caught:
-            survivors.append(mutant.name)
-    return len(survivors)
+def is_caught(mutant: Mutant) -> bool:
+    """Whether a test fails with a mutant; the source is as it was afterwards."""
+    path = SOURCES / mutant.file
+    source = path.read_text()
+    try:
+        path.write_text(mutant.of(source, mutant.instead))
+        return fails(mutant.tests or KERNELS)
+    finally:
+        path.write_text(source)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    expect_committed(SOURCES)
+    sys.exit(survivors(MUTANTS, sys.argv[1:], is_caught))

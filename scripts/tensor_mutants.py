@@ -1,7 +1,8 @@
 """Breaks the gradients of tensors in one place after another, and expects a test to fail each time.
 
 Run as `python scripts/tensor_mutants.py [NAME...]` in a clean working tree, by the Python that runs the tests; it takes
-half an hour. All mutants are built at once, each behind a question for its name in the environment.
+half an hour. All mutants are built at once, each behind a question for its name in the environment, so
+their texts are expressions or statements.
 """
 
 import os
@@ -9,24 +10,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+from _mutants import ROOT, Mutant, expect_committed, survivors
+
 SOURCES = ROOT / "tensor" / "src" / "autodiff"
 NATIVE = ROOT / "frontend-py" / "python" / "aerogel" / "_native.abi3.so"
 BUILD = ["cargo", "build", "--quiet", "--release", "-p", "aerogel-py", "--features", "extension-module"]
 #: The shorter ones first: the first test that fails ends a run.
 TESTS = ["hard", "functions", "in_programs", "programs", "eager", "generated", "generated_modes"]
-
-
-class Mutant(NamedTuple):
-    """An expression or a statement of a file, and what stands in its place."""
-
-    name: str
-    file: str
-    text: str
-    instead: str
-
 
 MUTANTS = [
     Mutant("a sign", "expressions.rs", "a.unary(UnaryOp::Neg, d)", "d"),
@@ -84,11 +75,9 @@ def sources() -> dict[Path, str]:
     out: dict[Path, str] = {}
     for mutant in MUTANTS:
         path = SOURCES / mutant.file
-        text = out.get(path, path.read_text())
-        if mutant.text not in text:
-            sys.exit(f"{mutant.file} has no `{mutant.text}`")
         on = f'std::env::var("AEROGEL_MUTANT").is_ok_and(|name| name == "{mutant.name}")'
-        out[path] = text.replace(mutant.text, f"if {on} {{ {mutant.instead} }} else {{ {mutant.text} }}", 1)
+        either = f"if {on} {{ {mutant.instead} }} else {{ {mutant.text} }}"
+        out[path] = mutant.of(out.get(path, path.read_text()), either)
     return out
 
 
@@ -125,26 +114,17 @@ def fails(name: str) -> bool:
 
 def main(wanted: list[str]) -> int:
     """Tries all mutants, or those that are wanted; the result is how many went unnoticed."""
-    if subprocess.run(["git", "diff", "--quiet", "--", str(SOURCES)], cwd=ROOT, check=False).returncode != 0:
-        sys.exit("the gradients have changes that are not committed")
+    expect_committed(SOURCES)
     own = NATIVE.with_suffix(".own")
     shutil.copy(NATIVE, own)
-    survivors = []
     try:
         build()
         if fails("none"):
             sys.exit("a test fails without any mutant")
-        for mutant in MUTANTS:
-            if wanted and mutant.name not in wanted:
-                continue
-            caught = fails(mutant.name)
-            print(f"{'caught' if caught else 'SURVIVED'}: {mutant.name} ({mutant.file})", flush=True)
-            if not caught:
-                survivors.append(mutant.name)
+        return survivors(MUTANTS, wanted, lambda mutant: fails(mutant.name))
     finally:
         replace_native(own)
         own.unlink()
-    return len(survivors)
 
 
 if __name__ == "__main__":
