@@ -26,10 +26,11 @@ class Mutant(NamedTuple):
         return source.replace(self.text, instead, 1)
 
 
-def expect_committed(sources: Path) -> None:
+def expect_committed(*folders: Path) -> None:
     """Ends the script if sources, which it is going to change, have changes that are not committed."""
-    if subprocess.run(["git", "diff", "--quiet", "--", str(sources)], cwd=ROOT, check=False).returncode != 0:
-        sys.exit(f"{sources.relative_to(ROOT)} has changes that are not committed")
+    command = ["git", "diff", "--quiet", "--", *map(str, folders)]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+        sys.exit("the sources that are mutated have changes that are not committed")
 
 
 def survivors(mutants: Sequence[Mutant], wanted: Sequence[str], is_caught: Callable[[Mutant], bool]) -> int:

@@ -1,7 +1,7 @@
 """Breaks the derivatives in one place after another, and expects a test to fail each time.
 
 Run as `python scripts/mutants.py [NAME...]` in a clean working tree; it takes some minutes. Each mutant is a text of a
-file in `passes/src/autodiff` and what stands in its place.
+file in `SOURCES` and what stands in its place.
 """
 
 import os
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from _mutants import ROOT, Mutant, expect_committed, survivors
 
-SOURCES = ROOT / "passes" / "src" / "autodiff"
+# The folders of the files.
+SOURCES = [ROOT / "passes" / "src" / "autodiff", ROOT / "ir" / "src"]
 # What must notice: kernels whose gradients are compared with differences, or the texts of derivatives.
 KERNELS = ["-p", "aerogel-tests", "--test", "gradients"]
 CALLED = ["-p", "aerogel-tests", "--test", "called_gradients"]
@@ -26,18 +27,18 @@ MUTANTS = [
     ),
     Mutant(
         "an operand",
-        "rules.rs",
+        "derivatives.rs",
         "(BinaryOp::Mul, _) => b.binary(Mul, d, x()),",
         "(BinaryOp::Mul, _) => b.binary(Mul, d, y()),",
     ),
-    Mutant("a row", "rules.rs", "Sqrt => OF_R,", "Sqrt => Partial::Zero,"),
+    Mutant("a row", "derivatives.rs", "Sqrt => OF_R,", "Sqrt => Partial::Zero,"),
     Mutant(
         "what changed the other way",
-        "places.rs",
+        "memory.rs",
         "AtomicOp::Sub => self.b.unary(UnaryOp::Neg, d),",
         "AtomicOp::Sub => d,",
     ),
-    Mutant("a zeroing", "places.rs", "pass.b.store(at, zero);", "let _ = zero;"),
+    Mutant("a zeroing", "memory.rs", "pass.b.store(at, zero);", "let _ = zero;"),
     Mutant(
         "a loser's adjoint",
         "demand.rs",
@@ -97,7 +98,7 @@ def fails(tests: Sequence[str]) -> bool:
 
 def is_caught(mutant: Mutant) -> bool:
     """Whether a test fails with a mutant; the source is as it was afterwards."""
-    path = SOURCES / mutant.file
+    path = next(folder / mutant.file for folder in SOURCES if (folder / mutant.file).exists())
     source = path.read_text()
     try:
         path.write_text(mutant.of(source, mutant.instead))
@@ -107,5 +108,5 @@ def is_caught(mutant: Mutant) -> bool:
 
 
 if __name__ == "__main__":
-    expect_committed(SOURCES)
+    expect_committed(*SOURCES)
     sys.exit(survivors(MUTANTS, sys.argv[1:], is_caught))
