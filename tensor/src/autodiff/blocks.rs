@@ -24,7 +24,8 @@ use super::uses::add_uses;
 use super::versions::{filled, loaded};
 use super::{Reverse, refused};
 use crate::ir::{
-    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, is_whole, visit_mut,
+    Buffer, Call, Expr, ExprDef, Library, Outside, Program, Stmt, Touched, Var, live_in, makes,
+    visit_mut,
 };
 use crate::record::Recorded;
 
@@ -225,7 +226,7 @@ impl Reverse<'_> {
         asked.extend(Histories::of(&adjoint).filled());
         let (mut turn, taken) = self.taken_again(edited, &Histories::of(body));
         turn.extend(adjoint);
-        let asked = self.keep_asked(&mut turn, asked);
+        let asked = self.keep_asked(&mut turn, &asked);
 
         let (mut keeps, mut takes) = (vec![counted], Vec::new());
         for &buffer in &carried.begins {
@@ -367,37 +368,15 @@ impl Reverse<'_> {
 
     /// The buffers that a turn finds as the turn before has left them.
     fn carried(&self, body: &[Stmt], written: &IndexSet<Buffer>) -> Vec<Buffer> {
-        let program = &self.recording.program;
         let histories = Histories::of(body);
-        let mut open = written.clone();
-        open.retain(|&b| !histories.contains(b));
-        let mut out = Vec::new();
-        for stmt in body {
-            let own = std::slice::from_ref(stmt);
-            let touched = Touched::by(program, own);
-            let makes = |b: Buffer| match stmt {
-                Stmt::For(all) => all.body.iter().all(|s| match s {
-                    Stmt::Store(store) if store.target == b => {
-                        store.init || (store.accum.is_none() && is_whole(program, all, store))
-                    }
-                    Stmt::Store(_) => true,
-                    _ => self.recording.running(b).is_some(),
-                }),
-                Stmt::Call(call) => call.outputs.contains(&b),
-                _ => false,
-            };
-            for &buffer in touched.reads.iter().chain(&touched.writes) {
-                let is_read = touched.reads.contains(&buffer);
-                if !open.contains(&buffer) || !is_read && !touched.writes.contains(&buffer) {
-                    continue;
-                }
-                if is_read || !makes(buffer) {
-                    out.push(buffer);
-                }
-                open.swap_remove(&buffer);
-            }
-        }
-        out
+        let mut live = self.live_in(body);
+        live.retain(|b| written.contains(b) && !histories.contains(*b));
+        live.into_iter().collect()
+    }
+
+    fn live_in(&self, body: &[Stmt]) -> IndexSet<Buffer> {
+        let is_made = |b: Buffer| self.recording.running(b).is_some();
+        live_in(&self.recording.program, body, &is_made)
     }
 
     /// The same statements, where what follows a place at which a turn is left is done if it was not.
@@ -442,29 +421,27 @@ impl Reverse<'_> {
         out
     }
 
-    /// Drops statements on which no needed value depends.
-    fn keep_asked(&self, body: &mut Vec<Stmt>, mut asked: IndexSet<Buffer>) -> IndexSet<Buffer> {
+    /// Drops statements of an iteration on which no value depends that is `asked` after it. Returns what the rest finds.
+    fn keep_asked(&self, body: &mut Vec<Stmt>, asked: &IndexSet<Buffer>) -> IndexSet<Buffer> {
         let program = &self.recording.program;
-        let all: Vec<Touched> = body
+        let is_made = |b: Buffer| self.recording.running(b).is_some();
+        let all: Vec<(IndexSet<Buffer>, IndexSet<Buffer>)> = body
             .iter()
-            .map(|stmt| Touched::by(program, std::slice::from_ref(stmt)))
+            .map(std::slice::from_ref)
+            .map(|stmt| (Touched::by(program, stmt).writes, self.live_in(stmt)))
             .collect();
-        loop {
-            let before = asked.len();
-            for touched in all.iter().rev() {
-                if touched.writes.iter().any(|b| asked.contains(b)) {
-                    asked.extend(&touched.reads);
-                }
-            }
-            if asked.len() == before {
-                break;
+        let mut live = asked.clone();
+        let mut keeps = vec![false; body.len()];
+        for (k, (writes, reads)) in all.iter().enumerate().rev() {
+            keeps[k] = writes.iter().any(|b| live.contains(b));
+            if keeps[k] {
+                live.retain(|&b| !writes.contains(&b) || !makes(program, &body[k], b, &is_made));
+                live.extend(reads);
             }
         }
-        let mut keeps = all
-            .iter()
-            .map(|touched| touched.writes.iter().any(|b| asked.contains(b)));
+        let mut keeps = keeps.into_iter();
         body.retain(|_| keeps.next() == Some(true));
-        asked
+        live
     }
 }
 
