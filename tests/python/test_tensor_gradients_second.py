@@ -172,32 +172,3 @@ def test_third_derivatives_of_running_operations_for_many(name: str, is_traced: 
     made = (ti.program(lambda x: gradient(x)) if is_traced else gradient)(x)
     differences = [(float(size(x + h * e)) - float(size(x - h * e))) / (2 * h) for e in np.eye(3)]
     np.testing.assert_allclose(made.numpy(), differences, rtol=1e-6)
-
-
-def test_what_the_gradient_of_a_loop_keeps_is_limited():
-    ti.init(arch=ti.cpu, log_level="error", ad_memory="1MB")
-
-    @ti.program
-    def f(x, *, n: int):
-        y = x * 1
-        with p.loop(n):
-            y.val = ti.tensor.sin(y) * x
-        return y.sum()
-
-    @ti.program
-    def in_two(x, *, n: int):
-        y = x * 1
-        with p.loop(n):
-            with p.loop(10):
-                y.val = ti.tensor.sin(y) * x
-        return y.sum()
-
-    x = np.linspace(0.5, 0.9, 4096, dtype=np.float32)
-    ti.grad(f)(x, n=20).numpy()
-    with pytest.raises(MemoryError, match=r"(?s)would save more than 1000000 bytes.*ad_memory=.*y = x . 1") as e:
-        ti.grad(f)(x, n=100).numpy()
-    assert "test_tensor_gradients_second.py" in str(e.value)
-    # The process goes on, and a loop of loops keeps less.
-    made = ti.grad(in_two)(x, n=10).numpy()
-    ti.init(arch=ti.cpu, log_level="error")
-    np.testing.assert_array_equal(made, ti.grad(f)(x, n=100).numpy())

@@ -7,6 +7,7 @@ use aerogel_ir::BinaryOp;
 use indexmap::{IndexMap, IndexSet};
 
 use super::plan::Plan;
+use super::segments;
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Kept, Library, Program, Role, Stmt, Touched};
 use crate::passes::{self, Options};
 
@@ -68,6 +69,13 @@ fn explained(before: &Program, after: &Program) -> String {
     }
     for (&buffer, how) in &after.products {
         let _ = writeln!(out, "{}: {how}", name(after, buffer));
+    }
+    for saving in segments::of(after).values() {
+        let names = saving.names(after);
+        let _ = writeln!(
+            out,
+            "in segments if its states exceed ti.init(ad_memory=...): the loop that saves {names}"
+        );
     }
     let own: Vec<String> = kept
         .iter()

@@ -2,8 +2,12 @@
 
 pub mod explain;
 mod free;
+mod histories;
 mod kernels;
 mod plan;
+mod replay;
+mod schedule;
+mod segments;
 mod watch;
 
 pub use kernels::{Codes, Settings};

@@ -15,11 +15,13 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::free::Free;
 use super::kernels::{Compiled, Kernels, Settings};
+use super::replay::{Chosen, Segments};
+use super::segments::{self, Saving};
 use super::watch::{Given, PlaceOf, Profiler, Watch, recorded};
 use crate::ir::{
-    Buffer, Call, Dim, DimDef, Expr, Failure, History, Library, LibraryError, Operand, OutOfBounds,
-    Program, Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs,
-    counted, eval_in, extent, number, verify_at,
+    Buffer, Call, Dim, DimDef, Expr, Failure, History, LibraryError, Operand, OutOfBounds, Program,
+    Role, Run, RunError, Scope, Stage, Stmt, Touched, Var, agreements, check_inputs, counted,
+    eval_in, extent, number, verify_at,
 };
 use crate::library::{self, Workers};
 use crate::lower::Parameter;
@@ -27,7 +29,7 @@ use crate::passes;
 
 /// A program ready to run: what the host does, with a kernel for each `for`.
 pub struct Plan {
-    program: Program,
+    pub(super) program: Program,
     kernels: Vec<Compiled>,
     steps: Vec<Step>,
     /// The temporaries that each of the outermost steps is the last to use.
@@ -35,22 +37,26 @@ pub struct Plan {
     /// Computed sizes of statements that run unconditionally.
     extents: Vec<Dim>,
     /// The settings that it was made for.
-    stamp: u64,
+    pub(super) stamp: u64,
     /// The numbers of the inputs that it stores to.
     changed: Vec<usize>,
     /// How many of its trees are fields'.
     n_given_trees: usize,
     /// How many threads libraries may use.
     workers: Workers,
-    /// The most bytes that a run keeps on histories.
-    most_kept: u64,
     /// How many of its buffers, the first, are those of the recorded program.
     n_recorded: usize,
     profiler: Option<&'static dyn Profiler>,
+    /// The most bytes that a run keeps on histories.
+    pub(super) most_kept: u64,
+    /// The loops that may save few of their states, by their counters.
+    pub(super) savings: IndexMap<Var, Saving>,
+    /// What the last run has chosen for them.
+    pub(super) chosen: Mutex<IndexMap<Var, Chosen>>,
 }
 
 /// The steps of the host.
-enum Step {
+pub(super) enum Step {
     /// Launches a kernel.
     Kernel(usize),
     Set(Var, Expr),
@@ -123,7 +129,9 @@ impl Plan {
         verify_at(&program, Stage::Placed).map_err(CompileError::Internal)?;
         let kernels = Kernels::of(&program, n_recorded, settings)?;
         let steps = kernels.steps(&program.body);
-        let last = passes::last_uses(&program);
+        let savings = segments::of(&program);
+        let mut last = passes::last_uses(&program);
+        segments::extend(&mut last, &savings);
         let extents = computed_extents(&program);
         let written = Touched::by(&program, &program.body).writes;
         let inputs = program.inputs().enumerate();
@@ -147,6 +155,8 @@ impl Plan {
             most_kept: settings.most_kept,
             n_recorded,
             profiler: settings.profiler,
+            savings,
+            chosen: Mutex::default(),
         })
     }
 
@@ -194,7 +204,9 @@ impl Plan {
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
             histories: IndexMap::new(),
+            segments: IndexMap::new(),
             kept: 0,
+            is_again: false,
         };
         for (tree, memory) in self.program.trees.keys().zip(given.trees) {
             run.trees[tree] = Some(memory.clone());
@@ -221,6 +233,7 @@ impl Plan {
             let done = last.iter().filter_map(|&buffer| run.memory[buffer].take());
             free.give(self.stamp, done.map(|operand| operand.buffer));
         }
+        run.note_chosen();
         let results = self.program.results.iter();
         results.map(|&b| Ok(run.operand(b)?.clone())).collect()
     }
@@ -245,24 +258,28 @@ fn computed_extents(program: &Program) -> Vec<Dim> {
 
 /// How a list of steps ended.
 #[derive(PartialEq)]
-enum Flow {
+pub(super) enum Flow {
     On,
     Break,
     Continue,
 }
 
 /// A plan while it runs.
-struct Running<'p> {
-    plan: &'p Plan,
+pub(super) struct Running<'p> {
+    pub(super) plan: &'p Plan,
     place_of: Option<PlaceOf<'p>>,
     /// Those given, and those of the program's own that are not empty.
     trees: SecondaryMap<TreeId, Option<Arc<TreeMemory>>>,
-    memory: SecondaryMap<Buffer, Option<Operand>>,
-    vars: SecondaryMap<Var, Option<Scalar>>,
+    pub(super) memory: SecondaryMap<Buffer, Option<Operand>>,
+    pub(super) vars: SecondaryMap<Var, Option<Scalar>>,
     /// The contents of the histories.
-    histories: IndexMap<Buffer, History<Operand>>,
-    /// The bytes of these.
-    kept: u64,
+    pub(super) histories: IndexMap<Buffer, History<Operand>>,
+    /// The loops that save few of their states.
+    pub(super) segments: IndexMap<Var, Segments<'p>>,
+    /// The bytes of histories and states.
+    pub(super) kept: u64,
+    /// Whether iterations run again.
+    pub(super) is_again: bool,
 }
 
 impl Scope for Running<'_> {
@@ -287,9 +304,9 @@ impl Scope for Running<'_> {
     }
 }
 
-impl Running<'_> {
+impl<'p> Running<'p> {
     /// A buffer's memory, made if it is not there yet.
-    fn operand(&mut self, buffer: Buffer) -> Result<&Operand, RunError> {
+    pub(super) fn operand(&mut self, buffer: Buffer) -> Result<&Operand, RunError> {
         if self.memory[buffer].is_none() {
             let program = &self.plan.program;
             let def = &program.buffers[buffer];
@@ -334,7 +351,7 @@ impl Running<'_> {
         eval_in(&self.plan.program, self, e)
     }
 
-    fn block(&mut self, steps: &[Step]) -> Result<Flow, RunError> {
+    pub(super) fn block(&mut self, steps: &'p [Step]) -> Result<Flow, RunError> {
         for step in steps {
             let flow = self.step(step)?;
             if flow != Flow::On {
@@ -344,7 +361,7 @@ impl Running<'_> {
         Ok(Flow::On)
     }
 
-    fn step(&mut self, step: &Step) -> Result<Flow, RunError> {
+    fn step(&mut self, step: &'p Step) -> Result<Flow, RunError> {
         match step {
             Step::Kernel(number) => self.launch(&self.plan.kernels[*number])?,
             Step::Set(var, e) => self.vars[*var] = Some(self.eval(*e)?),
@@ -356,11 +373,15 @@ impl Running<'_> {
                 body,
             } => {
                 let [lo, hi] = [self.eval(*lo)?, self.eval(*hi)?].map(Scalar::as_i128);
+                let in_segments = self.begin_segments(*var, [lo, hi], *step, body)?;
                 for at in counted(lo, hi, *step) {
                     if interrupt::requested() {
                         return Err(RunError::Interrupted);
                     }
                     self.vars[*var] = Some(at);
+                    if in_segments {
+                        self.begin_iteration(*var)?;
+                    }
                     if self.block(body)? == Flow::Break {
                         break;
                     }
@@ -519,6 +540,11 @@ impl Running<'_> {
     }
 
     fn region(&mut self, run: &Run) -> Result<(), RunError> {
+        let region = &self.plan.program.regions[run.region];
+        if self.is_again && run.results.is_empty() && !region.writes.contains(&true) {
+            // It only shows something, as a kernel that prints.
+            return Ok(());
+        }
         for &buffer in &run.arrays {
             self.operand(buffer)?;
         }
@@ -533,7 +559,7 @@ impl Running<'_> {
         }
         let before = arrays.iter().flatten().cloned().collect();
         drop(arrays);
-        let (arrays, results) = self.plan.program.regions[run.region].run(before)?;
+        let (arrays, results) = region.run(before)?;
         for (&buffer, operand) in run.arrays.iter().zip(arrays) {
             self.memory[buffer] = Some(operand);
         }
@@ -541,38 +567,6 @@ impl Running<'_> {
             self.operand(buffer)?.buffer.write_scalar(0, value)?;
         }
         Ok(())
-    }
-
-    /// Puts a copy of a buffer on a history, or takes the last one back.
-    fn history(&mut self, call: &Call, [value, history]: [Buffer; 2]) -> Result<(), RunError> {
-        let mask = match call.mask() {
-            Some(mask) => Some(self.operand(mask)?.to_array()?),
-            None => None,
-        };
-        let mask: Option<Vec<bool>> = mask.map(|m| m.data.iter().map(|x| x.as_bool()).collect());
-        let own = match (call.library, &mask) {
-            (Library::Push, None) => Some(self.operand(value)?.copied()?),
-            (Library::Pop, None) => None,
-            _ => Some(self.operand(value)?.clone()),
-        };
-        let all = self.histories.entry(history).or_default();
-        let n_before = all.n_values();
-        match (call.library, own, mask) {
-            (Library::Push, Some(own), None) => all.push(own),
-            (Library::Push, Some(own), Some(mask)) => all.push_lanes(&own, &mask)?,
-            (_, Some(own), Some(mask)) => self.memory[value] = Some(all.pop_lanes(&own, &mask)?),
-            _ => self.memory[value] = Some(all.pop().expect("as many are taken as were put")),
-        }
-        let n_values = all.n_values();
-        let bytes = self.operand(value)?.buffer.len() as u64;
-        self.kept += bytes * n_values.saturating_sub(n_before) as u64;
-        self.kept = self
-            .kept
-            .saturating_sub(bytes * n_before.saturating_sub(n_values) as u64);
-        match self.kept > self.plan.most_kept {
-            true => Err(Failure::Kept(value, self.plan.most_kept).into()),
-            false => Ok(()),
-        }
     }
 
     fn call(&mut self, call: &Call) -> Result<(), RunError> {

@@ -93,9 +93,9 @@ impl Traced {
             }
             RunError::Failure(Failure::Kept(buffer, most)) => {
                 let text = format!(
-                    "the gradient of a loop would save more than {most} bytes of the state before its iterations: raise the \
-                     limit by ti.init(ad_memory=...), or split the loop into nested loops: only one inner loop is saved at \
-                     a time"
+                    "the gradient of a loop would save more than {most} bytes of the state before its iterations, which cannot \
+                     run again, or would more than 16 times: raise the limit by ti.init(ad_memory=...), or split the loop into \
+                     nested loops: only one inner loop is saved at a time"
                 );
                 let class = super::super::error::of_check(AssertKind::Memory);
                 super::super::error::exception(py, class, shown(text, self.made(*buffer)))

@@ -605,8 +605,8 @@ impl NativeProgram {
 
     /// The compiled statements as text: which share a kernel, which temporaries are materialised, and why.
     #[getter]
-    fn explained(&self) -> &str {
-        &self.explained
+    fn explained(&self) -> String {
+        format!("{}{}", self.explained, self.plan.chosen())
     }
 
     /// The statements as they were traced.
