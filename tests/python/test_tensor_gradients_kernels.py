@@ -1,5 +1,8 @@
 """Gradients of tensors through kernels: calls of them, kernels in programs, tapes over fields and tensors."""
 
+import re
+from pathlib import Path
+
 import aerogel as ti
 import numpy as np
 import pytest
@@ -380,8 +383,13 @@ def test_kernels_without_second_derivatives():
         ti.grad(first)(tensor(A), None, lambda a, b, s: of_field(a, b))
     with pytest.raises(ti.AerogelRuntimeError, match="`s`, which is a number: let it take an array"):
         ti.grad(first, 1)(tensor(A), tensor(2.0), scaled_squares)
-    with pytest.raises(ti.AerogelRuntimeError, match="first and second derivatives only"):
+    with pytest.raises(ti.AerogelRuntimeError, match="first and second derivatives only") as e:
         ti.grad(third)(tensor(A))
+    defined, called = re.findall(rf"{re.escape(__file__)}:(\d+)", str(e.value))
+    lines = Path(__file__).read_text().splitlines()
+    assert lines[int(defined) - 1] == "@ti.kernel"
+    assert "def step(" in lines[int(defined)]
+    assert lines[int(called) - 1].strip() == "step(out, a * 2, a * 3)"
     with pytest.raises(ValueError, match="first and second derivatives only"):
         ti.program(ti.grad(third))(tensor(A))
 

@@ -137,7 +137,7 @@ def _global_name(kernel: Kernel[Any, Any]) -> str:
     outer, _, name = kernel.__qualname__.rpartition(".")
     if "<locals>" in outer:
         raise pickle.PicklingError(
-            f"kernel `{kernel.__name__}` ({_where(kernel.__wrapped__)}) cannot be pickled: pickle goes by name, "
+            f"kernel `{kernel.__name__}` ({defined_at(kernel.__wrapped__)}) cannot be pickled: pickle goes by name, "
             "and this one is defined inside a function; define it, or its class, at the top level of a module"
         )
     if outer and name.startswith("__") and not name.endswith("__"):
@@ -183,7 +183,8 @@ def _annotations(fn: Callable[..., Any]) -> dict[str, Any]:
     return raw
 
 
-def _where(fn: Callable[..., Any]) -> str:
+def defined_at(fn: Callable[..., Any]) -> str:
+    """The source location of a function, for messages."""
     return f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
 
 
@@ -191,7 +192,7 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
     """How the native side takes an argument: ``(kind, ...)``."""
     if annotation is _EMPTY:
         raise AerogelSyntaxError(
-            f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) needs a type annotation, "
+            f"the parameter `{name}` of kernel `{fn.__name__}` ({defined_at(fn)}) needs a type annotation, "
             f"for instance `{name}: ti.f32`, `{name}: ti.template()` or `{name}: ti.types.ndarray()`"
         )
     if annotation in (float, int, bool) or isinstance(annotation, DataType):
@@ -207,7 +208,7 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         if isinstance(annotation, type):
             call = "rw_texture(num_dimensions=2, fmt=ti.Format.rgba8)" if "RW" in annotation.__name__ else "texture(2)"
             raise TypeError(
-                f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) is a texture with how many axes? "
+                f"the parameter `{name}` of kernel `{fn.__name__}` ({defined_at(fn)}) is a texture with how many axes? "
                 f"`{name}: ti.types.{call}`"
             )
         return ("texture", annotation)
@@ -220,11 +221,11 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         return ("pack", members, list(annotation.methods.items()))
     if isinstance(annotation, AnyMatrixType):
         raise AerogelSyntaxError(
-            f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) needs its sizes, "
+            f"the parameter `{name}` of kernel `{fn.__name__}` ({defined_at(fn)}) needs its sizes, "
             f"for instance `{name}: {'ti.math.vec3' if annotation.ndim == 1 else 'ti.types.matrix(2, 2, ti.f32)'}`"
         )
     raise AerogelSyntaxError(
-        f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation "
+        f"the parameter `{name}` of kernel `{fn.__name__}` ({defined_at(fn)}) has the annotation "
         f"{getattr(annotation, '__name__', None) or repr(annotation)}, which is not a type of the kernel language"
         + _annotation_meant(name, annotation)
     )
@@ -255,7 +256,7 @@ def _return_type(fn: Callable[..., Any], annotation: Any) -> list[Any] | None:
     parts = list(annotation) if isinstance(annotation, (tuple, list)) else [annotation]
     for part in parts:
         if not (part in (float, int, bool) or isinstance(part, (DataType, MatrixType, StructType))):
-            raise AerogelSyntaxError(f"kernel `{fn.__name__}` ({_where(fn)}) cannot return {part!r}")
+            raise AerogelSyntaxError(f"kernel `{fn.__name__}` ({defined_at(fn)}) cannot return {part!r}")
     return parts
 
 
@@ -273,7 +274,7 @@ def _resolve(part: Any) -> Any:
 def _signature(fn: Callable[..., Any], method: bool) -> tuple[list[tuple[str, tuple]], list[Any] | None, bool]:
     """The parameters and the return type of a kernel; whether several values are returned."""
     code = fn.__code__
-    kind = "kernel `" + fn.__name__ + "` (" + _where(fn) + ")"
+    kind = "kernel `" + fn.__name__ + "` (" + defined_at(fn) + ")"
     if code.co_flags & 0x04 or code.co_flags & 0x08:
         raise AerogelSyntaxError(f"{kind} cannot have `*args` or `**kwargs`")
     if code.co_kwonlyargcount:
@@ -383,7 +384,7 @@ def pyfunc(fn: F) -> F:
 
 def _passing(fn: Callable[..., Any], name: str, annotation: Any) -> tuple[str, Any]:
     """How a real function takes an argument: ``(kind, type)``."""
-    where = f"the parameter `{name}` of the real function `{fn.__name__}` ({_where(fn)})"
+    where = f"the parameter `{name}` of the real function `{fn.__name__}` ({defined_at(fn)})"
     if annotation is _EMPTY:
         raise AerogelSyntaxError(f"{where} needs a type annotation, for instance `{name}: ti.f32`")
     if annotation in (float, int, bool) or isinstance(annotation, DataType):

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aerogel.ad._function import FIRST_SEED, KernelFunction
 from aerogel.data.ndarray import MatrixNdarray, ScalarNdarray, VectorNdarray, _make
 from aerogel.errors import AerogelRuntimeError
-from aerogel.kernel import returned_types
+from aerogel.kernel import defined_at, returned_types
 from aerogel.tensor._backward import expect_free, no_grad
 from aerogel.tensor._nodes import attached, by_inputs, is_needed
 from aerogel.tensor._tensor import Tensor, asarray, tracing
+from aerogel.tensor.programs._blocks import here
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 class Arguments:
     """The arguments of a kernel, with arrays that have gradients in place of tensors."""
+
+    #: Where the user has called the kernel, for messages.
+    called_at = ""
 
     def __init__(self, kernel: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
         self.function = function = KernelFunction(kernel)
@@ -159,9 +163,16 @@ class Arguments:
             out.append(asarray(own, dtype=x.dtype).reshape(x.shape))
         return out
 
+    def expect_no_third(self, _: list[Tensor]) -> Any:
+        """The rule of what ``second`` returns: there is none."""
+        raise AerogelRuntimeError(f"{self._described()} has first and second derivatives only")
+
+    def _described(self) -> str:
+        return f"kernel `{self.function.name}` ({defined_at(self.function.kernel.__wrapped__)}){self.called_at}"
+
     def _expect_second(self) -> None:
         numbers = [self._names[k] for k in self.floats if not self._is_array[k]]
-        what = f"kernel `{self.function.name}`"
+        what = self._described()
         if numbers:
             raise AerogelRuntimeError(
                 f"{what} has no second derivatives by its argument `{numbers[0]}`, which is a number: let it take an "
@@ -199,6 +210,7 @@ def call(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> A
         given = Arguments(kernel, args, kwargs)
     function, own = given.function, given.given
     what = f"kernel `{function.name}`"
+    given.called_at = f", called at {here()},"
     for k in given.written:
         expect_free(own[k])
     with no_grad():
@@ -234,7 +246,7 @@ def call(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> A
                 of_gradients = [*of.of_adjoints.values(), *(of.of_seeds[n] for n in floats)]
                 found = [*of.of_tensors.values(), *of_gradients]
                 if is_needed([*inputs, *gradients, *along]):
-                    found = attached(what, found, _no_third(what), [*inputs, *gradients, *along])
+                    found = attached(what, found, given.expect_no_third, [*inputs, *gradients, *along])
                 return by_inputs(what, [*inputs, *gradients], found)
 
             by_tensor = attached(what, by_tensor, second, [*inputs, *gradients])
@@ -248,13 +260,6 @@ def call(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> A
     for n, x in zip(floats, made[len(smooth) :]):
         parts[n] = x
     return parts if isinstance(returned, (tuple, list)) else parts[0] if parts else None
-
-
-def _no_third(what: str) -> Any:
-    def rule(_: list[Tensor]) -> Any:
-        raise AerogelRuntimeError(f"{what} has first and second derivatives only")
-
-    return rule
 
 
 def pulled_back(call: Any, adjoints: list[Tensor], seeds: list[Tensor]) -> list[Tensor]:
