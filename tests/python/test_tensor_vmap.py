@@ -411,9 +411,9 @@ def test_memory_of_others():
 
         return whole(np.zeros(4, np.float32))
 
-    def add(total, count, x):
+    def read(total, count, x):
         p.scatter_add(total, 0, x)
-        return x
+        return total[0] + x
 
     def count(total, count, x):
         count.val += x
@@ -422,9 +422,10 @@ def test_memory_of_others():
     def leave(total, count, x):
         p.break_loop()
 
-    for f in (add, count):
-        with pytest.raises(ValueError, match="stores to memory that was made outside of it"):
-            run(f)
+    with pytest.raises(ValueError, match="sets a value that was made outside of it: store to its elements"):
+        run(count)
+    with pytest.raises(ValueError, match="reads memory that was made outside of it, and that it stores to"):
+        run(read)
     with pytest.raises(RuntimeError, match="`break_loop` is outside of a loop"):
         run(leave)
 
@@ -619,3 +620,81 @@ def test_a_store_outside_is_an_index_error():
 
     with pytest.raises(IndexError, match="index 7 is outside"):
         ti.vmap(f)(X).numpy()
+
+
+def test_a_block_at_the_indices_of_a_shape():
+    """Indices are single numbers in it, loops and branches those of a point; results leave it by stores."""
+
+    @ti.program
+    def pairs(x):
+        n = x.shape[0]
+        out, counts = p.const(ti.tensor.zeros((n, n))), p.const(ti.tensor.zeros(3, ti.i32))
+        with ti.vmap((n, n)) as (i, j):
+            d = x[i] - x[j]
+            steps = p.const((d * d).sum())
+            with p.loop(3):
+                steps.val += 1.0
+                with p.if_cond(i == j):
+                    p.break_loop()
+            with p.if_cond(i != j):
+                out[i, j] = steps
+            p.scatter_add(counts, (i + j) % 3, 1)
+        with ti.vmap(n) as i:
+            with p.if_cond(i > 1):
+                out[i, i] = -1.0
+        return out, counts
+
+    for n in (4, 7):
+        x = np.random.default_rng(n).standard_normal((n, 3))
+        right = ((x[:, None] - x[None]) ** 2).sum(-1) + 3
+        for k in range(n):
+            right[k, k] = -1.0 if k > 1 else 0.0
+        out, counts = pairs(ti.tensor.asarray(x))
+        assert np.allclose(out.numpy(), right, rtol=1e-6)
+        assert counts.tolist() == np.bincount(np.add.outer(range(n), range(n)).ravel() % 3).tolist()
+    assert pairs.trace_count == 1
+    found = ti.grad(lambda x: (pairs(x)[0] * 2.0).sum())(ti.tensor.asarray(x))
+    assert np.allclose(found.numpy(), 8 * (n * x - x.sum(0)), rtol=1e-6)
+
+
+def test_wrong_blocks_at_indices():
+    def traced(function):
+        return ti.program(function)(ti.tensor.ones(4))
+
+    def leaked(x):
+        with ti.vmap(4) as i:
+            y = x[i] * 2
+        return y
+
+    def read(x):
+        out = p.const(x)
+        with ti.vmap(4) as i:
+            out[i] = out[(i + 1) % 4] * 2
+        return out
+
+    def both(x):
+        out = p.const(x)
+        with ti.vmap(4) as i:
+            out[i] = 2.0
+            p.scatter_add(out, i, 1.0)
+        return out
+
+    def out_of_range(x):
+        out = p.const(x)
+        with ti.vmap(5) as i:
+            out[i] = x[i]
+        return out
+
+    with pytest.raises(ValueError, match="belongs to a function that `vmap` has called, and is used outside of it"):
+        traced(leaked)
+    for function in (read, both):
+        with pytest.raises(ValueError, match="reads memory that was made outside of it, and that it stores to"):
+            traced(function)
+    with pytest.raises(IndexError, match="index 4"):
+        traced(out_of_range).numpy()
+    with pytest.raises(ValueError, match="the shape has no axes"):
+        traced(lambda x: ti.vmap(()).__enter__())
+    with pytest.raises(RuntimeError, match="vmap"):
+        ti.vmap((2, 2)).__enter__()
+    with pytest.raises(TypeError, match="takes a function or a shape, not str"):
+        ti.vmap("ij")

@@ -2,7 +2,7 @@
 
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ir::{Buffer, Expr, ExprDef, Program, Stmt, Touched};
+use crate::ir::{Accum, Buffer, Expr, ExprDef, Program, Stmt, Touched, exprs_of, visit};
 
 /// Which buffers of a function vary over the batch axis.
 pub(super) struct Varying {
@@ -72,6 +72,26 @@ pub(super) fn loads(program: &Program, roots: &[Expr]) -> IndexSet<Buffer> {
         }
     });
     out
+}
+
+/// Buffers that statements at points store to, all by the same accumulation or all by none, and that nothing reads.
+pub(super) fn only_stored(program: &Program, body: &[Stmt]) -> IndexSet<Buffer> {
+    let mut found: IndexMap<Buffer, Option<Accum>> = IndexMap::new();
+    let mut others = loads(program, &exprs_of(body));
+    visit(body, &mut |stmt| match stmt {
+        Stmt::Store(store) => {
+            let same = *found.entry(store.target).or_insert(store.accum) == store.accum;
+            if !same || store.init {
+                others.insert(store.target);
+            }
+        }
+        Stmt::Call(_) | Stmt::Run(_) | Stmt::Clear(_) => {
+            let touched = Touched::by(program, std::slice::from_ref(stmt));
+            others.extend(touched.reads.iter().chain(&touched.writes));
+        }
+        _ => {}
+    });
+    found.into_keys().filter(|b| !others.contains(b)).collect()
 }
 
 /// The statements over points of a function.

@@ -21,7 +21,7 @@ use crate::ir::{
     Stmt, Store, Touched, targets, visit_host,
 };
 
-use super::varying::{Varying, loads};
+use super::varying::{Varying, loads, only_stored};
 use super::{RecordError, Recorded, Recording};
 
 /// A symbolic tensor, and the batched tensor that it stands for.
@@ -55,6 +55,8 @@ struct Mapping<'r> {
     n: Dim,
     /// Where those of all lie, and along which axis.
     places: IndexMap<Buffer, (Buffer, usize)>,
+    /// Memory from outside, to which all store.
+    shared: IndexSet<Buffer>,
     free: IndexSet<Buffer>,
     done: LookupMap<Expr, Expr>,
 }
@@ -114,10 +116,12 @@ impl Recording {
     }
 
     /// Appends statements that were recorded of `one` for `all`. The `results`: each where those of all lie and along which
-    /// axis, or nothing if it is the same for all. Statements change no buffers but those that `is_own` says are theirs.
+    /// axis, or nothing if it is the same for all. Of the buffers that are not theirs, by `is_own`, statements may store to
+    /// elements of those that they do not read: all store there.
     ///
     /// # Errors
-    /// If they change others, or a loop with a step begins with another number for each.
+    /// If they read buffers that they change and that are not theirs, or a loop with a step begins with another number for
+    /// each.
     pub fn vmap(
         &mut self,
         body: &[Stmt],
@@ -127,8 +131,11 @@ impl Recording {
         is_own: &dyn Fn(Buffer) -> bool,
     ) -> Recorded<Vec<Option<(Buffer, usize)>>> {
         let ones: Vec<Buffer> = mapped.iter().map(|m| m.one).collect();
-        let varying = Varying::of(&self.program, body, &ones, results);
         let written = Touched::by(&self.program, body).writes;
+        let mut shared = only_stored(&self.program, body);
+        shared.retain(|b| !is_own(*b) && !ones.contains(b));
+        let seen: Vec<Buffer> = results.iter().chain(&shared).copied().collect();
+        let varying = Varying::of(&self.program, body, &ones, &seen);
         let mut histories = IndexSet::new();
         visit_host(body, &mut |stmt| {
             if let Stmt::Call(call) = stmt {
@@ -136,12 +143,14 @@ impl Recording {
             }
         });
         let mut places: IndexMap<Buffer, (Buffer, usize)> = IndexMap::new();
-        for &one in &varying.buffers {
+        for &one in varying.buffers.difference(&shared) {
             let given = mapped.iter().find(|m| m.one == one);
             let is_written = written.contains(&one);
             if is_written && (given.is_some() || !is_own(one)) {
                 return Err(RecordError::Value(
-                    "`vmap`: the function stores to memory that was made outside of it".to_owned(),
+                    "`vmap`: the function reads memory that was made outside of it, and that it stores to: the others may \
+                     have stored there before"
+                        .to_owned(),
                 ));
             }
             let place = match given {
@@ -162,6 +171,7 @@ impl Recording {
             r: self,
             n,
             places,
+            shared,
             free: varying.free,
             done: LookupMap::default(),
         };
@@ -345,7 +355,8 @@ impl Mapping<'_> {
 
     fn all(&mut self, all: &For, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
         let touched = Touched::at_points(&self.r.program, all);
-        if !touched.writes.iter().any(|b| self.places.contains_key(b)) {
+        let is_of_each = |b: &Buffer| self.places.contains_key(b) || self.shared.contains(b);
+        if !touched.writes.iter().any(is_of_each) {
             out.push(Stmt::For(all.clone()));
             return Ok(());
         }
@@ -405,14 +416,18 @@ impl Mapping<'_> {
     fn points(&mut self, body: &[Stmt]) -> Vec<Stmt> {
         let inside = body.iter().map(|stmt| match stmt {
             Stmt::Store(store) => {
-                let &(target, axis) = &self.places[&store.target];
                 let mut index: Vec<Expr> = store.index.iter().map(|&e| self.expr(e)).collect();
-                index.insert(axis, self.program().exprs.axis(0));
+                let (mut target, mut outside) = (store.target, store.outside);
+                if let Some(&(of_all, axis)) = self.places.get(&target) {
+                    index.insert(axis, self.program().exprs.axis(0));
+                    outside = outside_of_all(&mut self.program().sites, outside, of_all, axis);
+                    target = of_all;
+                }
                 Stmt::Store(Store {
                     target,
                     index,
                     value: self.expr(store.value),
-                    outside: outside_of_all(&mut self.program().sites, store.outside, target, axis),
+                    outside,
                     ..*store
                 })
             }

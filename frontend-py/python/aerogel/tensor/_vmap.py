@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """Vectorises a function over a batch axis, as one program.
+def vmap(function: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
+    """Vectorises a function over a batch axis, as one program; or the statements of a block over the indices of a shape.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -25,8 +26,21 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     The function is called once, with symbolic tensors for one example, which have no values. It may use what a program
     may: reductions, products, gathers, stores to its own tensors, ``vmap``. Random numbers are the same for all.
 
+    With a shape, in a program, it is a block that is run at every index of the shape. The indices are single numbers in
+    it. What it computes leaves it by stores to elements of tensors from outside, which it does not read.
+
+    >>> @ti.program
+    ... def distances(x):
+    ...     out = ti.tensor.zeros((3, 3))
+    ...     with ti.vmap((3, 3)) as (i, j):
+    ...         out[i, j] = ti.tensor.sqrt(((x[i] - x[j]) ** 2).sum())
+    ...     return out
+    >>> distances(ti.tensor.asarray([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])).tolist()[0]
+    [0.0, 5.0, 1.0]
+
     Args:
-        function: Of tensors, or of tuples, lists and dictionaries of them, which it may give too.
+        function: Of tensors, or of tuples, lists and dictionaries of them, which it may give too. Or a shape: a number
+            or several.
         in_axes: The axis of each argument along which the many lie: ``None`` if it is the same for all. One number
             stands for all arguments; tuples, lists and dictionaries for the parts of one. Keyword arguments lie along
             their first axes.
@@ -37,8 +51,10 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 
     if isinstance(function, Program):
         return function.transformed(lambda own: vmap(own, in_axes, out_axes))
+    if hasattr(function, "__index__") or isinstance(function, (tuple, list, Tensor)):
+        return _at_indices(function)
     if not callable(function):
-        raise TypeError(f"`vmap` takes a function, not {type(function).__name__}")
+        raise TypeError(f"`vmap` takes a function or a shape, not {type(function).__name__}")
 
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -59,6 +75,30 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         return _each(results, out_axes, mapping.for_all, "the result")
 
     return mapped
+
+
+@contextlib.contextmanager
+def _at_indices(shape: Any) -> Iterator[Any]:
+    """A block that is run at every index of a shape: a ``vmap`` for each axis, in each other."""
+    from aerogel.tensor.programs._blocks import One, indices_at, trace_of
+
+    trace = trace_of("vmap")
+    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    if not sizes:
+        raise ValueError("`vmap`: the shape has no axes")
+    along = [indices_at(trace, [n], "vmap") for n in sizes]
+    mappings, ones = [], []
+    try:
+        for k, own in enumerate(along):
+            mappings.append(_Mapping())
+            ones.append(mappings[-1].one(own, 0, f"axis {k} of the shape"))
+        yield One(ones[0]._native) if len(ones) == 1 else tuple(ones)
+    except BaseException:
+        for mapping in reversed(mappings):
+            mapping.drop()
+        raise
+    for mapping in reversed(mappings):
+        mapping.end()
 
 
 def _each(tree: Any, axes: Any, leaf: Callable[[Any, Any, str], Any], name: str) -> Any:

@@ -98,8 +98,19 @@ impl State {
         Ok(())
     }
 
-    /// Checks that the function may change a value: not a constant, and not from outside of `vmap`.
+    /// Checks that the function may set a value: it may change it, and it is not from outside of `vmap`.
     fn expect_own(&self, target: Value) -> Recorded<()> {
+        self.expect_memory(target)?;
+        match self.is_outside_of_vmap(self.values[target.0 as usize].block) {
+            true => Err(RecordError::Value(
+                "`vmap`: the function sets a value that was made outside of it: store to its elements".to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that the function may store to elements of a value: it is not a constant.
+    fn expect_memory(&self, target: Value) -> Recorded<()> {
         let held = &self.values[target.0 as usize];
         self.expect_open(held.block)?;
         if held.is_constant {
@@ -109,12 +120,7 @@ impl State {
                     .to_owned(),
             ));
         }
-        match self.is_outside_of_vmap(held.block) {
-            true => Err(RecordError::Value(
-                "`vmap`: the function stores to memory that was made outside of it".to_owned(),
-            )),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Sets a value at the points of the current mask.
@@ -229,23 +235,27 @@ impl State {
         at.field().cloned()
     }
 
-    /// Prepares a value for stores to its elements.
-    fn let_change(&mut self, target: Value) -> Recorded<()> {
-        self.expect_own(target)?;
+    /// Prepares a value for stores to its elements. Returns whether it is ready: memory from outside of `vmap` cannot be made
+    /// inside, and is there at the next replay.
+    fn let_change(&mut self, target: Value) -> Recorded<bool> {
+        self.expect_memory(target)?;
         let own = self.seen(target);
         let shape = self.r.shape(own);
         if !self.values[target.0 as usize].is_memory {
             if self.is_elsewhere(target) {
                 self.infer_changed(target, &shape, [None, None]);
             }
-            self.become_memory(target, &shape, None)
         } else if self.field_of(own).is_some() {
             // The indices of the store are not those of the cells.
             self.infer_everywhere(target, &shape);
-            self.become_memory(target, &shape, None)
         } else {
-            Ok(())
+            return Ok(true);
         }
+        if self.is_outside_of_vmap(self.values[target.0 as usize].block) {
+            return Ok(false);
+        }
+        self.become_memory(target, &shape, None)?;
+        Ok(true)
     }
 
     /// Stores values where a key names elements, at the points of the current mask.
@@ -292,7 +302,9 @@ impl State {
                 "{n} indices for memory with {rank} axes"
             )));
         }
-        self.let_change(target)?;
+        if !self.let_change(target)? {
+            return Ok(());
+        }
         let mut mask = self.mask()?;
         let whole = index.iter().map(|&i| self.r.rank(i)).max().unwrap_or(0);
         if let Some(own) = mask
@@ -353,6 +365,7 @@ impl State {
     ) -> Recorded {
         let (key, value) = (self.key(key)?, self.buffer(value)?);
         let index = self.indices(self.seen(target), &key, mode, from_end)?;
+        self.expect_own(target)?;
         self.let_change(target)?;
         let mask = self.mask()?;
         let target = self.seen(target);
@@ -365,7 +378,8 @@ impl State {
     /// # Errors
     /// If the value must not be changed.
     pub fn written(&mut self, target: Value) -> Recorded<()> {
-        self.let_change(target)
+        self.expect_own(target)?;
+        self.let_change(target).map(|_| ())
     }
 
     /// The elements at computed indices, at the points of the current mask.

@@ -163,14 +163,14 @@ def indices_at(trace: Trace, shape: Any, called: str) -> Any:
     """The index along each axis, at every index of a shape, or at every active cell of a field."""
     if isinstance(shape, _native.NativeField):
         natives = trace.cell_indices(shape)
-        return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
+        return One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
     _types.counts(shape, called, "shape")
     sizes = trace.extents(shape)
     natives = [_native.NativeTensor.iota(sizes, k, "i32", tracing.trace) for k in range(len(sizes))]
-    return _One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
+    return One(natives[0]) if len(natives) == 1 else tuple(map(Tensor, natives))
 
 
-class _One(Tensor):
+class One(Tensor):
     """The index along the only axis, which also unpacks like a tuple: ``(i,) = indices([n])``."""
 
     __slots__ = ()
