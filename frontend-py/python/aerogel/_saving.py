@@ -168,7 +168,10 @@ def _wrong(path: str, at: int, what: str) -> ValueError:
 
 def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) -> tuple[dict[str, Any], int]:
     """The header, and where the data begin."""
-    if first[:2] == b"PK" or first[:1] == b"\x80":
+    # A size may begin with such bytes too, and is followed by the header then.
+    is_other = first[:2] == b"PK" or first[:1] == b"\x80"
+    is_size = len(first) == 8 and 8 + int.from_bytes(first, "little") <= size
+    if is_other and not is_size:
         raise _wrong(
             path, 0, "it begins as a file of `torch.save` or `pickle`, which is not read, since it could execute "
             "anything: save the values by `safetensors` there"
