@@ -7,8 +7,38 @@ use std::fmt;
 pub struct ParseError {
     /// The line, from 1.
     pub line: usize,
+    /// Where in the text it is, in bytes: the beginning of the word that is wrong.
+    pub at: usize,
     /// The error message.
     pub message: String,
+}
+
+impl ParseError {
+    /// An error at a byte of a text.
+    pub fn new(text: &str, at: usize, message: String) -> Self {
+        let line = text[..at].bytes().filter(|&b| b == b'\n').count() + 1;
+        Self { line, at, message }
+    }
+
+    /// The message with the line of the text and a mark below it.
+    pub fn shown(&self, text: &str) -> String {
+        /// The most characters of a line on each side of the mark.
+        const MOST: usize = 60;
+        let begin = text[..self.at].rfind('\n').map_or(0, |end| end + 1);
+        let line = text[begin..].lines().next().unwrap_or("");
+        let at = text[begin..self.at].chars().count();
+        let first = at.saturating_sub(MOST);
+        let part: String = line.chars().skip(first).take(2 * MOST).collect();
+        let number = self.line.to_string();
+        let (margin, indent) = (number.len(), at - first);
+        format!(
+            "line {number}: {}\n{number} | {}\n{:margin$} | {:indent$}^",
+            self.message,
+            part.replace(char::is_control, " "),
+            "",
+            ""
+        )
+    }
 }
 
 impl fmt::Display for ParseError {
@@ -24,6 +54,8 @@ impl std::error::Error for ParseError {}
 pub struct Lexer<'t> {
     text: &'t str,
     pos: usize,
+    /// Where the latest word begins.
+    start: usize,
 }
 
 fn in_word(c: char) -> bool {
@@ -33,19 +65,22 @@ fn in_word(c: char) -> bool {
 impl<'t> Lexer<'t> {
     /// Reads a text from its beginning.
     pub fn new(text: &'t str) -> Self {
-        Self { text, pos: 0 }
+        Self {
+            text,
+            pos: 0,
+            start: 0,
+        }
     }
 
-    /// An error at the place that has been reached.
+    /// An error at the latest word.
     pub fn error(&self, message: String) -> ParseError {
-        ParseError {
-            line: self.text[..self.pos]
-                .bytes()
-                .filter(|&b| b == b'\n')
-                .count()
-                + 1,
-            message,
-        }
+        ParseError::new(self.text, self.start, message)
+    }
+
+    /// Where the next word begins, in bytes.
+    pub fn next_at(&mut self) -> usize {
+        self.rest();
+        self.pos
     }
 
     fn rest(&mut self) -> &'t str {
@@ -85,6 +120,7 @@ impl<'t> Lexer<'t> {
     pub fn accept(&mut self, text: &str) -> bool {
         let found = self.peek(text);
         if found {
+            self.start = self.pos;
             self.pos += text.len();
         }
         found
@@ -99,6 +135,7 @@ impl<'t> Lexer<'t> {
             return Ok(());
         }
         let found: String = self.rest().chars().take(20).collect();
+        self.start = self.pos;
         Err(self.error(format!(
             "expected `{text}`, found `{}`",
             found.lines().next().unwrap_or("")
@@ -110,6 +147,7 @@ impl<'t> Lexer<'t> {
         let rest = self.rest();
         let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
         let word = rest[..end].trim_end_matches(':');
+        self.start = self.pos;
         if word.is_empty() {
             let found: String = rest.chars().take(1).collect();
             return Err(self.error(format!("expected a name or a number, found `{found}`")));

@@ -130,7 +130,12 @@ impl Interp<'_> {
             let shape: Vec<usize> = shape
                 .map(|n| n.map(|n| n as usize))
                 .collect::<Result<_, _>>()?;
-            self.memory[buffer] = Some(Array::zeros(def.ty, &shape));
+            let made = Array::try_zeros(def.ty, &shape);
+            self.memory[buffer] = Some(made.map_err(|error| RunError::NoRoom {
+                buffer,
+                shape,
+                error,
+            })?);
         }
         Ok(self.memory[buffer].as_mut().expect("made above"))
     }
@@ -197,13 +202,21 @@ impl Interp<'_> {
         }
         let extents = all.domain.iter().map(|&d| extent(self.program, self, d));
         let extents: Vec<u64> = extents.collect::<Result<_, _>>()?;
-        let n: u64 = extents.iter().product();
-        let mut points: Vec<Vec<i32>> = (0..n).map(|linear| point(linear, &extents)).collect();
-        if let Some(field) = all.cells {
-            let program = self.program;
-            let among = self.among(field).expect("it has cells");
-            points.retain(|point| among.is_active(program, field, point));
-        }
+        let n = match extents.contains(&0) {
+            true => 0,
+            false => extents.iter().fold(1, |n: u64, &e| n.saturating_mul(e)),
+        };
+        let points = (0..n).map(|linear| point(linear, &extents));
+        let points: Box<dyn Iterator<Item = Vec<i32>>> = match all.cells {
+            None => Box::new(points),
+            Some(field) => {
+                let program = self.program;
+                let among = self.among(field).expect("it has cells");
+                // Before the first store, which may make others active.
+                let active = points.filter(|point| among.is_active(program, field, point));
+                Box::new(active.collect::<Vec<_>>().into_iter())
+            }
+        };
         for point in points {
             self.point = point;
             self.block(&all.body)?;
@@ -273,11 +286,17 @@ impl Interp<'_> {
         };
         let mask: Option<Vec<bool>> = mask;
         let all = self.histories.entry(history).or_default();
-        match (call.library, mask) {
-            (Library::Push, None) => all.push(own),
-            (Library::Push, Some(mask)) => all.push_lanes(&own, &mask)?,
-            (_, None) => self.memory[value] = all.pop(),
-            (_, Some(mask)) => self.memory[value] = Some(all.pop_lanes(&own, &mask)?),
+        let taken = match (call.library, mask) {
+            (Library::Push, None) => {
+                all.push(own);
+                return Ok(());
+            }
+            (Library::Push, Some(mask)) => all.push_lanes(&own, &mask).map(|()| None),
+            (_, None) => all.pop(&own).map(Some),
+            (_, Some(mask)) => all.pop_lanes(&own, &mask).map(Some),
+        };
+        if let Some(taken) = taken.map_err(|e| Failure::Library(value, e))? {
+            self.memory[value] = Some(taken);
         }
         Ok(())
     }

@@ -128,4 +128,22 @@ impl Array {
             data: vec![Scalar::zero(ty); shape.iter().product()],
         }
     }
+
+    /// The same of a shape of which nothing is known.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn try_zeros(ty: ScalarType, shape: &[usize]) -> Result<Self, MemoryError> {
+        let bytes = Operand::bytes(ty, shape)?;
+        let n = bytes / ty.bytes() as usize;
+        let mut data = Vec::new();
+        let reserved = data.try_reserve_exact(n);
+        reserved.map_err(|_| MemoryError::OutOfMemory { bytes })?;
+        data.resize(n, Scalar::zero(ty));
+        Ok(Self {
+            ty,
+            shape: shape.to_vec(),
+            data,
+        })
+    }
 }

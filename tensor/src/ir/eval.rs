@@ -9,7 +9,7 @@ use super::error::Failure;
 use super::expr::{Expr, ExprDef, Outside};
 use super::extents::{extent, number};
 use super::ids::{Buffer, Dim};
-use super::program::Program;
+use super::program::{DimDef, Program};
 use super::site::OutOfBounds;
 
 /// The value of an expression.
@@ -80,6 +80,20 @@ pub(crate) fn agreements<S: Scope>(program: &Program, scope: &mut S) -> Result<(
         let right = extent(program, scope, agreement.right)?;
         if left != right {
             return Err(Failure::Disagreement(number, [left, right]).into());
+        }
+    }
+    // An input's size may be written as another one, on which statements rely.
+    for (number, input) in program.inputs().enumerate() {
+        for (axis, &dim) in program.buffers[input].shape.iter().enumerate() {
+            let own = DimDef::Input(input, axis as u32);
+            if program.const_dim(dim).is_some() || *program.dim_def(dim) == own {
+                continue;
+            }
+            let (own, said) = (scope.shape(input)?[axis], extent(program, scope, dim)?);
+            if own as u64 != said {
+                let what = format!("axis {axis} has {own} elements, not {said}");
+                return Err(Failure::Input(number, what).into());
+            }
         }
     }
     Ok(())

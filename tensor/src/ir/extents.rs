@@ -54,6 +54,20 @@ pub fn resolved(program: &Program, inputs: &[(ScalarType, &[usize])]) -> Result<
     sizes.collect()
 }
 
+/// The sizes that follow from these inputs; those that are below zero or too large are unknown.
+pub(crate) fn known_sizes(
+    program: &Program,
+    inputs: &[(ScalarType, &[usize])],
+) -> Vec<Option<i64>> {
+    let mut shapes = Shapes { program, inputs };
+    let dims = (0..program.dims.len() as u32).map(Dim::from_u32);
+    let sizes = dims.map(|dim| match program.dim_def(dim) {
+        DimDef::Number(_) => number(program, &mut shapes, dim).ok().map(i64::from),
+        _ => extent(program, &mut shapes, dim).ok().map(|n| n as i64),
+    });
+    sizes.collect()
+}
+
 /// What sizes depend on: the shapes of inputs.
 struct Shapes<'p> {
     program: &'p Program,

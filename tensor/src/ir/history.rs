@@ -3,6 +3,7 @@
 use aerogel_runtime::buffer::MemoryError;
 
 use super::array::{Array, Operand};
+use super::library::LibraryError;
 
 /// The values on a pile. Where a mask says who takes part, each lane has a pile of its own: value `k` has the `k`th of each.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct History<T> {
 
 /// Numbers of which equal parts, one behind the other, are the lanes'.
 pub(crate) trait Lanes: Sized {
+    /// Whether both have one type and one shape.
+    fn is_like(&self, other: &Self) -> bool;
     fn zeros_like(&self) -> Result<Self, MemoryError>;
     /// Copies the part of a lane.
     fn copy_lane(&mut self, from: &Self, lane: usize, n_lanes: usize) -> Result<(), MemoryError>;
@@ -39,37 +42,56 @@ impl<T: Lanes> History<T> {
         self.values.push(value);
     }
 
-    /// Takes the value on top.
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        self.values.pop()
+    /// Takes the value on top. `like` has the type and the shape.
+    ///
+    /// # Errors
+    /// If there is none, or another one.
+    pub(crate) fn pop(&mut self, like: &T) -> Result<T, LibraryError> {
+        let top = self.values.pop().filter(|top| top.is_like(like));
+        top.ok_or(LibraryError::History)
     }
 
     /// Puts the parts of some lanes on top of theirs.
-    pub(crate) fn push_lanes(&mut self, value: &T, mask: &[bool]) -> Result<(), MemoryError> {
-        self.depths.resize(mask.len(), 0);
+    pub(crate) fn push_lanes(&mut self, value: &T, mask: &[bool]) -> Result<(), LibraryError> {
+        self.expect_lanes(value, mask)?;
         for lane in taking_part(mask) {
             let depth = &mut self.depths[lane];
             if *depth == self.values.len() {
                 self.values.push(value.zeros_like()?);
             }
-            self.values[*depth].copy_lane(value, lane, mask.len())?;
+            let top = self.values.get_mut(*depth);
+            let top = top.ok_or(LibraryError::History)?;
+            top.copy_lane(value, lane, mask.len())?;
             *depth += 1;
         }
         Ok(())
     }
 
     /// Takes the parts of some lanes from the top of theirs; zeros for the others. `like` has the type and the shape.
-    pub(crate) fn pop_lanes(&mut self, like: &T, mask: &[bool]) -> Result<T, MemoryError> {
+    pub(crate) fn pop_lanes(&mut self, like: &T, mask: &[bool]) -> Result<T, LibraryError> {
         let mut taken = like.zeros_like()?;
-        self.depths.resize(mask.len(), 0);
+        self.expect_lanes(like, mask)?;
         for lane in taking_part(mask) {
             let depth = &mut self.depths[lane];
-            *depth = depth.checked_sub(1).expect("as many are taken as were put");
-            taken.copy_lane(&self.values[*depth], lane, mask.len())?;
+            *depth = depth.checked_sub(1).ok_or(LibraryError::History)?;
+            let top = self.values.get(*depth).ok_or(LibraryError::History)?;
+            taken.copy_lane(top, lane, mask.len())?;
         }
         let deepest = self.depths.iter().max().copied().unwrap_or(0);
         self.values.truncate(deepest);
         Ok(taken)
+    }
+
+    /// Refuses other lanes than those that put values here before, and values of another shape.
+    fn expect_lanes(&mut self, like: &T, mask: &[bool]) -> Result<(), LibraryError> {
+        if self.values.is_empty() {
+            self.depths = vec![0; mask.len()];
+        }
+        let same = self.values.iter().all(|value| value.is_like(like));
+        match same && self.depths.len() == mask.len() {
+            true => Ok(()),
+            false => Err(LibraryError::History),
+        }
     }
 }
 
@@ -79,6 +101,10 @@ fn taking_part(mask: &[bool]) -> impl Iterator<Item = usize> {
 }
 
 impl Lanes for Operand {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.ty, &self.shape) == (other.ty, &other.shape)
+    }
+
     fn zeros_like(&self) -> Result<Self, MemoryError> {
         Self::zeros(self.ty, &self.shape)
     }
@@ -92,6 +118,10 @@ impl Lanes for Operand {
 }
 
 impl Lanes for Array {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.ty, &self.shape) == (other.ty, &other.shape)
+    }
+
     fn zeros_like(&self) -> Result<Self, MemoryError> {
         Ok(Self::zeros(self.ty, &self.shape))
     }

@@ -259,6 +259,10 @@ impl Transform {
 pub enum LibraryError {
     /// There is no memory.
     Memory(MemoryError),
+    /// The shapes of its operands do not fit together.
+    Shapes(Library),
+    /// More values are taken from a history than were put on it, or others.
+    History,
     /// The operation, the index of the matrix, the number of matrices, and the reason.
     Dense(Algebra, usize, usize, DenseError),
 }
@@ -273,6 +277,14 @@ impl fmt::Display for LibraryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(e) => e.fmt(f),
+            Self::Shapes(library) => {
+                write!(
+                    f,
+                    "the shapes of the operands of `{}` do not fit together",
+                    library.name()
+                )
+            }
+            Self::History => f.write_str("`pop` takes a value that no `push` has put there"),
             Self::Dense(op, _, 1, e) => write!(f, "`{}`: {e}", op.common_name()),
             Self::Dense(op, at, n, e) => {
                 write!(f, "`{}`: {e} (number {at} of {n})", op.common_name())

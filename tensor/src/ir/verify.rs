@@ -1,5 +1,7 @@
 //! The verifier: invariants of every program.
 
+use std::cell::Cell;
+
 use aerogel_base::ScalarType;
 use indexmap::{IndexMap, IndexSet};
 
@@ -9,6 +11,7 @@ use super::library::{Call, Library};
 use super::program::{DimDef, For, Program, Role, Stmt, Store};
 use super::region::Run;
 use super::rewrite::visit;
+use super::spots::Spot;
 use super::stage::Stage;
 
 /// Where a statement stands.
@@ -25,17 +28,17 @@ struct At<'p> {
 /// # Errors
 /// The violated invariant: a bug of the author of the program.
 pub fn verify(program: &Program) -> Result<(), String> {
-    let check = Check { program };
-    for dim in 0..program.dims.len() as u32 {
-        check.dim(Dim::from_u32(dim))?;
-    }
-    check.apart()?;
-    check.fields()?;
-    let outermost = At {
-        domain: None,
-        in_loop: false,
+    verify_spots(program).map_err(|(what, _)| what)
+}
+
+/// The same with the part of the program that breaks the rule.
+pub(crate) fn verify_spots(program: &Program) -> Result<(), (String, Spot)> {
+    let check = Check {
+        program,
+        spot: Cell::new(Spot::Stmt(0)),
+        n_stmts: Cell::new(0),
     };
-    check.block(&program.body, outermost)
+    check.whole().map_err(|what| (what, check.spot.get()))
 }
 
 /// Whether a program is one, and holds only what a stage has.
@@ -63,6 +66,10 @@ pub fn verify_at(program: &Program, stage: Stage) -> Result<(), String> {
 
 struct Check<'p> {
     program: &'p Program,
+    /// The part that is looked at.
+    spot: Cell<Spot>,
+    /// How many statements have been looked at.
+    n_stmts: Cell<usize>,
 }
 
 /// The variables that the host sets, and those that points do.
@@ -83,6 +90,20 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 }
 
 impl<'p> Check<'p> {
+    fn whole(&self) -> Result<(), String> {
+        for dim in (0..self.program.dims.len() as u32).map(Dim::from_u32) {
+            self.spot.set(Spot::Dim(dim));
+            self.dim(dim)?;
+        }
+        self.apart()?;
+        self.fields()?;
+        let outermost = At {
+            domain: None,
+            in_loop: false,
+        };
+        self.block(&self.program.body, outermost)
+    }
+
     /// Sizes are numbers, sizes of inputs, or arithmetic on them, so that each has one value while a program runs.
     fn dim(&self, dim: Dim) -> Result<(), String> {
         let program = self.program;
@@ -119,7 +140,10 @@ impl<'p> Check<'p> {
         sets_of(&self.program.body, false, &mut sets);
         let both = sets[0].iter().find(|var| sets[1].contains(*var));
         match both {
-            Some(var) => Err(format!("{var} is set by the host and at points")),
+            Some(&var) => {
+                self.spot.set(Spot::Var(var));
+                Err(format!("{var} is set by the host and at points"))
+            }
             None => Ok(()),
         }
     }
@@ -134,6 +158,7 @@ impl<'p> Check<'p> {
             let Some((tree, place)) = program.place(buffer) else {
                 continue;
             };
+            self.spot.set(Spot::Buffer(buffer));
             let is_given = (tree.as_u32() as usize) < n_given;
             ensure(is_given == matches!(def.role, Role::Field(..)), || {
                 format!("{buffer} is in a tree of the other kind: those of fields come first")
@@ -196,6 +221,8 @@ impl<'p> Check<'p> {
     }
 
     fn stmt(&self, stmt: &'p Stmt, at: At<'p>) -> Result<(), String> {
+        self.spot.set(Spot::Stmt(self.n_stmts.get()));
+        self.n_stmts.set(self.n_stmts.get() + 1);
         match stmt {
             Stmt::For(all) => self.all(all, at),
             Stmt::Store(store) => self.store(store, at),
@@ -468,6 +495,27 @@ impl<'p> Check<'p> {
             ExprDef::Cast(..) => true,
             ExprDef::Bitcast(x, to) => ty(*x).bits() == to.bits(),
         };
-        ensure(holds, || format!("{e} is {:?}", exprs[e]))
+        ensure(holds, || self.wrong(e))
+    }
+
+    /// What is wrong with an expression.
+    fn wrong(&self, e: Expr) -> String {
+        let exprs = &self.program.exprs;
+        let mut types = Vec::new();
+        exprs[e].operands(|x| types.push(exprs.ty(x).name()));
+        let types = types.join(", ");
+        match &exprs[e] {
+            ExprDef::Axis(k) => format!("`i{k}` is an index along an axis that is not there"),
+            ExprDef::Unary(op, _) => format!("`{op}` does not take `{types}`"),
+            ExprDef::Binary(op, ..) => format!("`{op}` does not take `{types}`"),
+            ExprDef::Compare(op, ..) => format!("`{op}` does not take `{types}`"),
+            ExprDef::Select(..) => format!("`select` does not take `{types}`"),
+            ExprDef::Bitcast(_, to) => format!("`bitcast.{to}` does not take `{types}`"),
+            ExprDef::Load { buffer, .. } => {
+                let n = self.program.buffers[*buffer].shape.len();
+                format!("{buffer} has {n} axes, and its indices are `{types}`")
+            }
+            other => format!("{e} is {other:?}"),
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod algebra;
 pub(crate) mod reference;
+mod shapes;
 mod sort;
 
 use std::cell::Cell;
@@ -59,12 +60,17 @@ pub(crate) fn call(
     outputs: &[Operand],
     workers: Workers,
 ) -> Result<(), LibraryError> {
+    let [given, made] = [inputs, outputs].map(|all| {
+        let shapes = all.iter().map(|operand| &operand.shape[..]);
+        shapes.collect::<Vec<_>>()
+    });
+    shapes::fit(library, &given, &made)?;
     match (library, inputs, outputs) {
         (Library::MatMul | Library::MatMulRows, [a, b, first @ ..], [out])
             if matches!(out.ty, ScalarType::F32 | ScalarType::F64) =>
         {
             let first = match first {
-                [first] => first.buffer.read_scalar(first.ty, 0)?.as_i128() as usize,
+                [first] => reference::row(first.buffer.read_scalar(first.ty, 0)?),
                 _ => 0,
             };
             let done = match out.ty {
@@ -138,7 +144,7 @@ fn products<T: Stored>(
     let (&[.., rows, m], &[ref batch @ .., n, k]) = (&out.shape[..], &a.shape[..]) else {
         unreachable!("the verifier counts axes");
     };
-    let there = rows.min(n - first);
+    let there = rows.min(n.saturating_sub(first));
     let mut spare = SPARE.take();
     let [left, right, result] = &mut spare;
     let left = numbers::<T>(left, there * k);

@@ -3,7 +3,7 @@
 use aerogel_base::Scalar;
 use aerogel_ir::eval;
 
-use super::of_arrays;
+use super::{of_arrays, shapes};
 use crate::ir::{Array, Library, LibraryError};
 
 /// Runs a library call: `outputs` have their shapes.
@@ -12,10 +12,15 @@ pub(crate) fn library(
     inputs: &[Array],
     outputs: &mut [Array],
 ) -> Result<(), LibraryError> {
+    let shapes = |all: &[Array]| all.iter().map(|a| a.shape.clone()).collect::<Vec<_>>();
+    let (given, made) = (shapes(inputs), shapes(outputs));
+    let [given, made] =
+        [&given, &made].map(|all| all.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    shapes::fit(library, &given, &made)?;
     match (library, inputs, outputs) {
         (Library::MatMul, [a, b], [out]) => matmul(a, b, 0, out),
         (Library::MatMulRows, [a, b, first], [out]) => {
-            matmul(a, b, first.data[0].as_i128() as usize, out);
+            matmul(a, b, row(first.data[0]), out);
         }
         (Library::Sort { descending }, [x], [values, order @ ..]) => {
             sort(x, descending, values, order.first_mut());
@@ -26,6 +31,11 @@ pub(crate) fn library(
         _ => unreachable!("the verifier counts operands"),
     }
     Ok(())
+}
+
+/// The number of a row; one below zero is none.
+pub(super) fn row(number: Scalar) -> usize {
+    u32::try_from(number.as_i128()).map_or(usize::MAX / 2, |n| n as usize)
 }
 
 /// The rows of a product from `first` on.

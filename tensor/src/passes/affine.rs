@@ -14,6 +14,14 @@ pub(super) struct Affine {
 impl Affine {
     /// The sum that an expression is, if it is one.
     pub(super) fn of(exprs: &Exprs, e: Expr) -> Option<Self> {
+        /// An index has few operations, but shared ones, each twice in the next, are read exponentially often.
+        const MOST: u32 = 256;
+        Self::within(exprs, e, &mut { MOST })
+    }
+
+    /// The same if it has no more than so many operations.
+    fn within(exprs: &Exprs, e: Expr, left: &mut u32) -> Option<Self> {
+        *left = left.checked_sub(1)?;
         let scaled = |a: &Self, by: i64| -> Option<Self> {
             let terms = a.terms.iter().map(|&(k, c)| Some((k, c.checked_mul(by)?)));
             Some(Self {
@@ -31,9 +39,9 @@ impl Affine {
                 offset: i64::try_from(c.as_i128()).ok()?,
             },
             ExprDef::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
-                let mut sum = Self::of(exprs, a)?;
+                let mut sum = Self::within(exprs, a, left)?;
                 let sign = if op == BinaryOp::Add { 1 } else { -1 };
-                let other = scaled(&Self::of(exprs, b)?, sign)?;
+                let other = scaled(&Self::within(exprs, b, left)?, sign)?;
                 for (k, c) in other.terms {
                     match sum.terms.iter_mut().find(|t| t.0 == k) {
                         Some(term) => term.1 = term.1.checked_add(c)?,
@@ -45,7 +53,7 @@ impl Affine {
                 sum
             }
             ExprDef::Binary(BinaryOp::Mul, a, b) => {
-                let [a, b] = [Self::of(exprs, a)?, Self::of(exprs, b)?];
+                let [a, b] = [Self::within(exprs, a, left)?, Self::within(exprs, b, left)?];
                 match (&a.terms[..], &b.terms[..]) {
                     ([], _) => scaled(&b, a.offset)?,
                     (_, []) => scaled(&a, b.offset)?,

@@ -12,6 +12,7 @@
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
+use indexmap::IndexSet;
 
 use super::asked::may_fail;
 use super::{Options, conjuncts, inline};
@@ -115,6 +116,20 @@ struct Choice {
 
 impl Choice {
     fn of(exprs: &mut Exprs, e: Expr, neutral: Scalar, is_sum: bool) -> Option<Self> {
+        Self::unseen(exprs, e, neutral, is_sum, &mut IndexSet::new())
+    }
+
+    /// The same of an expression that was not looked at before: factors may share exponentially many.
+    fn unseen(
+        exprs: &mut Exprs,
+        e: Expr,
+        neutral: Scalar,
+        is_sum: bool,
+        seen: &mut IndexSet<Expr>,
+    ) -> Option<Self> {
+        if !seen.insert(e) {
+            return None;
+        }
         let ty = exprs.ty(e);
         let is_zero = neutral.is_zero();
         let is_neutral = |exprs: &Exprs, e: Expr| {
@@ -148,7 +163,7 @@ impl Choice {
             }
             ExprDef::Cast(x, _) if is_zero => {
                 let zero = Scalar::zero(exprs.ty(x));
-                let mut choice = Self::of(exprs, x, zero, is_sum)?;
+                let mut choice = Self::unseen(exprs, x, zero, is_sum, seen)?;
                 choice.value = exprs.cast(choice.value, ty);
                 Some(choice)
             }
@@ -157,7 +172,7 @@ impl Choice {
                     if !ty.is_int() && !is_finite(exprs, other) {
                         return None;
                     }
-                    let mut choice = Self::of(exprs, one, neutral, is_sum)?;
+                    let mut choice = Self::unseen(exprs, one, neutral, is_sum, seen)?;
                     choice.value = exprs.binary(BinaryOp::Mul, choice.value, other);
                     Some(choice)
                 })
@@ -176,17 +191,33 @@ impl Choice {
 
 /// Whether a float is neither infinite nor NaN, whatever is in memory.
 fn is_finite(exprs: &Exprs, e: Expr) -> bool {
-    match exprs[e] {
-        ExprDef::Const(c) => c.as_f64().is_finite(),
-        ExprDef::Cast(x, to) => match exprs.ty(x) {
-            ScalarType::U1 => true,
-            from if from.is_int() => to.bits() >= 32,
+    let (mut left, mut seen) = (vec![e], IndexSet::new());
+    while let Some(e) = left.pop() {
+        if !seen.insert(e) {
+            continue;
+        }
+        let is_finite = match exprs[e] {
+            ExprDef::Const(c) => c.as_f64().is_finite(),
+            ExprDef::Cast(x, to) => match exprs.ty(x) {
+                ScalarType::U1 => true,
+                from if from.is_int() => to.bits() >= 32,
+                _ => false,
+            },
+            ExprDef::Select(_, a, b) => {
+                left.extend([a, b]);
+                true
+            }
+            ExprDef::Unary(UnaryOp::Neg | UnaryOp::Abs, x) => {
+                left.push(x);
+                true
+            }
             _ => false,
-        },
-        ExprDef::Select(_, a, b) => is_finite(exprs, a) && is_finite(exprs, b),
-        ExprDef::Unary(UnaryOp::Neg | UnaryOp::Abs, x) => is_finite(exprs, x),
-        _ => false,
+        };
+        if !is_finite {
+            return false;
+        }
     }
+    true
 }
 
 /// Whether an element in it may not be there when an axis has no indices, though it is wherever there are.

@@ -69,9 +69,11 @@ impl Default for Options {
 fn conjuncts(exprs: &Exprs, cond: Expr) -> IndexSet<Expr> {
     let mut all = IndexSet::new();
     let mut left = vec![cond];
+    let mut seen = IndexSet::new();
     while let Some(cond) = left.pop() {
         match exprs[cond] {
-            ExprDef::Binary(BinaryOp::And, a, b) => left.extend([b, a]),
+            ExprDef::Binary(BinaryOp::And, a, b) if seen.insert(cond) => left.extend([b, a]),
+            ExprDef::Binary(BinaryOp::And, ..) => {}
             _ => {
                 all.insert(cond);
             }

@@ -1,18 +1,21 @@
 //! Reading what `print` wrote.
 
+mod exprs;
+
 use std::sync::Arc;
 
-use aerogel_base::{Scalar, ScalarType, Span};
-use aerogel_ir::{BinaryOp, CompareOp, Lexer, ParseError, TreeId, UnaryOp};
+use aerogel_base::{ScalarType, Span};
+use aerogel_ir::{Lexer, ParseError, TreeId};
 use aerogel_snode::NodeId;
 use indexmap::IndexMap;
 
-use super::expr::{Expr, ExprDef, Outside};
-use super::ids::{Buffer, Dim, Region, Site, Var};
+use super::expr::Expr;
+use super::ids::{Buffer, Dim, Region, Var};
 use super::library::{Call, Library};
 use super::program::{Accum, Agreement, BufferDef, DimDef, For, Program, Role, Stmt, Store};
 use super::region::{RegionDef, Run};
 use super::site::{Place, SiteDef};
+use super::spots::Spots;
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -21,10 +24,22 @@ type Parsed<T> = Result<T, ParseError>;
 /// # Errors
 /// The line at which the text is none, and why.
 pub fn parse(text: &str) -> Parsed<Program> {
+    Ok(parse_as(text, true)?.0)
+}
+
+/// A program without fields and kernels, and where in the text everything stands.
+pub(crate) fn parse_closed(text: &str) -> Parsed<(Program, Spots)> {
+    parse_as(text, false)
+}
+
+fn parse_as(text: &str, has_fields: bool) -> Parsed<(Program, Spots)> {
     let mut parser = Parser {
         lexer: Lexer::new(text),
         program: Program::default(),
         named: IndexMap::new(),
+        spots: Spots::default(),
+        depth: 0,
+        has_fields,
     };
     parser.head()?;
     while !parser.lexer.at_end() {
@@ -35,18 +50,39 @@ pub fn parse(text: &str) -> Parsed<Program> {
             parser.program.body.push(stmt);
         }
     }
-    Ok(parser.program)
+    Ok((parser.program, parser.spots))
 }
+
+/// How deep blocks and operands may be nested in a text: what reads them is recursive.
+const MOST_NESTED: usize = 500;
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
     program: Program,
     named: IndexMap<String, Expr>,
+    spots: Spots,
+    /// How many blocks and operands are around.
+    depth: usize,
+    /// Whether it may have fields and kernels.
+    has_fields: bool,
 }
 
 impl Parser<'_> {
     fn error<T>(&self, message: impl Into<String>) -> Parsed<T> {
         Err(self.lexer.error(message.into()))
+    }
+
+    /// Reads what is nested in something else.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MOST_NESTED {
+            return self.error(format!(
+                "more than {MOST_NESTED} operands or blocks are nested: name inner ones, as in `%0 = ...`"
+            ));
+        }
+        self.depth += 1;
+        let made = read(self);
+        self.depth -= 1;
+        made
     }
 
     fn accept_word(&mut self, word: &str) -> bool {
@@ -73,12 +109,18 @@ impl Parser<'_> {
 
     fn head(&mut self) -> Parsed<()> {
         loop {
+            let at = self.lexer.next_at();
+            let names_field = self.lexer.peek("field") || self.lexer.peek("region");
+            if !self.has_fields && (names_field || self.lexer.peek_id("tree")) {
+                self.lexer.word()?;
+                return self.error("a program that is read has no fields and calls no kernels");
+            }
             if self.accept_word("in") {
                 let number = self.program.inputs().count() as u32;
                 self.buffer_def(Role::Input(number))?;
             } else if self.accept_word("tmp") {
                 let buffer = self.buffer_def(Role::Temporary)?;
-                if self.lexer.accept("=") {
+                if self.has_fields && self.lexer.accept("=") {
                     let (tree, place) = self.place()?;
                     self.program.buffers[buffer].role = Role::Scratch(tree, place);
                 }
@@ -92,11 +134,12 @@ impl Parser<'_> {
                 let name = self.lexer.word()?;
                 let (name, ty) = self.typed(&name)?;
                 let var = self.program.vars.push(ty);
+                self.spots.vars.push(at);
                 if var.to_string() != name {
                     return self.error(format!("variables are in order: `{var}` comes next"));
                 }
             } else if self.lexer.accept("%") {
-                self.named()?;
+                self.name()?;
             } else if self.accept_word("site") {
                 self.site()?;
             } else if self.accept_word("agree") {
@@ -201,6 +244,7 @@ impl Parser<'_> {
     }
 
     fn buffer_def(&mut self, role: Role) -> Parsed<Buffer> {
+        let at = self.lexer.next_at();
         let id = self.lexer.word()?;
         let name = self.lexer.string()?;
         let (_, ty) = self.typed("")?;
@@ -212,6 +256,7 @@ impl Parser<'_> {
             role,
         };
         let buffer = self.program.buffers.push(def);
+        self.spots.buffers.push(at);
         if buffer.to_string() != id {
             return self.error(format!("buffers are in order: `{buffer}` comes next"));
         }
@@ -221,10 +266,12 @@ impl Parser<'_> {
             if !shape.is_empty() {
                 self.lexer.expect(",")?;
             }
+            let at = self.lexer.next_at();
             let dim = match self.lexer.accept("?") {
                 true => self.program.dim(DimDef::Input(buffer, shape.len() as u32)),
                 false => self.dim()?,
             };
+            self.spots.note_dims(self.program.dims.len(), at);
             shape.push(dim);
         }
         self.program.buffers[buffer].shape = shape;
@@ -291,16 +338,21 @@ impl Parser<'_> {
     }
 
     fn dim(&mut self) -> Parsed<Dim> {
+        let at = self.lexer.next_at();
+        let dim = self.nested(Self::one_dim)?;
+        self.spots.note_dims(self.program.dims.len(), at);
+        Ok(dim)
+    }
+
+    fn one_dim(&mut self) -> Parsed<Dim> {
         if self.lexer.accept("(") {
-            let e = self.expr()?;
-            self.lexer.expect(")")?;
+            let e = self.size()?;
             return Ok(self.program.dim(DimDef::Value(e)));
         }
         let word = self.lexer.word()?;
         if word == "number" {
             self.lexer.expect("(")?;
-            let e = self.expr()?;
-            self.lexer.expect(")")?;
+            let e = self.size()?;
             return Ok(self.program.dim(DimDef::Number(e)));
         }
         let def = match word.split_once(':') {
@@ -313,17 +365,28 @@ impl Parser<'_> {
         Ok(self.program.dim(def))
     }
 
+    /// The expression of a size, up to the bracket behind it.
+    fn size(&mut self) -> Parsed<Expr> {
+        let e = self.expr()?;
+        let ty = self.program.exprs.ty(e);
+        if ty != ScalarType::I32 {
+            return self.error(format!("a size is an `i32`, not `{ty}`"));
+        }
+        self.lexer.expect(")")?;
+        Ok(e)
+    }
+
     fn block(&mut self) -> Parsed<Vec<Stmt>> {
         self.lexer.expect("{")?;
         let mut body = Vec::new();
         while !self.lexer.accept("}") {
-            body.extend(self.stmt()?);
+            body.extend(self.nested(Self::stmt)?);
         }
         Ok(body)
     }
 
     /// A name given to an expression, behind its `%`.
-    fn named(&mut self) -> Parsed<()> {
+    fn name(&mut self) -> Parsed<()> {
         let name = self.lexer.word()?;
         self.lexer.expect("=")?;
         let e = self.expr()?;
@@ -334,9 +397,10 @@ impl Parser<'_> {
     /// A statement; nothing for a name given to an expression.
     fn stmt(&mut self) -> Parsed<Option<Stmt>> {
         if self.lexer.accept("%") {
-            self.named()?;
+            self.name()?;
             return Ok(None);
         }
+        self.spots.stmts.push(self.lexer.next_at());
         let word = self.lexer.word()?;
         Ok(Some(match word.as_str() {
             "for" => {
@@ -441,103 +505,5 @@ impl Parser<'_> {
             init,
             outside,
         })
-    }
-
-    /// What an index outside means; an error that names no site has one of its own.
-    fn outside(&mut self, buffer: Buffer, index: &[Expr], is_store: bool) -> Parsed<Outside> {
-        let named = [
-            ("clamp", Outside::Clamp),
-            ("wrap", Outside::Wrap),
-            ("zero", Outside::Zero),
-        ];
-        for (word, outside) in named {
-            if self.accept_word(word) {
-                return Ok(outside);
-            }
-        }
-        if !self.accept_word("error") {
-            return Ok(Outside::Never);
-        }
-        let site = match self.lexer.peek_id("s") {
-            true => {
-                let word = self.lexer.word()?;
-                let n = self.program.sites.len();
-                Site::from_u32(self.id(&word, "s", n)?)
-            }
-            false => self.program.site(buffer, index, is_store),
-        };
-        Ok(Outside::Error(site))
-    }
-
-    fn expr(&mut self) -> Parsed<Expr> {
-        if self.lexer.accept("%") {
-            let name = self.lexer.word()?;
-            return match self.named.get(&name) {
-                Some(&e) => Ok(e),
-                None => self.error(format!("`%{name}` is not there")),
-            };
-        }
-        let word = self.lexer.word()?;
-        if self.lexer.peek("[") {
-            let buffer = self.buffer_named(&word)?;
-            let index = self.list("[", "]", Self::expr)?;
-            let outside = self.outside(buffer, &index, false)?;
-            let ty = self.program.buffers[buffer].ty;
-            return Ok(self.program.exprs.add_as_is(ExprDef::Load {
-                buffer,
-                ty,
-                index,
-                outside,
-            }));
-        }
-        if !self.lexer.peek("(") {
-            let def = match word.strip_prefix('i').and_then(|k| k.parse().ok()) {
-                Some(axis) => ExprDef::Axis(axis),
-                None => {
-                    let var = self.var_named(&word)?;
-                    ExprDef::Var(var, self.program.vars[var])
-                }
-            };
-            return Ok(self.program.exprs.add_as_is(def));
-        }
-        let def = self.operation(&word)?;
-        Ok(self.program.exprs.add_as_is(def))
-    }
-
-    fn operation(&mut self, word: &str) -> Parsed<ExprDef> {
-        if word == "extent" {
-            self.lexer.expect("(")?;
-            let dim = self.dim()?;
-            self.lexer.expect(")")?;
-            return Ok(ExprDef::Extent(dim));
-        }
-        if let Some(ty) = ScalarType::from_name(word) {
-            self.lexer.expect("(")?;
-            let text = self.lexer.word()?;
-            self.lexer.expect(")")?;
-            return match Scalar::parse(ty, &text) {
-                Some(value) => Ok(ExprDef::Const(value)),
-                None => self.error(format!("`{text}` is no `{ty}`")),
-            };
-        }
-        let all = self.list("(", ")", Self::expr)?;
-        let def = match (word, &all[..]) {
-            ("select", &[c, a, b]) => Some(ExprDef::Select(c, a, b)),
-            (_, &[x]) => match word.split_once('.') {
-                Some(("cast", ty)) => ScalarType::from_name(ty).map(|ty| ExprDef::Cast(x, ty)),
-                Some(("bitcast", ty)) => {
-                    ScalarType::from_name(ty).map(|ty| ExprDef::Bitcast(x, ty))
-                }
-                _ => UnaryOp::from_name(word).map(|op| ExprDef::Unary(op, x)),
-            },
-            (_, &[a, b]) => BinaryOp::from_name(word)
-                .map(|op| ExprDef::Binary(op, a, b))
-                .or_else(|| CompareOp::from_name(word).map(|op| ExprDef::Compare(op, a, b))),
-            _ => None,
-        };
-        match def {
-            Some(def) => Ok(def),
-            None => self.error(format!("`{word}` with {} operands is not there", all.len())),
-        }
     }
 }
