@@ -157,7 +157,7 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
-    from aerogel.tensor.programs import program
+    from aerogel.tensor.programs import load_program, program, program_from_text
 
 # Modules that stand in folders are imported by these names too.
 for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
@@ -267,6 +267,7 @@ __all__ = [
     "lang",
     "linalg",
     "load",
+    "load_program",
     "graph",
     "math",
     "metal",
@@ -279,6 +280,7 @@ __all__ = [
     "polar_decompose",
     "profiler",
     "program",
+    "program_from_text",
     "pyfunc",
     "real_func",
     "ref",
@@ -370,7 +372,9 @@ _NAMES = {
     "solve": "_linalg",
     "svd": "_linalg",
     "sym_eig": "_linalg",
+    "load_program": "tensor.programs",
     "program": "tensor.programs",
+    "program_from_text": "tensor.programs",
     "check_grad": "tensor",
     "checkpoint": "tensor",
     "custom_jvp": "tensor",

@@ -1,7 +1,7 @@
 //! The histories of a run: what loops save for the backward pass.
 
 use super::plan::Running;
-use crate::ir::{Buffer, Call, Failure, Library, RunError};
+use crate::ir::{Buffer, Call, Failure, Library, LibraryError, RunError};
 
 impl Running<'_> {
     /// Puts a copy of a buffer on a history, or takes the last one back.
@@ -22,17 +22,26 @@ impl Running<'_> {
         };
         let mask: Option<Vec<bool>> = mask.map(|m| m.data.iter().map(|x| x.as_bool()).collect());
         let own = match (call.library, &mask) {
-            (Library::Push, None) => Some(self.operand(value)?.copied()?),
-            (Library::Pop, None) => None,
-            _ => Some(self.operand(value)?.clone()),
+            (Library::Push, None) => self.operand(value)?.copied()?,
+            _ => self.operand(value)?.clone(),
         };
         let all = self.histories.entry(history).or_default();
         let n_before = all.n_values();
-        match (call.library, own, mask) {
-            (Library::Push, Some(own), None) => all.push(own),
-            (Library::Push, Some(own), Some(mask)) => all.push_lanes(&own, &mask)?,
-            (_, Some(own), Some(mask)) => self.memory[value] = Some(all.pop_lanes(&own, &mask)?),
-            _ => self.memory[value] = Some(all.pop().expect("as many are taken as were put")),
+        let taken = match (call.library, mask) {
+            (Library::Push, None) => {
+                all.push(own);
+                Ok(None)
+            }
+            (Library::Push, Some(mask)) => all.push_lanes(&own, &mask).map(|()| None),
+            (_, None) => all.pop(&own).map(Some),
+            (_, Some(mask)) => all.pop_lanes(&own, &mask).map(Some),
+        };
+        let taken = taken.map_err(|e| match e {
+            LibraryError::Memory(e) => RunError::Memory(e),
+            other => Failure::Library(value, other).into(),
+        })?;
+        if let Some(taken) = taken {
+            self.memory[value] = Some(taken);
         }
         let n_values = all.n_values();
         let bytes = self.operand(value)?.buffer.len() as u64;

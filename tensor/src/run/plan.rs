@@ -1,7 +1,5 @@
 //! A program ready to run.
 
-mod histories;
-
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::entity::SecondaryMap;

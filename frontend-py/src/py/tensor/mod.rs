@@ -3,6 +3,7 @@
 mod arguments;
 mod backends;
 mod blas;
+mod compiled;
 mod dropped;
 mod ended;
 mod gradients;
@@ -24,6 +25,7 @@ pub(crate) use backends::{
     add_backend, add_blas, add_interpreter, backend_of_tensor, call_library, choose_backend,
     set_default_backend, storage_of_tensor, tensor_of_storage, tensor_on_backend,
 };
+pub(crate) use compiled::NativeProgram;
 pub(crate) use gradients::{
     are_gradients_off, depends_beyond, detached_tensor, end_leaves, end_variables, has_history,
     has_history_in, leaf_gradients, leaves_in_use, n_tidied, roots_behind, set_gradients_off,
@@ -34,5 +36,4 @@ pub(crate) use native::{
     NativeDim, NativeTensor, NativeTrace, native_of, set_tensor_class, settings_for,
 };
 pub(crate) use places::label_of;
-pub(crate) use trace::NativeProgram;
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};

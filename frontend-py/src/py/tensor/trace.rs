@@ -1,29 +1,24 @@
-//! Programs while they are traced, and when they run.
+//! Programs while they are traced.
 
 use std::sync::Arc;
 
 use aerogel_tensor::record::Mode;
 use aerogel_tensor::record::trace::FieldDef;
-use aerogel_tensor::{Accum, Given, Plan, RegionDef};
+use aerogel_tensor::{Accum, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit};
 
-use super::backends;
+use super::compiled::{NativeProgram, plan_of};
 use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
 use super::keys::Keys;
-use super::native::Held;
 use super::native::{
-    Extent, NativeDim, NativeTensor, NativeTrace, SESSION, dims, lock, made_for, outside,
-    scalar_type,
+    Extent, NativeDim, NativeTensor, NativeTrace, dims, lock, outside, scalar_type,
 };
 use super::places;
 use super::raised::raised_in;
-use super::values::{leaf, not_compiled};
 use crate::py::field::NativeField;
 use crate::py::snode::TreeStore;
-use crate::py::{later, program, recorder, signals};
 
 impl NativeTrace {
     /// Notes a tree that the program uses.
@@ -524,9 +519,6 @@ impl NativeTrace {
         let text = traced.text();
         aerogel_tensor::verify(&program)
             .map_err(|e| crate::py::error::runtime(py, format!("{e}\n{text}")))?;
-        let settings = program::settings_or_begin(py)?;
-        let compiler = program::compiler(py, &settings)?;
-        let made_for = made_for(&settings, &compiler);
         let known = lock(&self.trees);
         let trees = program.trees.iter().map(|(_, tree)| {
             let mut known = known.iter();
@@ -534,103 +526,8 @@ impl NativeTrace {
             own.expect("each tree is used by a step").clone()
         });
         let trees: Vec<Arc<TreeStore>> = trees.collect();
-        let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
-        let explained = aerogel_tensor::run::explain::of_plan(&traced.program, &plan);
-        Ok(NativeProgram {
-            stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
-            runners: lock(&self.runners).clone(),
-            generation: program::generation(),
-            trees,
-            plan,
-            text,
-            explained,
-            traced,
-            views: backends::Views::default(),
-        })
+        let plan = plan_of(py, program)?;
+        let runners = lock(&self.runners).clone();
+        Ok(NativeProgram::new(plan, text, traced).with(trees, runners))
     }
-}
-
-#[pymethods]
-impl NativeProgram {
-    /// Runs the program.
-    fn run(
-        &self,
-        py: Python<'_>,
-        inputs: Vec<Bound<'_, NativeTensor>>,
-    ) -> PyResult<Vec<NativeTensor>> {
-        for tensor in &inputs {
-            let instead = "take `ti.grad` of the program, or of a function that calls it; ";
-            tensor.get().expect_no_history("a program", instead)?;
-        }
-        if lock(&SESSION).is_watched()
-            && let Some(made) = backends::run_program(py, &self.traced, &self.views, &inputs)?
-        {
-            return Ok(made);
-        }
-        let inputs = inputs.iter().map(|t| t.get().operand(py));
-        let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
-        let changes = self.stores_to_fields || !self.runners.is_empty();
-        if changes && recorder::current(py).is_some() {
-            let what = "a program of tensors that stores to fields or calls kernels is not recorded: run it outside of the \
-                        tape";
-            return Err(crate::py::error::runtime(py, what));
-        }
-        later::tell(py)?;
-        let trees = self.trees.iter().map(|store| store.memory(py));
-        let trees = trees.collect::<PyResult<Vec<_>>>()?;
-        signals::heed(py)?;
-        let given = Given {
-            trees: &trees,
-            place_of: Some(&|buffer| self.traced.lines.of_buffer(buffer)),
-            ..Given::default()
-        };
-        let results = py.detach(|| self.plan.run_with(&inputs, given));
-        let results = results.map_err(|e| self.traced.ended(py, &e))?;
-        Ok(results.into_iter().map(leaf).collect())
-    }
-
-    /// Whether it is what the settings make of it: `ti.init` may have made others, and of kernels too.
-    #[getter]
-    fn is_current(&self) -> bool {
-        self.generation == program::generation()
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.runners.iter().try_for_each(|r| r.traverse(&visit))
-    }
-
-    fn __clear__(&self) {
-        self.runners.iter().for_each(|r| r.clear());
-    }
-
-    /// The compiled statements as text: which share a kernel, which temporaries are materialised, and why.
-    #[getter]
-    fn explained(&self) -> String {
-        format!("{}{}", self.explained, self.plan.chosen())
-    }
-
-    /// The statements as they were traced.
-    #[getter]
-    fn text(&self) -> &str {
-        &self.text
-    }
-}
-
-/// A traced program, ready to run.
-#[pyclass(module = "aerogel._native", frozen)]
-pub(crate) struct NativeProgram {
-    plan: Plan,
-    /// The trees of its fields.
-    trees: Vec<Arc<TreeStore>>,
-    stores_to_fields: bool,
-    /// The kernels of the user's that it calls.
-    runners: Vec<Arc<dyn Held>>,
-    /// By which `ti.init` it was made.
-    generation: u64,
-    text: String,
-    /// The explanation of its compiled statements.
-    explained: String,
-    /// The traced program, for messages and other back ends.
-    traced: Traced,
-    views: backends::Views,
 }

@@ -12,6 +12,7 @@ name that is bound before a block is not bound again in it: values change by ``x
 What Python keeps otherwise, in lists, attributes and caches, it keeps once, when the function is traced.
 """
 
+from aerogel.tensor.programs._archive import LoadedProgram, load_program, program_from_text
 from aerogel.tensor.programs._blocks import break_loop, continue_loop, if_cond, kernel, loop
 from aerogel.tensor.programs._functional import cond, fori_loop, scan, while_loop
 from aerogel.tensor.programs._program import Lowered, Program, program
@@ -31,6 +32,7 @@ from aerogel.tensor.programs._values import (
 )
 
 __all__ = [
+    "LoadedProgram",
     "Lowered",
     "Program",
     "assert_tensor",
@@ -46,9 +48,11 @@ __all__ = [
     "indices",
     "input",
     "kernel",
+    "load_program",
     "loop",
     "print_value",
     "program",
+    "program_from_text",
     "scan",
     "scatter_add",
     "scatter_add_previous",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL
@@ -14,25 +14,26 @@ from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, inside, is_number, tracing
 from aerogel.tensor.programs import _trees
+from aerogel.tensor.programs._kinds import Leaf, NumberKind, SharedKind, StaticKind, number_input
 from aerogel.tensor.programs._lint import look_at_function
 from aerogel.tensor.programs._trace import OutsideProgram, Trace
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
-
-
-class _Leaf:
-    """The place of a tensor in the tree of results; a complex tensor takes two outputs."""
-
-    def __init__(self, is_complex: bool) -> None:
-        self.is_complex = is_complex
 
 
 class Lowered:
     """A program that has been traced and compiled for one kind of arguments."""
 
     def __init__(
-        self, trace: Trace, native: Any, results: Any, make: Callable[[Any], Tensor], effects: Sequence[Any]
+        self,
+        trace: Trace,
+        native: Any,
+        results: Any,
+        make: Callable[[Any], Tensor],
+        effects: Sequence[Any],
+        called: tuple[inspect.Signature, Any],
     ) -> None:
         self._native = native
         self._results = results
@@ -42,7 +43,11 @@ class Lowered:
         self._returned = _trees.nodes(results)
         self._fields = list(trace.fields_read.values())
         self._given = trace.given if any(own is not None for own in trace.given) else None
-        self._is_one = isinstance(results, _Leaf) and not results.is_complex
+        #: For each input of the statements what it is given, if that is no argument.
+        self.given = trace.given
+        #: The signature and the kinds of its arguments; nothing in place of kinds if the function creates its inputs.
+        self.called = called
+        self._is_one = isinstance(results, Leaf) and not results.is_complex
         #: The inputs, in the order of their creation.
         self.inputs = trace.inputs
 
@@ -60,6 +65,28 @@ class Lowered:
         """A report: which statements share a kernel, which temporaries are materialised, and why."""
         return self._native.explained
 
+    @property
+    def constants(self) -> dict[str, Tensor]:
+        """The tensors from outside that the program holds, by the names that they have in ``text``."""
+        names = [name for name, _, _ in self._native.inputs]
+        held = zip(names, self.given)
+        return {name: Tensor(own) for name, own in held if own is not None and not callable(own)}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the program to a file, which ``ti.load_program`` reads in a process without the function.
+
+        Args:
+            path: The file. If writing fails, a file that was there stays as it was.
+
+        Raises:
+            TypeError: If the program calls kernels, uses fields, changes a module or draws random numbers, or if an
+                argument is a module or a static value that is no number, string or dtype. The error names it.
+            OSError: If the file cannot be written.
+        """
+        from aerogel.tensor.programs._archive import save
+
+        save(self, path)
+
     def run(self, natives: list[Any], nodes: Sequence[Any] = ()) -> Any:
         """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change."""
         if self._fields and _native.recorder() is not None:
@@ -76,7 +103,7 @@ class Lowered:
         planes = iter([self._make(native) for native in made])
 
         def leaf(place: Any) -> Any:
-            if not isinstance(place, _Leaf):
+            if not isinstance(place, Leaf):
                 return place
             return ComplexTensor(next(planes), next(planes)) if place.is_complex else next(planes)
 
@@ -265,7 +292,7 @@ class Program:
         def leaf(value: Any, name: str, annotation: Any) -> Any:
             if annotation is _trees.FIXED and isinstance(value, Tensor):
                 if id(value) in shared:
-                    kinds.append(_Shared(shared[id(value)]))
+                    kinds.append(SharedKind(shared[id(value)]))
                     return kinds[-1]
                 shared[id(value)] = len(kinds)
             static = _is_static(value, annotation) or name.partition(".")[0].partition("[")[0] in self._static
@@ -282,10 +309,10 @@ class Program:
                         f"argument `{name}` of `{self.__name__}` is static, and a tensor has no value while the "
                         "program is traced: remove it from `static`"
                     )
-                kinds.append(_Static(value))
+                kinds.append(StaticKind(value))
                 return kinds[-1]
             if is_number(value):
-                kinds.append(_GivenNumber.of(value))
+                kinds.append(NumberKind.of(value))
                 tensors.append(kinds[-1].wide(value))
                 return kinds[-1]
             # Of a module, a program takes the values of parameters: `backward` of what it returns is an error.
@@ -354,7 +381,7 @@ class Program:
         dtype = ALL[wanted.dtype]
         if not dtype.is_float and (given := asarray(value)).size:
             _types.kept(given.dtype, dtype, f"input {n} of `{self.__name__}`: elements")
-        return _given(value, dtype) if is_number(value) else asarray(value, dtype)
+        return number_input(value, dtype) if is_number(value) else asarray(value, dtype)
 
     # Tracing.
 
@@ -364,11 +391,11 @@ class Program:
             # `ti.init` may have changed default dtypes, arithmetic, and kernels.
             if lowered is None or not lowered.is_current:
                 self._plain.clear()
-                lowered = self._made[key] = self._traced(bound, kinds)
+                lowered = self._made[key] = self._traced(key, bound, kinds)
             self._last = lowered
             return lowered
 
-    def _traced(self, bound: Any, kinds: Sequence[Any]) -> Lowered:
+    def _traced(self, key: Any, bound: Any, kinds: Sequence[Any]) -> Lowered:
         look_at_function(self._function)
         self.trace_count += 1
         trace = Trace(self._divides_integers)
@@ -394,7 +421,8 @@ class Program:
         finally:
             _native.set_recorder(outer)
             tracing.trace, tracing.program = around
-        return Lowered(trace, native, tree, self._result, effects)
+        called = (self._signature, None if bound is None else key)
+        return Lowered(trace, native, tree, self._result, effects, called)
 
     def _make_inputs(self, trace: Trace, bound: Any, kinds: Sequence[Any]) -> None:
         """Replaces the tensors among some arguments by inputs of the program."""
@@ -403,9 +431,9 @@ class Program:
 
         def leaf(value: Any, name: str, _: Any) -> None:
             kind = next(rest)
-            if isinstance(kind, (_Static, _Shared)):
+            if isinstance(kind, (StaticKind, SharedKind)):
                 natives.append([])
-            elif isinstance(kind, _GivenNumber):
+            elif isinstance(kind, NumberKind):
                 natives.append([trace.input(name, kind.wide_dtype, [])])
             else:
                 n, dtype, shape, _ = kind
@@ -419,11 +447,11 @@ class Program:
 
         def given(value: Any) -> Any:
             kind, own = next(inputs)
-            if isinstance(kind, _Static):
+            if isinstance(kind, StaticKind):
                 made = value
-            elif isinstance(kind, _Shared):
+            elif isinstance(kind, SharedKind):
                 made = all_made[kind.at]
-            elif isinstance(kind, _GivenNumber):
+            elif isinstance(kind, NumberKind):
                 made = GivenNumber(own[0], kind.sample, kind.dtype)
             else:
                 planes = [Tensor(native, kind[3]) for native in own]
@@ -449,12 +477,12 @@ class Program:
         return None if results is None else _trees.mapped(results, leaf, _is_number_that_is_known)
 
 
-def _result(value: Any, planes: list[Any]) -> _Leaf:
+def _result(value: Any, planes: list[Any]) -> Leaf:
     """The place of a result, which is appended to ``planes``."""
     tensor = value if isinstance(value, (Tensor, ComplexTensor)) else asarray(value)
     own = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
     planes.extend(inside(plane)._native for plane in own)
-    return _Leaf(is_complex(tensor))
+    return Leaf(is_complex(tensor))
 
 
 def _effects(trace: Trace, nodes: list[Any], before: list[dict[str, Any]], planes: list[Any]) -> list[Any]:
@@ -491,11 +519,6 @@ class Method:
         return self._program.trace_count
 
 
-def _given(value: Any, dtype: Any) -> Tensor:
-    """A number as an input. It is a value, not a recorded operation that had to be evaluated."""
-    return Tensor(_native.NativeTensor.of_number(dtype._aerogel_dtype, _types.checked(value, dtype)))
-
-
 def _plain_key(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """The kinds of tensors and floats as a key, and the inputs; no key if there are other arguments."""
     kinds: list[Any] = []
@@ -513,58 +536,6 @@ def _plain_key(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         else:
             return None, natives
     return tuple(kinds), natives
-
-
-class _Static:
-    """A value that is part of the program. Equal numbers of different types are different values."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def _key(self) -> Any:
-        # 0.0 and -0.0 differ, and a NaN equals itself.
-        return self.value.hex() if isinstance(self.value, float) else self.value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and type(other.value) is type(self.value) and other._key() == self._key()
-
-    def __hash__(self) -> int:
-        return hash((type(self.value), self._key()))
-
-
-class _Shared(NamedTuple):
-    """A tensor that several of the arguments have: the one with this number."""
-
-    at: int
-
-
-class _GivenNumber(NamedTuple):
-    """The kind of a Python number: its Python type, and its dtype where no tensor stands beside it."""
-
-    python: type
-    dtype: Any
-
-    @classmethod
-    def of(cls, value: Any) -> _GivenNumber:
-        """The kind of a number."""
-        python = next(kind for kind in (bool, int, float) if isinstance(value, kind))
-        return cls(python, _types.of_number(value, None))
-
-    @property
-    def sample(self) -> Any:
-        """A number of this type."""
-        return self.python(1)
-
-    @property
-    def wide_dtype(self) -> str:
-        """The dtype of the input, which holds (almost) every Python number exactly."""
-        return {bool: "u1", int: "i64", float: "f64"}[self.python]
-
-    def wide(self, value: Any) -> Tensor:
-        """The number as an input."""
-        return _given(value, ALL[self.wide_dtype])
 
 
 def _is_static(value: Any, annotation: Any) -> bool:

@@ -1,0 +1,219 @@
+//! Programs that are ready to run.
+
+use std::sync::{Arc, OnceLock};
+
+use aerogel_compiler::{CompileError, caught};
+use aerogel_tensor::ir::{Promises, checked};
+use aerogel_tensor::record::Lines;
+use aerogel_tensor::{Given, Operand, Plan, Program};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+
+use super::backends;
+use super::ended::Traced;
+use super::native::{Held, NativeTensor, SESSION, lock};
+use super::values::{leaf, not_compiled, settings_now};
+use crate::py::snode::TreeStore;
+use crate::py::{error, later, program, recorder, signals};
+
+#[pymethods]
+impl NativeProgram {
+    /// A program from its text, of which nothing is believed.
+    #[staticmethod]
+    fn read(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let read = caught(|| aerogel_tensor::ir::read(text)).map_err(|said| {
+            let what = format!("the program could not be read: {said}; this is a bug");
+            error::runtime(py, what)
+        })?;
+        let (program, promises) = read.map_err(|e| PyValueError::new_err(e.shown(text)))?;
+        // Other back ends do not look at the promises: their program checks every index.
+        let traced = Traced {
+            program: checked(program.clone()),
+            lines: Lines::default(),
+        };
+        let guard = Guard {
+            program: program.clone(),
+            promises,
+            checked: OnceLock::new(),
+        };
+        let plan = plan_of(py, program)?;
+        Ok(Self {
+            guard: Some(guard),
+            ..Self::new(plan, text.to_owned(), traced)
+        })
+    }
+
+    /// What it is given: the name, the dtype and the shape of each input; sizes of the call are `None`.
+    #[getter]
+    fn inputs(&self) -> Vec<(&str, &'static str, Vec<Option<u64>>)> {
+        let program = &self.traced.program;
+        let inputs = program.inputs().map(|b| &program.buffers[b]);
+        let inputs = inputs.map(|def| {
+            let shape = def.shape.iter().map(|&dim| program.const_dim(dim));
+            (def.name.as_str(), def.ty.name(), shape.collect())
+        });
+        inputs.collect()
+    }
+
+    /// How many results it has.
+    #[getter]
+    fn n_results(&self) -> usize {
+        self.traced.program.results.len()
+    }
+
+    /// The kernels that it calls, and the fields that it reads or stores to, by name.
+    #[getter]
+    fn outside(&self) -> (Vec<&str>, Vec<&str>) {
+        let program = &self.traced.program;
+        let kernels = program.regions.values().map(|def| def.name.as_str());
+        let fields = program.fields().map(|b| program.buffers[b].name.as_str());
+        (kernels.collect(), fields.collect())
+    }
+
+    /// Runs the program.
+    fn run(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<Bound<'_, NativeTensor>>,
+    ) -> PyResult<Vec<NativeTensor>> {
+        for tensor in &inputs {
+            let instead = "take `ti.grad` of the program, or of a function that calls it; ";
+            tensor.get().expect_no_history("a program", instead)?;
+        }
+        if lock(&SESSION).is_watched()
+            && let Some(made) = backends::run_program(py, &self.traced, &self.views, &inputs)?
+        {
+            return Ok(made);
+        }
+        let inputs = inputs.iter().map(|t| t.get().operand(py));
+        let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
+        let changes = self.stores_to_fields || !self.runners.is_empty();
+        if changes && recorder::current(py).is_some() {
+            let what = "a program of tensors that stores to fields or calls kernels is not recorded: run it outside of the \
+                        tape";
+            return Err(crate::py::error::runtime(py, what));
+        }
+        later::tell(py)?;
+        let trees = self.trees.iter().map(|store| store.memory(py));
+        let trees = trees.collect::<PyResult<Vec<_>>>()?;
+        signals::heed(py)?;
+        let plan = self.plan_for(py, &inputs)?;
+        let given = Given {
+            trees: &trees,
+            place_of: Some(&|buffer| self.traced.lines.of_buffer(buffer)),
+            ..Given::default()
+        };
+        let results = py.detach(|| plan.run_with(&inputs, given));
+        let results = results.map_err(|e| self.traced.ended(py, &e))?;
+        Ok(results.into_iter().map(leaf).collect())
+    }
+
+    /// Whether it is what the settings make of it: `ti.init` may have made others, and of kernels too.
+    #[getter]
+    fn is_current(&self) -> bool {
+        self.generation == program::generation()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.runners.iter().try_for_each(|r| r.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.runners.iter().for_each(|r| r.clear());
+    }
+
+    /// The compiled statements as text: which share a kernel, which temporaries are materialised, and why.
+    #[getter]
+    fn explained(&self) -> String {
+        format!("{}{}", self.explained, self.plan.chosen())
+    }
+
+    /// The statements as they were traced.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A traced program, ready to run.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeProgram {
+    plan: Plan,
+    /// The trees of its fields.
+    trees: Vec<Arc<TreeStore>>,
+    stores_to_fields: bool,
+    /// The kernels of the user's that it calls.
+    runners: Vec<Arc<dyn Held>>,
+    /// By which `ti.init` it was made.
+    generation: u64,
+    text: String,
+    /// The explanation of its compiled statements.
+    explained: String,
+    /// The traced program, for messages and other back ends.
+    traced: Traced,
+    views: backends::Views,
+    /// What protects the plan of a program that was read.
+    guard: Option<Guard>,
+}
+
+/// The accesses of a program that was read, and what runs if not all of them are in bounds.
+struct Guard {
+    program: Program,
+    promises: Promises,
+    /// The plan that checks every index, made when it is first needed.
+    checked: OnceLock<Plan>,
+}
+
+/// Compiles a program with the current settings.
+pub(super) fn plan_of(py: Python<'_>, program: Program) -> PyResult<Plan> {
+    settings_now(py, |settings| {
+        let made = caught(|| Plan::new(program, settings));
+        let made = made.unwrap_or_else(|said| Err(CompileError::Internal(said)));
+        made.map_err(|e| not_compiled(py, &e))
+    })
+}
+
+impl NativeProgram {
+    /// A program of this plan, without fields and kernels.
+    pub(super) fn new(plan: Plan, text: String, traced: Traced) -> Self {
+        Self {
+            explained: aerogel_tensor::run::explain::of_plan(&traced.program, &plan),
+            stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
+            runners: Vec::new(),
+            generation: program::generation(),
+            trees: Vec::new(),
+            plan,
+            text,
+            traced,
+            views: backends::Views::default(),
+            guard: None,
+        }
+    }
+
+    /// The same with the trees of fields and the kernels that it uses.
+    pub(super) fn with(self, trees: Vec<Arc<TreeStore>>, runners: Vec<Arc<dyn Held>>) -> Self {
+        Self {
+            trees,
+            runners,
+            ..self
+        }
+    }
+
+    /// The plan for these inputs.
+    fn plan_for(&self, py: Python<'_>, inputs: &[Operand]) -> PyResult<&Plan> {
+        let Some(guard) = &self.guard else {
+            return Ok(&self.plan);
+        };
+        let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
+        if guard.promises.hold(&guard.program, &shapes) {
+            return Ok(&self.plan);
+        }
+        if guard.checked.get().is_none() {
+            let plan = plan_of(py, self.traced.program.clone())?;
+            // Another thread may have made it meanwhile.
+            let _ = guard.checked.set(plan);
+        }
+        Ok(guard.checked.get().expect("made above"))
+    }
+}
