@@ -310,6 +310,7 @@ fn tried(seed: u64, compiler: &Compiler, codes: &Codes) -> &'static str {
             stamp: 0,
             backend: 0,
             gemm: None,
+            profiler: None,
         };
         let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("{e}"));
         let operands: Vec<Operand> = arrays.iter().map(|a| Operand::of(a).unwrap()).collect();

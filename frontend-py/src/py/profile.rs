@@ -6,14 +6,11 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use aerogel_base::hash::LookupMap;
 use aerogel_runtime::TaskRun;
-use aerogel_tensor::Profiler;
-use aerogel_tensor::ir::Place;
 use indexmap::{IndexMap, IndexSet};
 use pyo3::prelude::*;
 
-use super::{later, tensor};
+use super::later;
 
 /// Calls, and total, shortest and longest time in seconds.
 type Timing = (u64, f64, f64, f64);
@@ -119,23 +116,6 @@ pub(crate) fn launched(name: &str, begin: Instant, time: Option<Duration>, runs:
         profile
             .tasks
             .push(task, "task", run.thread, run.begin, seconds);
-    }
-}
-
-/// Notes kernels of tensor programs, by the region and the line that they belong to.
-pub(crate) struct OfTensors;
-
-impl Profiler for OfTensors {
-    fn ran(&self, place: Option<Place>, begin: Instant, tasks: &[TaskRun]) {
-        static NAMES: LazyLock<Mutex<LookupMap<Place, String>>> = LazyLock::new(Mutex::default);
-        let place = place.unwrap_or_default();
-        let known = lock(&NAMES).get(&place).cloned();
-        let name = known.unwrap_or_else(|| {
-            let name = tensor::label_of(place);
-            lock(&NAMES).insert(place, name.clone());
-            name
-        });
-        launched(&name, begin, None, tasks);
     }
 }
 

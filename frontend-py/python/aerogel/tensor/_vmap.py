@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def vmap(function: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
-    """Vectorises a function over a batch axis, as one program; or the statements of a block over the indices of a shape.
+    """Vectorises a function over a batch axis, as one program; or a block over the indices of a shape.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")

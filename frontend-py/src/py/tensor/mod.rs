@@ -10,6 +10,7 @@ mod gradients;
 mod kernels;
 mod keys;
 mod mapped;
+mod measured;
 mod native;
 mod notation;
 mod operations;
@@ -35,5 +36,4 @@ pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use native::{
     NativeDim, NativeTensor, NativeTrace, native_of, set_tensor_class, settings_for,
 };
-pub(crate) use places::label_of;
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};

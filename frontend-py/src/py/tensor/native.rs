@@ -15,6 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
+use super::measured::Measured;
 use crate::py::snode::TreeStore;
 use crate::py::{profile, program};
 
@@ -72,7 +73,7 @@ pub(super) fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler)
         stamp: program::generation(),
         backend: 0,
         gemm: None,
-        profiler: profile::is_on().then_some(&profile::OfTensors),
+        profiler: profile::is_on().then_some(&Measured),
     }
 }
 

@@ -145,7 +145,7 @@ pub(super) fn named(py: Python<'_>, place: Place) -> Option<String> {
 }
 
 /// What a profiler calls a kernel that computes what was written at a place: its region, file and line.
-pub(crate) fn label_of(place: Place) -> String {
+pub(super) fn label_of(place: Place) -> String {
     let line = Python::attach(|py| {
         let Position { path, line, .. } = position(py, place)?;
         let file = path.rsplit(['/', '\\']).next().unwrap_or(&path);
