@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 import textwrap
+import time
 from importlib import resources
 
+import numpy as np
 import pytest
 
 import aerogel as ti
@@ -156,3 +158,68 @@ def test_names_of_successors(cpu):
     field, array = ti.field(ti.f32, 2, needs_grad=True), ti.ndarray(ti.f32, 2)
     assert field.has_grad() and not field.grad.has_grad() and not array.has_grad()
     assert ti._logging.WARN == "warn" and ti.lang._template_mapper is not None
+
+
+def test_tensors_of_successors(cpu):
+    """Fields and arrays by one function, and an annotation that takes both."""
+
+    @ti.kernel
+    def double(x: ti.Tensor):
+        for I in ti.grouped(x):
+            x[I] *= 2
+
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for backend in ti.Backend:
+        x = ti.tensor(ti.f32, (2, 3), backend=backend, layout=(1, 0), needs_grad=True)
+        x.from_numpy(values)
+        double(x)
+        assert np.array_equal(x.to_numpy(), 2 * values) and isinstance(x, ti.Tensor)
+        assert not isinstance(x, ti.VectorTensor)
+        v, m = ti.Vector.tensor(3, ti.f32, 4, backend=backend), ti.Matrix.tensor(2, 3, ti.f32, 4, backend=backend)
+        double(v)
+        assert isinstance(v, ti.VectorTensor) and not isinstance(v, ti.MatrixTensor) and isinstance(m, ti.MatrixTensor)
+        assert v.to_numpy().shape == (4, 3) and m.to_numpy().shape == (4, 2, 3)
+    assert isinstance(ti.tensor(ti.i32, 3), ti.Ndarray)
+    with pytest.raises(ValueError, match="is no permutation of the 2 axes"):
+        ti.tensor(ti.f32, (2, 3), layout=(1, 1))
+    with pytest.raises(ValueError, match="`backend` is ti.Backend.FIELD or"):
+        ti.tensor(ti.f32, 3, backend=7)
+    with pytest.raises(TypeError, match=r"`ti.tensor.asarray\(x\)` makes a tensor"):
+        ti.tensor([1, 2, 3])
+
+
+def test_dispatch_by_time(cpu):
+    ran = []
+
+    @ti.perf_dispatch(get_geometry_hash=lambda n: n > 10, first_warmup=1, active=2, repeat_after_count=5)
+    def work(n): ...
+
+    @work.register
+    def slow(n):
+        ran.append("slow")
+        time.sleep(0.02)
+        return n
+
+    @work.register(is_compatible=lambda n: n != 3)
+    def fast(n):
+        ran.append("fast")
+        return n
+
+    assert [work(1) for _ in range(11)] == [1] * 11
+    # Three runs of each, the fastest until it is due, and then both again.
+    assert sorted(ran[:6]) == ["fast"] * 3 + ["slow"] * 3 and ran[6:10] == ["fast"] * 4
+    assert set(ran[10:]) <= {"slow", "fast"}
+    ran.clear()
+    assert work(3) == 3 and ran == ["slow"]
+    ran.clear()
+    for _ in range(6):
+        work(20)
+    assert sorted(ran) == ["fast"] * 3 + ["slow"] * 3
+
+    @ti.perf_dispatch(get_geometry_hash=lambda: 0)
+    def nothing(): ...
+
+    with pytest.raises(RuntimeError, match="`nothing`: no function is registered that can run"):
+        nothing()
+    with pytest.raises(ValueError, match="`active` at least 1"):
+        ti.perf_dispatch(get_geometry_hash=lambda: 0, active=0)

@@ -359,6 +359,18 @@ _NAMES = {
     "as_taichi": "run",
     "atan": "_taichi.successors",
     "outer": "_taichi.successors",
+    "make_spd": "_taichi.successors",
+    "pure": "_taichi.successors",
+    "Event": "_taichi.successors",
+    "Stream": "_taichi.successors",
+    "create_event": "_taichi.successors",
+    "create_stream": "_taichi.successors",
+    "Template": "types",
+    "perf_dispatch": "_taichi.dispatch",
+    "Backend": "_taichi.storage",
+    "Tensor": "_taichi.storage",
+    "VectorTensor": "_taichi.storage",
+    "MatrixTensor": "_taichi.storage",
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
@@ -409,6 +421,8 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
 
             if name in older.NAMES:
                 return older.older(name)
+            if name.startswith("Quadrants") and name.endswith("Error"):
+                return getattr(importlib.import_module("aerogel.errors"), name.replace("Quadrants", "Taichi"))
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -569,6 +569,14 @@ class Matrix(_native.NativeElement):
 
             return older.matrix_var(Matrix, (n, m), dt, shape, **kwargs)
 
+        @staticmethod
+        @outside_kernels
+        def tensor(n: int, m: int, dtype: Any, shape: Any, *, backend: Any = 1, **kwargs: Any) -> Any:
+            """A field or an array, as Quadrants makes it."""
+            from aerogel._taichi.storage import allocate
+
+            return allocate(Matrix, (n, m, dtype), shape, backend, None, **kwargs)
+
     @staticmethod
     @outside_kernels
     def ndarray(
@@ -619,6 +627,14 @@ class Vector(Matrix):
             from aerogel._taichi import older
 
             return older.matrix_var(Vector, (n,), dt, shape, **kwargs)
+
+        @staticmethod
+        @outside_kernels
+        def tensor(n: int, dtype: Any, shape: Any, *, backend: Any = 1, **kwargs: Any) -> Any:
+            """A field or an array, as Quadrants makes it."""
+            from aerogel._taichi.storage import allocate
+
+            return allocate(Vector, (n, dtype), shape, backend, None, **kwargs)
 
     @staticmethod
     @outside_kernels

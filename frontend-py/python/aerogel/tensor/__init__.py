@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _at_import
@@ -67,7 +69,22 @@ def realize(*tensors: Tensor) -> None:
     _native.realise_tensors([t._native for t in tensors])
 
 
-if not TYPE_CHECKING:  # For a type checker every name would be one.
+if not TYPE_CHECKING:  # For a type checker every name would be one, and a module is not called.
+
+    class _Module(types.ModuleType):
+        """The module, which programs for Quadrants call to make a field or an array."""
+
+        def __call__(
+            self, dtype: Any, shape: Any = None, *, backend: Any = 1, layout: Any = None, **kwargs: Any
+        ) -> Any:
+            import aerogel
+            from aerogel._taichi.storage import allocate
+
+            if shape is None:
+                raise TypeError("`ti.tensor` is a module: `ti.tensor.asarray(x)` makes a tensor")
+            return allocate(aerogel, (dtype,), shape, backend, layout, **kwargs)
+
+    sys.modules[__name__].__class__ = _Module
 
     def __getattr__(name: str) -> Any:
         if name == "programs":
