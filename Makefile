@@ -19,7 +19,7 @@ NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py deci
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build viz demo gallery docs test levels gpu-test gpu-bench gpu-machine aarch64 differential bench lint examples wheel viz-wheel clean
+.PHONY: help setup build viz rust-tests demo gallery docs test levels gpu-test gpu-bench gpu-machine aarch64 differential bench lint examples wheel viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -32,7 +32,7 @@ build: setup ## The package for development, usable from .venv
 	cargo build --quiet --profile $(PROFILE) -p aerogel-py --features extension-module
 	@cp $(OUTDIR)/lib_native.so $(PACKAGE)/_native.tmp && mv $(PACKAGE)/_native.tmp $(PACKAGE)/_native.abi3.so
 
-viz: build ## Windows and scenes for development, and what draws and shows them where there is no desktop
+viz: setup ## Windows and scenes for development, and what draws and shows them where there is no desktop
 	@scripts/setup_viz.sh
 	cargo build --quiet --profile windows -p aerogel-viz --features extension-module
 	@cp $(TARGET)/windows/lib_viz.so $(VIZ)/_viz.tmp && mv $(VIZ)/_viz.tmp $(VIZ)/_viz.abi3.so
@@ -53,6 +53,9 @@ $(DOCS)/bin/mkdocs: requirements-docs.txt
 	@touch $@
 
 # The crate of windows has no tests in Rust that need no device: Python's try all of it.
+rust-tests: setup ## Compile the tests in Rust
+	cargo test --quiet --workspace --exclude aerogel-viz --no-run
+
 test: build viz ## Every test, Rust and Python
 	cargo test --quiet --workspace --exclude aerogel-viz
 	@scripts/fetch_programs.sh $(PY)

@@ -98,3 +98,15 @@ def test_what_a_turn_or_a_branch_computes_is_its_own():
     y, z = (value.numpy() for value in turns(X[0]))
     assert np.allclose(y, np.sin(np.sin(np.sin(X[0]))))
     assert np.allclose(z, np.where(X[0] > 0.5, 1, 2) * np.sin(X[0]))
+
+
+def test_a_value_of_other_settings_is_not_shared():
+    """After `ti.init` an expression is computed by its settings, though an equal one is there."""
+    x = ti.tensor.asarray(np.arange(5.0, dtype=np.float32))
+    y = ti.tensor.sin(x + 1)
+    y.numpy()
+    assert "0 statements" in ti.tensor.explain(ti.tensor.sin(x + 1))
+    ti.init(arch=ti.cpu, fast_math=False, log_level="error")
+    z = ti.tensor.sin(x + 1)
+    assert "0 statements" not in ti.tensor.explain(z)
+    assert np.allclose(z.numpy(), y.numpy(), rtol=1e-6)

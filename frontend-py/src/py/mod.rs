@@ -59,6 +59,7 @@ fn reset(py: Python<'_>) -> PyResult<()> {
     program::end();
     snode::destroy_all();
     snapshot::drop_spares();
+    tensor::forget_shared();
     profile::clear_profile();
     profile::clear_profile_steps();
     settled

@@ -140,6 +140,11 @@ impl Session {
         out
     }
 
+    /// What is recorded from now on is computed, even if equal statements have been: by other settings, say.
+    pub fn forget_shared(&mut self) {
+        self.recording.forget();
+    }
+
     fn slice(&mut self, roots: &[Buffer], backend: Backend) -> Slice {
         self.makers.update(&self.recording.program);
         slice(

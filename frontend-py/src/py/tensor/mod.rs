@@ -34,6 +34,6 @@ pub(crate) use gradients::{
 };
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use native::{
-    NativeDim, NativeTensor, NativeTrace, native_of, set_tensor_class, settings_for,
+    NativeDim, NativeTensor, NativeTrace, forget_shared, native_of, set_tensor_class, settings_for,
 };
 pub(crate) use values::{NativeMemory, realise_tensors, tensor_counts};

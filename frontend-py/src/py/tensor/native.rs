@@ -62,6 +62,11 @@ pub(super) static SESSION: LazyLock<Mutex<Session>> = LazyLock::new(Mutex::defau
 
 pub(super) static CODES: LazyLock<Codes> = LazyLock::new(Codes::default);
 
+/// What is recorded from now on does not take over values that are there.
+pub(crate) fn forget_shared() {
+    lock(&SESSION).forget_shared();
+}
+
 /// The compilation settings of tensor programs.
 pub(super) fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler) -> Settings<'c> {
     Settings {
