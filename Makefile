@@ -73,8 +73,8 @@ gpu-test: ## The Python tests on an NVIDIA GPU, from a wheel in dist/ or what is
 gpu-bench: ## Benchmarks on an NVIDIA GPU, beside Taichi and Warp, from a wheel in dist/ or what is built here
 	scripts/gpu_bench.sh $(ARGS)
 
-gpu-machine: build ## The same, or TESTS, on the machine that stands in for a GPU, and N generated programs; NVIDIA's assembler takes every kernel
-	scripts/assemble.sh $(TESTS)
+gpu-machine: build ## The same, and what takes long, or TESTS, on the machine that stands in for a GPU, and N generated programs; NVIDIA's assembler takes every kernel
+	AEROGEL_LONG=$(if $(TESTS),,1) scripts/assemble.sh $(TESTS)
 	AEROGEL_N_PROGRAMS=$(or $(N),2000) AEROGEL_FIRST_SEED=$(or $(SEED),0) cargo test --quiet --release -p aerogel-tests --test card
 
 aarch64: setup ## Generated programs compiled for AArch64, in an emulator; says what is missing for it

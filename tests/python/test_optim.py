@@ -386,6 +386,37 @@ def test_wrong_scaling():
     scaler.unscale_(sgd)
     with pytest.raises(RuntimeError, match="have been divided"):
         scaler.unscale_(sgd)
+    scaler.step(sgd)
+    with pytest.raises(RuntimeError, match="call `update` before the next step"):
+        scaler.step(sgd)
+    for wrong in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="must be positive and finite"):
+            scaler.update(wrong)
+        with pytest.raises(ValueError, match="must be positive and finite"):
+            scaler.load_state_dict({"scale": wrong, "growth_tracker": 0})
+    with pytest.raises(ValueError, match="an integer of at least 1"):
+        optim.GradScaler(growth_interval=1.5)
+
+
+def test_processes_leave_out_the_same_steps():
+    """What overflowed in one process is infinite in the means of all, which are exchanged once for each step."""
+    calls = []
+
+    def average(flat):
+        calls.append(flat)
+        return [math.inf] * len(flat)
+
+    w = nn.Parameter([1.0])
+    sgd, scaler = optim.SGD([w], lr=1.0), optim.GradScaler(8.0)
+    sgd.average = average
+    w.grad = t.asarray([8.0])
+    scaler.step(sgd)
+    scaler.update()
+    assert w.item() == 1.0 and scaler.get_scale() == 4.0 and len(calls) == 1
+    sgd.average = lambda flat: calls.append(flat) or flat
+    w.grad = t.asarray([8.0])
+    scaler.step(sgd)
+    assert w.item() == -1.0 and len(calls) == 2 and sgd.average is not None
 
 
 def test_a_loss_and_its_gradient_as_one_program():

@@ -241,6 +241,10 @@ HEAD = 'in b0 "x": f32[?]\ntmp b1 "y": f32[b0:0]\n'
         ("for [b0:0] { b1[i0] = " + "neg(" * 600 + "f32(1.0)" + ")" * 600 + " }", "line 3: more than 500 operands"),
         ("if " * 3 + "u1(1) {", "line 3: "),
         ("if u1(1) { " * 600, "line 3: more than 500 operands or blocks are nested"),
+        (
+            'tmp b2 "m": i32[]\nfor [4] {\n  if lt(i0, i32(2)) { b2[] max init = i0 }\n}\nresult b2',
+            "line 4: `init` of b2 stands in a branch or a loop of a `for`",
+        ),
         ("break", "line 3: no loop to leave"),
         ("\0", "line 3: "),
         ("é" * 30 + " b9", "line 3: "),

@@ -304,8 +304,8 @@ def test_what_functions_of_one_give():
             ti.vmap(lambda row, wrong=wrong: wrong)(x)
     with pytest.raises(TypeError, match="`vmap`: argument 0 is None"):
         ti.vmap(lambda row: row)(None)
-    with pytest.raises(TypeError, match="`vmap` takes a function, not int"):
-        ti.vmap(3)
+    with pytest.raises(TypeError, match="`vmap` takes a function or a shape, not float"):
+        ti.vmap(3.0)
     # What is said of one of many is over.
     assert ti.vmap(lambda row: row.sum())(x).tolist() == [3, 12]
 

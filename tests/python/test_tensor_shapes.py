@@ -364,6 +364,9 @@ def test_arrays_of_the_programs_own():
 
 
 def test_what_nobody_holds_is_dropped():
+    gc.collect()
+    # Other tests in this process may hold some.
+    alive = _native.tensor_counts()[0]
     x = t.zeros((100,))
     for k in range(20000):
         x = x * 0.5 + 1
@@ -371,7 +374,7 @@ def test_what_nobody_holds_is_dropped():
             x.realize()
     gc.collect()
     buffers, statements, held, _ = _native.tensor_counts()
-    assert buffers < 10000 and statements < 10000
+    assert buffers < 10000 + 2 * alive and statements < 10000 + 2 * alive
     before = ti._native.live_bytes()
     for _ in range(40):
         x = t.full((1 << 18,), 1.0) + t.asarray(np.ones(1 << 18, "float32"))

@@ -87,6 +87,8 @@ def _say_if_off() -> None:
 def query_kernel_profiler_info(name: str) -> KernelProfilerQueryResult:
     """The launches of the kernel ``name`` in all regions, or those of a region; a counter of 0 if there are none.
 
+    A region in another one is named with it: ``step/forward``.
+
     A kernel of tensor expressions is called by file and line: ``train.py:12``.
     """
     found = [
@@ -114,30 +116,34 @@ class region:
     >>> [line for line in step.lower(ti.tensor.ones(3)).text.splitlines() if line.startswith(";")]
     ['; forward', '; results']
 
+    A region belongs to the thread that is in it. Statements of a program are in the region in which they were traced,
+    whoever calls the program.
+
     Args:
-        name: The name, without slashes.
+        name: The name, without slashes. Names are stored until the process ends: use few.
 
     Raises:
-        ValueError: If the name is empty or has a slash.
+        ValueError: If the name is empty, or has a slash, a colon with a space, or what cannot be printed.
     """
 
     def __init__(self, name: str) -> None:
         self._name = _region_name(name)
 
     def __enter__(self) -> region:
-        _native.enter_region(self._name)
+        self._around = _native.enter_region(self._name)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        _native.leave_region()
+        # Generators may end in another order than they began.
+        _native.return_to_region(self._around)
 
 
 def _region_name(name: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"a region's name is a string, not {type(name).__name__}")
-    if not name or "/" in name or ": " in name:
+    if not name or not name.isprintable() or "/" in name or ": " in name:
         raise ValueError(
-            f"a region's name must not be empty or contain a slash or a colon and a space, as {name!r} does"
+            f"a region's name has printable characters, and neither a slash nor a colon with a space, unlike {name!r}"
         )
     return name
 

@@ -175,6 +175,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
     m.add_function(wrap_pyfunction!(regions::enter_region, m)?)?;
     m.add_function(wrap_pyfunction!(regions::leave_region, m)?)?;
+    m.add_function(wrap_pyfunction!(regions::return_to_region, m)?)?;
     m.add_function(wrap_pyfunction!(regions::current_region, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;

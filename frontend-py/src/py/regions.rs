@@ -1,4 +1,4 @@
-//! Named regions of the user's program, in each other: profilers show which one each kernel belongs to.
+//! Named, nested regions of a program. Profilers show the region of each kernel.
 
 use std::cell::Cell;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -53,12 +53,20 @@ pub(crate) fn labelled(region: Region, name: &str) -> String {
     }
 }
 
-/// Begins a region in the current one.
+/// Begins a region in the current one. Returns the number of the one around.
 #[pyfunction]
-pub(crate) fn enter_region(name: String) {
+pub(crate) fn enter_region(name: String) -> u32 {
     let mut regions = REGIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let number = regions.insert_full((current(), name)).0;
+    let around = current();
+    let number = regions.insert_full((around, name)).0;
     CURRENT.set(Region(number as u32 + 1));
+    around.0
+}
+
+/// Makes a region, which `enter_region` has returned, the current one again.
+#[pyfunction]
+pub(crate) fn return_to_region(number: u32) {
+    CURRENT.set(Region(number));
 }
 
 /// The name of the current region; nothing outside of all.

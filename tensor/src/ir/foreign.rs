@@ -150,6 +150,13 @@ fn statement(program: &Program, stmt: &Stmt, histories: &IndexSet<Buffer>) -> Re
             "a store to {input}, which is an input: copy it to a temporary"
         ));
     }
+    if let Stmt::For(all) = stmt
+        && let Some(target) = conditional_init(&all.body)
+    {
+        return Err(format!(
+            "`init` of {target} stands in a branch or a loop of a `for`: not all points would come to it"
+        ));
+    }
     let mut touched = Touched::of_itself(program, stmt);
     if let Stmt::Call(call) = stmt {
         let history = call.kept().map(|[_, history]| history);
@@ -170,6 +177,19 @@ fn statement(program: &Program, stmt: &Stmt, histories: &IndexSet<Buffer>) -> Re
         Some(history) => Err(format!("{history} is a history, which has no elements")),
         None => Ok(()),
     }
+}
+
+/// What a store inside of a branch or a loop at points begins anew.
+fn conditional_init(body: &[Stmt]) -> Option<Buffer> {
+    let mut found = None;
+    for stmt in body.iter().filter(|stmt| !matches!(stmt, Stmt::Store(_))) {
+        visit(std::slice::from_ref(stmt), &mut |inside| {
+            if let Stmt::Store(store) = inside {
+                found = found.or(Some(store.target).filter(|_| store.init));
+            }
+        });
+    }
+    found
 }
 
 fn histories(program: &Program) -> IndexSet<Buffer> {

@@ -12,7 +12,7 @@ use super::library::Library;
 use super::program::{Program, Stmt};
 use super::touched::{Touched, is_whole};
 
-/// These buffers, in the order in which statements come to them. `is_made` says of which buffers every `for` that stores to
+/// The buffers that are live on entry, in the order of their first use. `is_made` says of which buffers every `for` that stores to
 /// them stores all elements, though its stores do not show it.
 pub(crate) fn live_in(
     program: &Program,

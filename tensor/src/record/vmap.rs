@@ -18,7 +18,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::ir::{
     Accum, Buffer, Call, Dim, Expr, ExprDef, For, Library, Outside, Program, Role, Site, SiteDef,
-    Stmt, Store, Touched, targets, visit_host,
+    Stmt, Store, Touched, exprs_of, targets, visit_host,
 };
 
 use super::varying::{Varying, loads, only_stored};
@@ -147,11 +147,18 @@ impl Recording {
             let given = mapped.iter().find(|m| m.one == one);
             let is_written = written.contains(&one);
             if is_written && (given.is_some() || !is_own(one)) {
-                return Err(RecordError::Value(
-                    "`vmap`: the function reads memory that was made outside of it, and that it stores to: the others may \
-                     have stored there before"
-                        .to_owned(),
-                ));
+                let reads = loads(&self.program, &exprs_of(body)).contains(&one);
+                let text = match reads {
+                    true => {
+                        "`vmap`: the function reads memory that was made outside of it, and that it stores to: the others may \
+                         have stored there before: read a copy that was made before"
+                    }
+                    false => {
+                        "`vmap`: all stores to memory that was made outside of the function must use the same accumulation, or \
+                         none"
+                    }
+                };
+                return Err(RecordError::Value(text.to_owned()));
             }
             let place = match given {
                 Some(m) => (m.all, m.axis),

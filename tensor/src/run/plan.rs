@@ -205,6 +205,7 @@ impl Plan {
             vars: SecondaryMap::new(),
             histories: IndexMap::new(),
             segments: IndexMap::new(),
+            chosen: IndexMap::new(),
             kept: 0,
             is_again: false,
         };
@@ -276,6 +277,8 @@ pub(super) struct Running<'p> {
     pub(super) histories: IndexMap<Buffer, History<Operand>>,
     /// The loops that save few of their states.
     pub(super) segments: IndexMap<Var, Segments<'p>>,
+    /// What has been chosen for such loops.
+    pub(super) chosen: IndexMap<Var, Chosen>,
     /// The bytes of histories and states.
     pub(super) kept: u64,
     /// Whether iterations run again.

@@ -1,4 +1,4 @@
-//! Loops that save few of their states: the others are computed again when the backward pass reaches them.
+//! Checkpointed loops: they save some states and recompute the others when the backward pass reaches them.
 //!
 //! All loops share the memory that `ti.init(ad_memory=...)` allows: if another loop needs some, the one whose states take most
 //! of it loses every second one.
@@ -40,7 +40,7 @@ pub(super) struct Segments<'p> {
     states: Vec<State>,
     /// The bytes of one of them.
     bytes: u64,
-    /// There are to be no more than so many.
+    /// The maximum number of states.
     most: u64,
     /// The next iteration that saves its state.
     next: u64,
@@ -50,7 +50,6 @@ pub(super) struct Segments<'p> {
     left: u64,
     /// The values of the iteration that it has reached, where it has not taken them yet.
     ready: Vec<Option<Operand>>,
-    chosen: Chosen,
 }
 
 /// What an iteration finds.
@@ -132,6 +131,10 @@ impl<'p> Running<'p> {
         let Some(saving) = plan.savings.get(&var).filter(|_| !self.is_again) else {
             return Ok(false);
         };
+        // What an earlier run of the loop has chosen is no longer valid, whether this one saves all of its states or not.
+        if let Some(ended) = self.segments.swap_remove(&var) {
+            self.kept -= ended.states.len() as u64 * ended.bytes;
+        }
         let distance = if step > 0 { hi - lo } else { lo - hi };
         let n = u64::try_from(distance.max(0)).unwrap_or(u64::MAX);
         let n = n.div_ceil(u64::from(step.unsigned_abs()));
@@ -143,7 +146,6 @@ impl<'p> Running<'p> {
         if n.saturating_mul(all) <= room / shares || bytes == 0 {
             return Ok(false);
         }
-        let before = self.segments.swap_remove(&var);
         let of_others = self
             .segments
             .values()
@@ -166,7 +168,6 @@ impl<'p> Running<'p> {
             stride: 1,
             left: 0,
             ready: vec![None; pushed],
-            chosen: before.map_or_else(Chosen::default, |ended| ended.chosen),
         };
         self.segments.insert(var, segments);
         Ok(true)
@@ -202,7 +203,7 @@ impl<'p> Running<'p> {
         let own = &mut self.segments[&var];
         let iteration = own.left;
         own.left += 1;
-        own.chosen.iterations += 1;
+        self.chosen.entry(var).or_default().iterations += 1;
         if iteration < own.next {
             return Ok(());
         }
@@ -217,7 +218,8 @@ impl<'p> Running<'p> {
         let state = self.state(var, iteration)?;
         let own = &mut self.segments[&var];
         own.states.push(state);
-        own.chosen.states = own.chosen.states.max(own.states.len() as u64);
+        let chosen = self.chosen.entry(var).or_default();
+        chosen.states = chosen.states.max(own.states.len() as u64);
         self.kept += bytes;
         self.kept -= own.choose_next(iteration);
         Ok(())
@@ -305,12 +307,13 @@ impl<'p> Running<'p> {
             self.vars[var] = Some(Scalar::i32((lo + i128::from(at) * step) as i32));
             self.block(body)?;
             at += 1;
-            self.segments[&var].chosen.again += 1;
+            self.chosen.entry(var).or_default().again += 1;
             if at == next && at < to {
                 let state = self.state(var, at)?;
                 let own = &mut self.segments[&var];
                 own.states.push(state);
-                own.chosen.states = own.chosen.states.max(own.states.len() as u64);
+                let chosen = self.chosen.entry(var).or_default();
+                chosen.states = chosen.states.max(own.states.len() as u64);
                 self.kept += own.bytes;
                 next = self.next_again(var, at, to);
             }
@@ -331,12 +334,11 @@ impl<'p> Running<'p> {
 
     /// Notes for explanations what has been chosen.
     pub(super) fn note_chosen(&self) {
-        let all = self.segments.iter().map(|(&var, own)| (var, own.chosen));
         let mut chosen = self
             .plan
             .chosen
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *chosen = all.collect();
+        chosen.clone_from(&self.chosen);
     }
 }

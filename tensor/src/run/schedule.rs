@@ -4,7 +4,7 @@
 //! A. Griewank, A. Walther, "Revolve" (2000): with `s` states at a time, and if no iteration runs again more than `t` times,
 //! binomial(s + t, s) iterations can be reversed.
 
-/// That many iterations.
+/// How many iterations `states` checkpoints reverse if none runs again more than `times` times: binomial(states + times, states).
 fn reach(states: u64, times: u64) -> u64 {
     let (more, less) = (states.max(times), states.min(times));
     let mut factors = 1..=less;

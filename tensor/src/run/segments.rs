@@ -29,7 +29,7 @@ pub(super) struct Saving {
     pub(super) is_around: bool,
     /// What it reads and does not write.
     reads: IndexSet<Buffer>,
-    /// The outermost statement with the loop that goes back.
+    /// The index of the outermost statement that contains the backward loop.
     back: usize,
 }
 
@@ -180,7 +180,7 @@ fn pushes(program: &Program, body: &[Stmt]) -> Option<Vec<[Buffer; 2]>> {
     (n == all.len()).then_some(all)
 }
 
-/// Whether a loop takes each of these values back, and nobody else does.
+/// Whether this loop, and nothing else, pops each of these histories.
 fn pops(body: &[Stmt], pushed: &[[Buffer; 2]], calls: &Calls) -> bool {
     pushed.iter().all(|&[_, history]| {
         let is_pop = |stmt: &Stmt| match kept(stmt) {

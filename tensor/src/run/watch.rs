@@ -10,7 +10,8 @@ use crate::ir::{Buffer, For, Place, targets};
 
 /// Receives each kernel and library call that has ended.
 pub trait Profiler: Sync {
-    /// Notes one, which began at this time, with what threads did of it. `place` is where the user wrote it, if that is known.
+    /// Records a kernel or library call that began at `begin`, and the tasks that its threads ran. `place` is where the user wrote
+    /// it, if that is known.
     fn ran(&self, place: Option<Place>, begin: Instant, tasks: &[TaskRun]);
 }
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any
 
 from aerogel.tensor import _elementwise
@@ -89,8 +90,8 @@ def accum_gradients(spec: str, /, *, op: str = "mul") -> list[str]:
             the second is to be negated.
 
     Raises:
-        ValueError: If the notation has no ``=>``, an axis without a name, segments, or zeros around an axis; or if the
-            gradient is no sum of products.
+        ValueError: If the notation has no ``=>``, or has an axis without a name, a number, segments, a window with a
+            step, or zeros around an axis; or if the gradient is no sum of products.
     """
     if not isinstance(spec, str) or spec.count("=>") != 1:
         raise ValueError(f'`accum_gradients` takes a string such as "i; i => ", not {spec!r}')
@@ -100,6 +101,10 @@ def accum_gradients(spec: str, /, *, op: str = "mul") -> list[str]:
         raise ValueError(f"`accum_gradients`: `_` in {spec!r} is an axis without a name: give it one")
     if (sign := next((sign for sign in ("^", "=+", "<+") if sign in spec), None)) is not None:
         raise ValueError(f"`accum_gradients`: `{sign}` in {spec!r} has no inverse in the notation: use `ti.grad`")
+    if (sign := re.search(r"(?<![\w.])\d+(?!\s*\*)|\d+\s*\*\s*\w+\s*\+", spec)) is not None:
+        raise ValueError(
+            f"`accum_gradients`: the size of `{sign[0]}` in {spec!r} does not follow from the others: use `ti.grad`"
+        )
     if op not in ("mul", "add", "sub"):
         raise ValueError(f"`accum_gradients`: the gradient of `{op}` is not a sum of products: use `ti.grad`")
     if op != "mul":

@@ -24,10 +24,12 @@ def vmap(function: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
     tensor([ 4, 13], dtype=i32)
 
     The function is called once, with symbolic tensors for one example, which have no values. It may use what a program
-    may: reductions, products, gathers, stores to its own tensors, ``vmap``. Random numbers are the same for all.
+    may: reductions, products, gathers, ``vmap``, stores to its own tensors and, in a program, to elements of tensors
+    from outside that it does not read. Random numbers are the same for all.
 
-    With a shape, in a program, it is a block that is run at every index of the shape. The indices are single numbers in
-    it. What it computes leaves it by stores to elements of tensors from outside, which it does not read.
+    With a shape, in a program, it is a block that runs at every index of the shape. The indices are single numbers in
+    it. Its results are stored to elements of tensors from outside, which it does not read. Each statement of the block
+    runs at all indices before the next one. If two indices store to one element, either value may stay.
 
     >>> @ti.program
     ... def distances(x):

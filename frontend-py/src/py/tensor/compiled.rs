@@ -19,7 +19,7 @@ use crate::py::{error, later, program, recorder, signals};
 
 #[pymethods]
 impl NativeProgram {
-    /// A program from its text, of which nothing is believed.
+    /// A program from its text, which is not trusted.
     #[staticmethod]
     fn read(py: Python<'_>, text: &str) -> PyResult<Self> {
         let read = caught(|| aerogel_tensor::ir::read(text)).map_err(|said| {
@@ -145,7 +145,7 @@ pub(crate) struct NativeProgram {
     stores_to_fields: bool,
     /// The kernels of the user's that it calls.
     runners: Vec<Arc<dyn Held>>,
-    /// By which `ti.init` it was made.
+    /// The generation of `ti.init` that compiled it.
     generation: u64,
     text: String,
     /// The explanation of its compiled statements.

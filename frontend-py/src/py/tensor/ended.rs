@@ -93,8 +93,8 @@ impl Traced {
             }
             RunError::Failure(Failure::Kept(buffer, most)) => {
                 let text = format!(
-                    "the gradient of a loop would save more than {most} bytes of the state before its iterations, which cannot \
-                     run again, or would more than 16 times: raise the limit by ti.init(ad_memory=...), or split the loop into \
+                    "the gradient of this loop needs more than {most} bytes for the values before each iteration, and its \
+                     iterations cannot be run again, or not within 16 times each: raise the limit by ti.init(ad_memory=...), or split the loop into \
                      nested loops: only one inner loop is saved at a time"
                 );
                 let class = super::super::error::of_check(AssertKind::Memory);
