@@ -179,7 +179,7 @@ fn statement(program: &Program, stmt: &Stmt, histories: &IndexSet<Buffer>) -> Re
     }
 }
 
-/// What a store inside of a branch or a loop at points begins anew.
+/// The first buffer that a store inside a branch or a loop at points initialises.
 fn conditional_init(body: &[Stmt]) -> Option<Buffer> {
     let mut found = None;
     for stmt in body.iter().filter(|stmt| !matches!(stmt, Stmt::Store(_))) {
