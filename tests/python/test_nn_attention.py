@@ -93,6 +93,23 @@ def test_rows_that_see_no_key():
     np.testing.assert_allclose(out[1:], v.numpy()[[9, 0]], rtol=1e-12)
 
 
+def test_rows_that_see_no_key_and_gradients():
+    """Only their own gradients are NaN, as with the plain formula, and a block of hidden keys changes nothing."""
+    q, k, v, along = map(t.asarray, drawn((2, 3, 4), (2, 12, 4), (2, 12, 2), (2, 3, 4)))
+    mask = np.random.default_rng(1).random((3, 12)) < 0.7
+    mask[0], mask[1, :4] = False, False
+
+    def of(size):
+        loss = lambda q, k, v: (ATTEND(q, k, v, attn_mask=mask, block_size=size)[:, 1:] ** 3).sum()  # noqa: E731
+        first = ti.grad(loss, (0, 1, 2))(q, k, v)
+        return *first, *ti.grad(lambda q, k: (ti.grad(loss)(q, k, v) * along).sum(), (0, 1))(q, k)
+
+    blocks, plain = ([x.detach().numpy() for x in of(size)] for size in (4, 12))
+    for one, other in zip(blocks, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+    assert np.isfinite(blocks[0]).all() and np.isfinite(blocks[1]).all()
+
+
 def test_many_keys_are_in_blocks_by_themselves():
     q, k, v = (t.asarray(x.astype(np.float32)) for x in drawn((5, 8), (1500, 8), (1500, 3)))
     own, plain = (ATTEND(q, k, v, block_size=n).numpy() for n in (None, 1500))

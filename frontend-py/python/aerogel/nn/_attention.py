@@ -56,7 +56,7 @@ def scaled_dot_product_attention(
         attn_mask: Booleans, true where a query sees a key, or floats that are added to the scores; of a shape that is
             broadcast to (..., queries, keys).
         dropout_p: The probability with which weights are replaced by zero.
-        is_causal: Whether queries see keys up to their own place only.
+        is_causal: Whether each query sees only keys up to its own position.
         scale: By what products are multiplied, ``1 / sqrt(width)`` if not given.
         block_size: How many keys a block has. If not given, there are blocks of 256 keys where more than 1024 keys are
             known to be; inside of a program their number is known if they do not depend on its arguments.

@@ -28,7 +28,7 @@ from aerogel.tensor.programs import program, scan
 class Settings(NamedTuple):
     """What is known when attention is traced."""
 
-    #: Whether queries see keys up to their own place only.
+    #: Whether each query sees only keys up to its own position.
     is_causal: bool
     #: The number of keys of a block.
     size: int
@@ -67,10 +67,10 @@ def _forward(query: Any, key: Any, value: Any, mask: Any, settings: Any) -> Any:
 
     def body(carried: Any, block: Any) -> Any:
         highest, total, summed = carried
-        at, inside = _places(key, block, settings)
-        scores = _scores(query, key, mask, at, inside, settings)
+        at, inside = _key_indices(key, block, settings)
+        scores, _ = _scores(query, key, mask, at, inside, settings)
         higher = maximum(highest, scores.max(-1))
-        # A row of which no key has been seen yet stays at zero.
+        # The sum of a row without a visible key so far stays zero.
         shift = where(higher == -math.inf, 0.0, higher)
         weights, kept = exp(scores - shift.unsqueeze(-1)), exp(highest - shift)
         summed = summed * kept.unsqueeze(-1) + weights @ take(value, at, axis=-2)
@@ -91,11 +91,14 @@ def _backward(kept: Any, gradient: Any, settings: Any) -> Any:
     share = (gradient * out).sum(-1).unsqueeze(-1)
 
     def body(carried: Any, block: Any) -> Any:
-        at, inside = _places(key, block, settings)
+        at, inside = _key_indices(key, block, settings)
         keys, values = take(key, at, axis=-2), take(value, at, axis=-2)
-        scores = _scores(query, key, mask, at, inside, settings)
+        scores, seen = _scores(query, key, mask, at, inside, settings)
         weights = exp(scores - logsum.unsqueeze(-1))
         slope = weights * (gradient @ values.mT - share)
+        if seen is not None:
+            # The weights of a query that sees no key are NaN, which must not reach the gradient of hidden keys.
+            slope = where(seen, slope, 0.0)
         new, parts = [carried[0] + slope @ keys], [slope.mT @ query, weights.mT @ gradient]
         if smooth is not None and is_along:
             parts.append(_summed(slope, smooth.shape[:-1]).mT)
@@ -153,8 +156,8 @@ def _slopes_backward(settings: Settings, kept: Any, gradients: Any) -> Any:
         return tuple(_backward((*operands, *_forward(*operands, settings)), gradient, settings))
 
     _, pullback = vjp(again, *operands, gradient, *([mask] if is_smooth else []))
-    *slopes, by_gradient = (made := pullback(tuple(gradients)))[:4]
-    return *slopes, made[4] if is_smooth else None, None, None, by_gradient
+    *slopes, by_gradient, by_mask = (*pullback(tuple(gradients)), None)[:5]
+    return *slopes, by_mask, None, None, by_gradient
 
 
 _slopes.defvjp(_slopes_forward, _slopes_backward)
@@ -169,14 +172,14 @@ def _count(key: Tensor, size: int) -> Any:
     return (key.shape[-2] + size - 1) // size
 
 
-def _places(key: Tensor, block: Tensor, settings: Settings) -> tuple[Tensor, Any]:
+def _key_indices(key: Tensor, block: Tensor, settings: Settings) -> tuple[Tensor, Any]:
     """The numbers of the keys of a block, and which there are, ``None`` for all; beyond the end is the last key."""
     at, n = block * settings.size + arange(settings.size), key.shape[-2]
     return (at, None) if settings.is_even else (minimum(at, n - 1), at < n)
 
 
-def _scores(query: Tensor, key: Tensor, mask: Any, at: Tensor, inside: Any, settings: Settings) -> Tensor:
-    """The scores of the keys of a block, minus infinity where a query does not see a key."""
+def _scores(query: Tensor, key: Tensor, mask: Any, at: Tensor, inside: Any, settings: Settings) -> tuple[Tensor, Any]:
+    """The scores of a block's keys, minus infinity where a query sees no key, and where it does; ``None``: all."""
     scores = query @ take(key, at, axis=-2).mT
     seen = [] if inside is None else [inside]
     if settings.is_causal:
@@ -187,7 +190,10 @@ def _scores(query: Tensor, key: Tensor, mask: Any, at: Tensor, inside: Any, sett
             seen.append(part)
         else:
             scores = scores + part
-    return where(functools.reduce(operator.and_, seen), scores, -math.inf) if seen else scores
+    if not seen:
+        return scores, None
+    visible = functools.reduce(operator.and_, seen)
+    return where(visible, scores, -math.inf), visible
 
 
 def _summed(x: Tensor, shape: Any) -> Tensor:
