@@ -133,6 +133,28 @@ def test_second_derivatives_and_batches():
     np.testing.assert_allclose(*both, rtol=1e-12, atol=1e-12)
 
 
+def test_dtypes_of_blocks_and_of_the_plain_formula():
+    q, k, v, mask = drawn((3, 4), (12, 4), (12, 2), (3, 12))
+    f16, f32, f64 = ti.f16, ti.f32, ti.f64
+    for dtypes in [(f32, f32, f32, f64), (f32, f64, f32, f32), (f32, f32, f64, f16), (f16, f32, f16, f16)]:
+        operands = [t.asarray(x).astype(dtype) for x, dtype in zip((q, k, v, mask), dtypes)]
+        wanted = f64 if f64 in dtypes else f32
+        plain, blocks = (ATTEND(*operands, block_size=n) for n in (12, 5))
+        assert plain.dtype is wanted and blocks.dtype is wanted, dtypes
+        np.testing.assert_allclose(blocks.numpy(), plain.numpy(), rtol=1e-5 if wanted is f32 else 1e-12)
+        gradients = ti.grad(lambda *a: ATTEND(*a, block_size=5).sum(), (0, 1, 2, 3))(*operands)
+        assert tuple(g.dtype for g in gradients) == dtypes
+
+
+@pytest.mark.parametrize("size", [2, 12])
+@pytest.mark.parametrize("shape", [(3, 20), (3, 5), (2, 12), (20,), (2, 3, 11)])
+def test_masks_of_other_shapes(shape, size):
+    q, k, v = map(t.asarray, drawn((3, 4), (12, 4), (12, 2)))
+    for mask in (np.ones(shape, bool), np.ones(shape)):
+        with pytest.raises(ValueError, match="there are 3 queries and 12 keys, and the shape of the mask is"):
+            ATTEND(q, k, v, mask, block_size=size)
+
+
 def test_what_is_refused():
     q, k, v = map(t.asarray, drawn((3, 4), (12, 4), (12, 2)))
     with pytest.raises(ValueError, match="a block has at least one key, not 0"):

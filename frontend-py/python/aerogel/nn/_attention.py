@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from itertools import zip_longest
 from typing import Any
@@ -10,7 +11,7 @@ from aerogel._dtypes import u1
 from aerogel.nn import _checks
 from aerogel.nn._attention_blocks import Settings, attention
 from aerogel.nn._linear import dropout
-from aerogel.tensor import _types
+from aerogel.tensor import _types, _unknown
 from aerogel.tensor._creation import arange, iota
 from aerogel.tensor._elementwise import cos, exp, sin
 from aerogel.tensor._reductions import softmax
@@ -63,11 +64,11 @@ def scaled_dot_product_attention(
             Where it has all keys, the formula is computed as it stands.
 
     Returns:
-        Shape (..., queries, values).
+        Shape (..., queries, values), of the dtype that the operands and a mask of floats are promoted to.
 
     Raises:
-        ValueError: If widths or numbers of keys differ, both a mask and ``is_causal`` are given, or ``block_size`` is
-            less than 1 or given together with dropout.
+        ValueError: If widths or numbers of keys differ, the mask has other numbers of queries or keys, both a mask and
+            ``is_causal`` are given, or ``block_size`` is less than 1 or given together with dropout.
     """
     called = "`scaled_dot_product_attention`"
     query, key, value = (_checks.floats(x, called) for x in (query, key, value))
@@ -75,14 +76,14 @@ def scaled_dot_product_attention(
         raise ValueError(f"{called} takes a mask or `is_causal`, not both")
     _checks.size(key, -1, query.shape[-1], called, "query", query._native.shape)
     _checks.size(value, -2, key.shape[-2], called, "key", key._native.shape)
-    query = query * (_usual_scale(query) if scale is None else scale)
-    n = key.shape[-2]
+    query, n = query * (_usual_scale(query) if scale is None else scale), key.shape[-2]
+    mask = None if attn_mask is None else _mask_of(attn_mask, (query.shape[-2], n), called)
+    query, key, value, mask = _of_same_dtype(query, key, value, mask)
     size = _block_size(n, dropout_p, block_size, called)
     if size is not None:
-        mask = None if attn_mask is None else asarray(attn_mask)
         settings = Settings(is_causal, size, isinstance(n, int) and n % size == 0)
         return attention(*_of_same_batch(query, key, value, mask), settings)
-    mask = causal_mask(query.shape[-2], key.shape[-2]) if is_causal else attn_mask
+    mask = causal_mask(query.shape[-2], n) if is_causal else mask
     weights = attention_weights(query @ key.mT, mask)
     return dropout(weights, dropout_p) @ value
 
@@ -91,6 +92,26 @@ def _usual_scale(query: Tensor) -> Any:
     width = query.shape[-1]
     # In a program the width may be a tensor of integers, and powers of those are of single precision.
     return 1.0 / math.sqrt(width) if isinstance(width, int) else asarray(width).astype(query.dtype) ** -0.5
+
+
+def _mask_of(mask: Any, shape: tuple[Any, Any], called: str) -> Tensor:
+    """The mask as a tensor, whose last axes are broadcast to (queries, keys)."""
+    mask = _checks.tensor(mask, called)
+    if any(_unknown.differ(n, m) and n != 1 for n, m in zip(mask.shape[::-1], shape[::-1])):
+        raise ValueError(
+            f"{called}: there are {shape[0]} queries and {shape[1]} keys, and the shape of the mask is "
+            f"{mask._native.shape_text()}: its last two axes are (queries, keys), or 1"
+        )
+    return mask
+
+
+def _of_same_dtype(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> tuple[Tensor, Tensor, Tensor, Any]:
+    """The operands in the dtype of the result, and a mask of numbers, which takes part in it."""
+    is_added = mask is not None and mask.dtype is not u1
+    operands = [query, key, value] + [mask] * is_added
+    dtype = functools.reduce(_types.promote, (x.dtype for x in operands))
+    query, key, value, *rest = (x.astype(dtype) for x in operands)
+    return query, key, value, rest[0] if is_added else mask
 
 
 def _block_size(n_keys: Any, dropout_p: float, block_size: int | None, called: str) -> int | None:
