@@ -82,6 +82,9 @@ def test_what_is_refused():
     net(ti.tensor.ones((1, 2))).sum().backward()
     with pytest.raises(ValueError, match=r"returned the shape \(1,\), and \(3,\) is needed"):
         optimizer.step()
+    optimizer.average = lambda g: None
+    with pytest.raises(TypeError, match="`SGD.average` returned None: return the array"):
+        optimizer.step()
 
     @ti.program
     def step(net, optimizer):

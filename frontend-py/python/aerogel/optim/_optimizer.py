@@ -50,9 +50,8 @@ class Optimizer:
     """Changes parameters by their gradients. Optimizers define ``_update``.
 
     Attributes:
-        average: Replaces the gradients by their means over several processes: a function that is given them in one
-            array with one axis, and returns an array of that shape; it may change and return the one it is given.
-            ``None`` if there is one process.
+        average: A function. It receives all gradients of a dtype as one flat array, and returns the means in an array
+            of the same shape; it may work in place, and must return the array. ``None`` if there is one process.
 
     Args:
         params: A module, its parameters, or dictionaries, each with ``"params"`` and settings of its own (a group).
@@ -183,7 +182,10 @@ class Optimizer:
         for dtype in dict.fromkeys(g.dtype for g in gradients.values() if g is not None):
             own = [(key, g) for key, g in gradients.items() if g is not None and g.dtype is dtype]
             flat = concat([data_of(g).detach().reshape(-1) for _, g in own]).numpy()
-            means = asarray(self.average(flat), dtype=dtype)
+            averaged = self.average(flat)
+            if averaged is None:
+                raise TypeError(f"`{self._name}.average` returned None: return the array")
+            means = asarray(averaged, dtype=dtype)
             if means.shape != flat.shape:
                 raise ValueError(f"`{self._name}.average` returned the shape {means.shape}, and {flat.shape} is needed")
             at = 0
