@@ -178,6 +178,11 @@ def test_each_rule(code, monkeypatch):
         for shapes in PRODUCTS:
             check_rule(lambda a, b: a @ b, shapes, monkeypatch)
         return
+    if code in (pg.OpCode.SUM, pg.OpCode.MEAN):
+        function = getattr(pg, code.name.lower())
+        for axis, shape in [(None, (2, 3)), (0, (2, 3)), (-1, (2, 3)), ((0, -1), (2, 3, 4)), (None, ())]:
+            check_rule(lambda a, axis=axis: function(a * a, axis), [shape], monkeypatch)
+        return
     function, shapes = OPERANDS.get(code) or (getattr(pg, code.name.lower()), [(2, 3)])
     check_rule(function, shapes, monkeypatch)
 
@@ -232,8 +237,10 @@ def test_steps():
     assert steps._repr_html_().count("<details") == len(steps) == 12
     with pytest.raises(ValueError, match="goes back from a scalar"):
         pg.steps(pg.Tensor([1.0, 2.0]) * 2.0)
-    with pytest.raises(NotImplementedError, match="no chain rule matches SUM: add one"):
-        pg.steps(pg.Tensor([1.0, 2.0]).sum())
+    with pytest.raises(NotImplementedError, match="no chain rule matches INDEX: add one"):
+        pg.steps(pg.Tensor([1.0, 2.0])[0])
+    x = pg.Tensor([1.0, 2.0])
+    assert [(x * x).sum().item(), *pg.steps((x * x).sum())[-1].gradients[x.op]] == [5.0, 2.0, 4.0]
 
 
 def test_counts_of_both_modes():

@@ -139,9 +139,28 @@ def _products(output_grad: Any, input: Any) -> tuple[Any, Any]:  # noqa: A002
     return by_a, by_b.reshape(*by_b.shape[:-2], *b.shape) if len(b.shape) == 1 else by_b
 
 
+def _spread(output_grad: Any, input: Any) -> tuple[Any]:  # noqa: A002
+    """The gradient of a sum: the gradient by the result, for each element that was added."""
+    from aerogel.pico._tensor import Tensor
+    from aerogel.tensor._creation import zeros
+
+    (x,), axis = input.src, input.op.arg
+    axes = range(len(x.shape)) if axis is None else [axis] if isinstance(axis, int) else axis
+    summed = {k % len(x.shape) for k in axes}
+    kept = [1 if k in summed else n for k, n in enumerate(x.shape)]
+    return (output_grad.reshape(*kept) + Tensor(zeros(x.shape, output_grad.dtype)),)
+
+
+def _averaged(output_grad: Any, input: Any) -> tuple[Any]:  # noqa: A002
+    """The gradient of a mean: that of a sum by the number of elements in it."""
+    return _spread(output_grad * (math.prod(input.shape) / math.prod(input.src[0].shape)), input)
+
+
 #: The rules that ``Tensor.backward`` applies. Operations without one have the gradient of tensors.
 chain_rules = PatternMatcher([
     (Pattern(OpCode.MATMUL, name="input"), _products),
+    (Pattern(OpCode.SUM, name="input"), _spread),
+    (Pattern(OpCode.MEAN, name="input"), _averaged),
     (Pattern(OpCode.RECIPROCAL, name="input"), lambda output_grad, input: (-output_grad * input * input,)),
     (Pattern(OpCode.SIN, name="input"), lambda output_grad, input: (output_grad * input.src[0].cos(),)),
     (Pattern(OpCode.COS, name="input"), lambda output_grad, input: (-output_grad * input.src[0].sin(),)),

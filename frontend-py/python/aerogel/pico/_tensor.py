@@ -356,12 +356,12 @@ def matmul(a: Any, b: Any) -> Tensor:
 
 def sum(x: Any, axis: Any = None) -> Tensor:  # noqa: A001
     """The sum along some axes, or of all elements."""
-    return _made(OpCode.SUM, lambda a: _reductions.sum(a, axis), x)
+    return _made(OpCode.SUM, lambda a: _reductions.sum(a, axis), x, arg=axis)
 
 
 def mean(x: Any, axis: Any = None) -> Tensor:
     """The mean along some axes, or of all elements."""
-    return _made(OpCode.MEAN, lambda a: _reductions.mean(a, axis), x)
+    return _made(OpCode.MEAN, lambda a: _reductions.mean(a, axis), x, arg=axis)
 
 
 def max(x: Any, axis: Any = None) -> Tensor:  # noqa: A001
