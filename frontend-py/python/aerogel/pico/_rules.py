@@ -159,8 +159,6 @@ def _averaged(output_grad: Any, input: Any) -> tuple[Any]:  # noqa: A002
 #: The rules that ``Tensor.backward`` applies. Operations without one have the gradient of tensors.
 chain_rules = PatternMatcher([
     (Pattern(OpCode.MATMUL, name="input"), _products),
-    (Pattern(OpCode.SUM, name="input"), _spread),
-    (Pattern(OpCode.MEAN, name="input"), _averaged),
     (Pattern(OpCode.RECIPROCAL, name="input"), lambda output_grad, input: (-output_grad * input * input,)),
     (Pattern(OpCode.SIN, name="input"), lambda output_grad, input: (output_grad * input.src[0].cos(),)),
     (Pattern(OpCode.COS, name="input"), lambda output_grad, input: (-output_grad * input.src[0].sin(),)),
@@ -179,4 +177,6 @@ chain_rules = PatternMatcher([
     (Pattern(OpCode.SUB), lambda output_grad: (output_grad, -output_grad)),
     (Pattern(OpCode.MUL, "input"), lambda output_grad, input: (input.src[1] * output_grad, input.src[0] * output_grad)),
     (Pattern(OpCode.DIV, "input"), lambda output_grad, input: (each := output_grad / input.src[1], -each * input)),
+    (Pattern(OpCode.SUM, name="input"), _spread),
+    (Pattern(OpCode.MEAN, name="input"), _averaged),
 ])  # fmt: skip
