@@ -123,9 +123,9 @@ def measured(n, n_lists, repeat):
     assert np.allclose(of_lists(*few)(), few[0] @ few[1], atol=1e-3)
     rows = [("lists of Python", 2 * n_lists**3 / least(of_lists(*few), min(repeat, 3)), 0.25)]
     kernels = (
-        (one_by_one, "a kernel, one by one", 0.25),
+        (one_by_one, "a kernel, one element at a time", 0.25),
         (on_all_cores, "the same on all cores", 0.25),
-        (in_tiles, "tiles by hand", 2 * ROWS * COLUMNS / (4 * (ROWS + COLUMNS))),
+        (in_tiles, "hand-written tiles", 2 * ROWS * COLUMNS / (4 * (ROWS + COLUMNS))),
         (as_loops, "loops that are compiled into tiles", n / 8),
     )
     for kernel, name, intensity in kernels:
@@ -173,7 +173,7 @@ def main():
     bandwidth, peak = roof(args.repeat)
     rows = measured(args.size, args.size_of_lists, args.repeat)
     print(f"memory {bandwidth / 1e9:.1f} GB/s, registers {peak / 1e9:.0f} GFLOP/s\n")
-    print("| rung | GFLOP/s | of the peak | times the one before |\n|---|---|---|---|")
+    print("| rung | GFLOP/s | of the peak | speed-up over the previous rung |\n|---|---|---|---|")
     before = None
     for name, speed, _ in rows:
         factor = "" if before is None else f"{speed / before:.3g}"
