@@ -49,6 +49,11 @@ def save(lowered: Lowered, path: str | os.PathLike[str]) -> None:
     if lowered._effects:
         raise TypeError("a program that changes tensors of a module cannot be saved: return the new values")
     parameters = [_parameter(*parameter) for parameter in _parameters(lowered)]
+    positional = [own for own in parameters if own["kind"] in _KINDS[:2]]
+    last = max((k for k, own in enumerate(positional) if "default" not in own), default=0)
+    for own in positional[:last]:
+        # Parameters with defaults come last.
+        own.pop("default", None)
     signature = {"parameters": parameters, "results": _saved_trees.of_result(lowered._results)}
     _write(path, lowered.text, signature, lowered.constants)
 
@@ -263,7 +268,10 @@ def load_program(path: str | os.PathLike[str]) -> LoadedProgram:
         raise ValueError(f"{path} has no program: read its tensors by `ti.load`")
     if texts.get("version") != _VERSION:
         version = str(texts.get("version"))[:20]
-        raise ValueError(f"{path} has version {version} of the format, this is version {_VERSION}: save it again there")
+        raise ValueError(
+            f"{path} has format version {version}; this Aerogel reads version {_VERSION}: save the program again with "
+            "this Aerogel"
+        )
     if "program" not in texts or "signature" not in texts:
         raise ValueError(f"{path} has no statements or no signature")
     try:

@@ -70,7 +70,7 @@ class Lowered:
         """The tensors from outside that the program holds, by the names that they have in ``text``."""
         names = [name for name, _, _ in self._native.inputs]
         held = zip(names, self.given)
-        return {name: Tensor(own) for name, own in held if own is not None and not callable(own)}
+        return {name: Tensor(own).detach() for name, own in held if own is not None and not callable(own)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program to a file, which ``ti.load_program`` reads in a process without the function.

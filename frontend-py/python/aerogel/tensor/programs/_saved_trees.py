@@ -180,7 +180,7 @@ def matched(node: Any, value: Any, name: str, leaf: Callable[[Any, Any, str], No
         for k, part in enumerate(own):
             matched(part, value[k], f"{name}[{k}]", leaf)
     elif key == "dict":
-        if not isinstance(value, dict) or list(value) != own[0]:
+        if not isinstance(value, dict) or set(value) != set(own[0]):
             raise TypeError(f"argument `{name}` is a dictionary with the keys {own[0]}, not {_said(value)}")
         for at, part in zip(*own):
             matched(part, value[at], f"{name}[{at!r}]", leaf)
