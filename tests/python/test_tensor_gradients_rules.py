@@ -205,6 +205,27 @@ def test_what_is_computed_again_draws_the_same_numbers():
     np.testing.assert_array_equal(made.numpy(), drawn[0].numpy())
 
 
+@pytest.mark.parametrize("is_argument", [True, False])
+@pytest.mark.parametrize("in_program", [True, False])
+def test_modules_with_a_state_in_what_is_computed_again(is_argument, in_program):
+    def run(wrap):
+        draws, norm = ti.nn.Random(1), ti.nn.BatchNorm1d(2)
+
+        def layer(x, draws, norm):
+            return (norm(x) ** 3 * draws.uniform(0.0, 1.0, (3, 2))).sum()
+
+        def both(x, draws, norm):
+            inner = wrap(layer) if is_argument else wrap(lambda x: layer(x, draws, norm))
+            return ti.value_and_grad(lambda x: inner(x, draws, norm) if is_argument else inner(x))(x)
+
+        x = ti.tensor.asarray(np.float32([[1, 2], [3, 5], [4, 4]]))
+        made = (ti.program(both) if in_program else both)(x, draws, norm)
+        return [*made, draws.state, norm.running_mean, norm.running_var, norm.num_batches_tracked]
+
+    for plain, again in zip(run(lambda f: f), run(ti.checkpoint)):
+        np.testing.assert_allclose(again.detach().numpy(), plain.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_captured_parameters_of_what_is_computed_again():
     w = tensor(2.0).requires_grad_()
     ti.checkpoint(lambda x: ti.xp.sin(x * w))(tensor(POINT)).sum().backward()

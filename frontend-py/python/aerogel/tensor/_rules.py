@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
+import types
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -17,7 +19,7 @@ from aerogel.tensor.programs import _trees
 from aerogel.tensor.random import _draws
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 def expect_real(x: Any) -> None:
@@ -311,13 +313,14 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = _Arguments([args, kwargs], ())
         keys: list[Tensor] = []
+        buffers = _buffers([given.args, _captured(function)])
         with _draws.kept_in(keys):
             out = function(*args, **kwargs)
         if not is_needed(_trees.leaves(out)):
             return out
 
         def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
-            with enable_grad(), _draws.kept_in(keys, again=True):
+            with enable_grad(), _draws.kept_in(keys, again=True), _installed(buffers):
                 # Copies, so that no statement is one of those that have made the result.
                 own, named = given.given([_copy(x) for x in given.tensors])
                 made = _as_tensors(function(*own, **named))
@@ -328,6 +331,41 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
     what = _called("checkpoint", function)
     return call
+
+
+def _captured(function: Any) -> list[Any]:
+    """A function, and the values that it uses from outside: modules may be among them."""
+    own = getattr(function, "__func__", function)
+    code = getattr(own, "__code__", None)
+    if code is None:
+        return [function]
+    known = [own.__globals__[name] for name in code.co_names if name in own.__globals__]
+    cells = [cell.cell_contents for cell in own.__closure__ or () if cell != types.CellType()]
+    return [function, getattr(function, "__self__", None), *known, *cells]
+
+
+def _buffers(tree: Any) -> list[tuple[Any, str, Tensor]]:
+    """The buffers of the modules in a tree as they are now: the module, the name and the values of each."""
+    modules = {id(node): node for node in _trees.nodes(tree) if hasattr(node, "named_buffers")}
+    return [
+        (node, name, own._as_it_is())
+        for node in modules.values()
+        for name, own in node.named_buffers()
+        if isinstance(own, Tensor)
+    ]
+
+
+@contextlib.contextmanager
+def _installed(buffers: list[tuple[Any, str, Tensor]]) -> Iterator[None]:
+    """Gives modules earlier values of their buffers in a block, which may change them, and the present ones after."""
+    now = [(node, name, dict(node.named_buffers())[name]) for node, name, _ in buffers]
+    for node, name, was in buffers:
+        node._tree_set(name, was._as_it_is())
+    try:
+        yield
+    finally:
+        for node, name, own in now:
+            node._tree_set(name, own)
 
 
 def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
