@@ -20,7 +20,9 @@ class _Trials:
 
     def begin(self, n_warmup: int) -> None:
         """Measures again."""
-        self.n_warmup, self.chosen = n_warmup, None
+        self.n_warmup = n_warmup
+        #: The number of the fastest function, when it is known.
+        self.chosen: int | None = None
         #: By the number of a function, how often it ran, and the shortest time that counts.
         self.n_runs: dict[int, int] = {}
         self.times: dict[int, float] = {}
@@ -32,6 +34,7 @@ class PerformanceDispatcher:
 
     def __init__(self, function: Callable[..., Any], geometry: Callable[..., Any], how: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
+        self._name = function.__name__
         self._geometry, self._how = geometry, how
         self._all: list[tuple[Callable[..., Any], Callable[..., bool] | None]] = []
         self._trials: dict[Any, _Trials] = {}
@@ -53,7 +56,7 @@ class PerformanceDispatcher:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         able = [k for k, (_, can) in enumerate(self._all) if can is None or can(*args, **kwargs)]
         if not able:
-            raise RuntimeError(f"`{self.__name__}`: no function is registered that can run with these arguments")
+            raise RuntimeError(f"`{self._name}`: no function is registered that can run with these arguments")
         geometry = self._geometry(*args, **kwargs)
         if (trials := self._trials.get(geometry)) is None:
             trials = self._trials[geometry] = _Trials(self._how["first_warmup"])

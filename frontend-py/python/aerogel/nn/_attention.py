@@ -107,11 +107,10 @@ def _mask_of(mask: Any, shape: tuple[Any, Any], called: str) -> Tensor:
 
 def _of_same_dtype(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> tuple[Tensor, Tensor, Tensor, Any]:
     """The operands in the dtype of the result, and a mask of numbers, which takes part in it."""
-    is_added = mask is not None and mask.dtype is not u1
-    operands = [query, key, value] + [mask] * is_added
-    dtype = functools.reduce(_types.promote, (x.dtype for x in operands))
-    query, key, value, *rest = (x.astype(dtype) for x in operands)
-    return query, key, value, rest[0] if is_added else mask
+    added = [] if mask is None or mask.dtype is u1 else [mask]
+    dtype = functools.reduce(_types.promote, (x.dtype for x in [query, key, value, *added]))
+    query, key, value, *rest = (x.astype(dtype) for x in [query, key, value, *added])
+    return query, key, value, rest[0] if added else mask
 
 
 def _block_size(n_keys: Any, dropout_p: float, block_size: int | None, called: str) -> int | None:

@@ -114,7 +114,8 @@ class GradScaler:
         with no_grad():
             means = optimizer._averaged({id(p): data_of(p.grad) for p in params})
             for p in params:
-                p.grad = means[id(p)] * (1.0 / self._scale)
+                if (mean := means[id(p)]) is not None:
+                    p.grad = mean * (1.0 / self._scale)
             found = [isfinite(data_of(p.grad)).all() for p in params]
             is_finite = bool(functools.reduce(lambda a, b: a & b, found)) if found else True
         self._unscaled[id(optimizer)] = _Unscaled(optimizer, is_finite)
