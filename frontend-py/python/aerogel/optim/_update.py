@@ -26,7 +26,7 @@ def grad_update(loss: Callable[..., Any]) -> Any:
 
     Args:
         loss: A function whose first argument is a tensor, a module, or a tuple, list or dictionary of tensors. It
-            returns one number.
+            returns one number. Arguments are given by position.
 
     Returns:
         A ``ti.program`` that returns the loss, and the gradient by the first argument in its structure.
