@@ -1,5 +1,6 @@
 """picograd's names: values, the graph of operations, gradients, and training."""
 
+import gc
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+from aerogel import _native
 from aerogel import pico as pg
 
 
@@ -137,6 +139,19 @@ def test_training(optimizer):
             made.step()
         losses.append(loss.item())
     assert np.mean(losses[-10:]) < 0.6 * losses[0]
+
+
+def test_graphs_of_earlier_iterations_are_freed():
+    gc.collect()
+    alive = _native.tensor_counts()[2]
+    x = pg.Tensor(np.ones(10), requires_grad=True)
+    for _ in range(2500):
+        loss = (x * 2.0).tanh().sum()
+        x.grad = None
+        loss.backward()
+        loss.item()
+    # Some are freed only when there are many; of all iterations there would be 10,000.
+    assert _native.tensor_counts()[2] - alive < 5000
 
 
 OPERANDS = {

@@ -284,7 +284,8 @@ def _made(code: OpCode, function: Callable[..., Values], *given: Any, arg: Any =
     )
     op = Op(code, sources, None, arg)
     if code is not OpCode.DETACH and chain_rules.find(op) is not None and any(map(_has_gradient, operands)):
-        function = _by_rule(function, op, [isinstance(x, Values) for x in operands])
+        # What the rule is given has another result: if it had this one, neither would ever be freed.
+        function = _by_rule(function, Op(code, sources, None, arg), [isinstance(x, Values) for x in operands])
     op.values = function(*operands)
     op.shape = op.values.shape
     return Tensor._of(op.values, op)
@@ -297,10 +298,15 @@ def _has_gradient(x: Any) -> bool:
 def _by_rule(function: Callable[..., Values], op: Op, are_tensors: list[bool]) -> Callable[..., Values]:
     """A function whose gradient the chain rule of its operation computes."""
 
-    def backward(_: Any, gradient: Values) -> tuple[Any, ...]:
+    def forward(*operands: Any) -> tuple[Values, Values]:
+        out = function(*operands)
+        op.values, op.shape = out.detach(), out.shape
+        return out, op.values
+
+    def backward(result: Values, gradient: Values) -> tuple[Any, ...]:
         with no_grad():
             out = Tensor._of(gradient.detach(), Op(OpCode.BUFFER, (), gradient.detach()))
-            made = chain_rules.rewrite(Tensor._of(op.values.detach(), op), out)
+            made = chain_rules.rewrite(Tensor._of(result, op), out)
         if made is None:
             raise ValueError(f"the chain rule of {op.code.name} was removed before the gradient was taken")
         parts = zip(made, op.src, are_tensors)
@@ -309,7 +315,7 @@ def _by_rule(function: Callable[..., Values], op: Op, are_tensors: list[bool]) -
         )
 
     ruled = custom_vjp(function)
-    ruled.defvjp(lambda *operands: (function(*operands), None), backward)
+    ruled.defvjp(forward, backward)
     return ruled
 
 
