@@ -19,6 +19,11 @@ impl<K, V> Default for LookupMap<K, V> {
 }
 
 impl<K: Eq + Hash, V> LookupMap<K, V> {
+    /// One with room for so many entries.
+    pub fn with_capacity(n: usize) -> Self {
+        Self(hashbrown::HashMap::with_capacity(n))
+    }
+
     /// The value stored for `key`.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
@@ -104,5 +109,10 @@ impl<K: Eq + Hash> LookupSet<K> {
         K: Borrow<Q>,
     {
         self.0.contains(key)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

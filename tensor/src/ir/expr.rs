@@ -1,9 +1,10 @@
 //! Scalar expressions, each written once: equal expressions have equal ids.
 
-use aerogel_base::hash::{FastHash, LookupMap};
+use aerogel_base::hash::{FastHash, LookupMap, LookupSet};
 use aerogel_base::{Scalar, ScalarType, entity};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use indexmap::IndexSet;
+use smallvec::SmallVec;
 
 use super::function::Function;
 use super::ids::{Buffer, Dim, Site, Var};
@@ -127,6 +128,27 @@ fn wraps(op: BinaryOp, x: Scalar, y: Scalar, made: Scalar) -> bool {
         _ => return false,
     };
     exact != made.as_i128()
+}
+
+/// Visited expressions, which are few as a rule.
+#[derive(Default)]
+struct Seen {
+    first: SmallVec<[Expr; 12]>,
+    others: LookupSet<Expr>,
+}
+
+impl Seen {
+    /// Whether this is the first visit.
+    fn insert(&mut self, e: Expr) -> bool {
+        if self.first.contains(&e) {
+            return false;
+        }
+        if self.first.len() < self.first.inline_size() {
+            self.first.push(e);
+            return true;
+        }
+        self.others.insert(e)
+    }
 }
 
 /// All expressions of a program. An operand is always older than what uses it.
@@ -393,17 +415,18 @@ impl Exprs {
 
     /// Calls `f` once for every expression that some of `roots` are made of, operands first.
     pub fn visit(&self, roots: impl IntoIterator<Item = Expr>, f: &mut dyn FnMut(Expr)) {
-        let mut seen = IndexSet::new();
-        let mut stack: Vec<(Expr, bool)> = roots.into_iter().map(|e| (e, false)).collect();
+        let mut seen = Seen::default();
+        let mut stack: SmallVec<[(Expr, bool); 16]> =
+            roots.into_iter().map(|e| (e, false)).collect();
         stack.reverse();
         while let Some((e, ready)) = stack.pop() {
             if ready {
                 f(e);
             } else if seen.insert(e) {
                 stack.push((e, true));
-                let mut operands = Vec::new();
-                self[e].operands(|x| operands.push((x, false)));
-                stack.extend(operands.into_iter().rev());
+                let first = stack.len();
+                self[e].operands(|x| stack.push((x, false)));
+                stack[first..].reverse();
             }
         }
     }

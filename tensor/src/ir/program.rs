@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aerogel_base::entity::PrimaryMap;
+use aerogel_base::hash::FastHash;
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{AtomicOp, BinaryOp, TreeId};
 use aerogel_snode::{NodeId, Tree};
@@ -218,7 +219,7 @@ pub struct Agreement {
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Sizes; equal ones have equal ids.
-    pub dims: IndexSet<DimDef>,
+    pub dims: IndexSet<DimDef, FastHash>,
     /// The trees of fields.
     pub trees: PrimaryMap<TreeId, Arc<Tree>>,
     /// Kernels of the user's.
@@ -317,7 +318,12 @@ impl Program {
 
     /// An input buffer; sizes that are `None` are known when the program runs.
     pub fn input(&mut self, name: &str, ty: ScalarType, shape: &[Option<u64>]) -> Buffer {
-        let number = self.inputs().count() as u32;
+        // Inputs are numbered in their order, so the last one tells how many there are.
+        let last = self.buffers.values().rev().find_map(|def| match def.role {
+            Role::Input(number) => Some(number),
+            _ => None,
+        });
+        let number = last.map_or(0, |last| last + 1);
         let buffer = self.buffers.push(BufferDef {
             name: name.to_owned(),
             ty,

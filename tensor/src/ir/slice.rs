@@ -3,33 +3,47 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
 
+use smallvec::SmallVec;
+
 use super::expr::{Expr, ExprDef, Outside};
 use super::ids::{Buffer, Dim, Site, Var};
 use super::program::{BufferDef, DimDef, Program, Role, Stmt};
 use super::rewrite::{exprs_of, visit_mut};
 use super::site::SiteDef;
 
-/// Which statements change each buffer, found as the program grows.
+/// Which statements change each buffer, and which buffers each statement reads, found as the program grows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Makers {
-    of: SecondaryMap<Buffer, Vec<u32>>,
+    of: SecondaryMap<Buffer, SmallVec<[u32; 2]>>,
     /// Which buffers statements read.
     read: SecondaryMap<Buffer, bool>,
-    seen: usize,
+    /// The same by statement: those of one end where those of the next begin.
+    reads: Vec<Buffer>,
+    ends: Vec<u32>,
 }
 
 impl Makers {
     /// Looks at the statements that are new.
     pub(crate) fn update(&mut self, program: &Program) {
-        for at in self.seen..program.body.len() {
+        for at in self.ends.len()..program.body.len() {
             targets(&program.body[at], &mut |b| {
                 if self.of[b].last() != Some(&(at as u32)) {
                     self.of[b].push(at as u32);
                 }
             });
-            reads(program, &program.body[at], &mut |b| self.read[b] = true);
+            reads(program, &program.body[at], &mut |b| {
+                self.read[b] = true;
+                self.reads.push(b);
+            });
+            self.ends.push(self.reads.len() as u32);
         }
-        self.seen = program.body.len();
+    }
+
+    /// The buffers that a statement reads.
+    pub(crate) fn reads(&self, at: u32) -> &[Buffer] {
+        let at = at as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.reads[start as usize..self.ends[at] as usize]
     }
 
     /// The first statement that changes a buffer.
@@ -141,7 +155,8 @@ pub(crate) fn order(
                 let earlier = makers.of[b].iter().filter(|&&m| m < at);
                 needed.extend(earlier);
             });
-            reads(program, stmt, &mut |b| wants(&mut needed, b));
+            let reads = makers.reads(at).iter();
+            reads.for_each(|&b| wants(&mut needed, b));
             stack.extend(needed.drain(..).rev().map(|at| (at, false)));
         }
     }

@@ -53,18 +53,16 @@ impl Recording {
 
     /// A tensor's element where a domain that it is broadcast to has these indices.
     pub fn at(&mut self, x: Buffer, point: &[Expr]) -> Expr {
-        let shape = self.shape(x);
-        let point = &point[point.len() - shape.len()..];
+        let mut index = point[point.len() - self.rank(x)..].to_vec();
         // A sparse value is read at the cell, along each axis of the field.
         let field = self.cells.at.get(&x).map(|(field, _)| *field);
         let n = field.map_or(0, |field| self.rank(field));
-        let index = shape.iter().zip(point).enumerate();
-        let index = index
-            .map(|(k, (&dim, &e))| match self.program.const_dim(dim) {
-                Some(1) if k >= n => self.program.exprs.i32(0),
-                _ => e,
-            })
-            .collect();
+        for (k, e) in index.iter_mut().enumerate().skip(n) {
+            let dim = self.program.buffers[x].shape[k];
+            if self.program.const_dim(dim) == Some(1) {
+                *e = self.program.exprs.i32(0);
+            }
+        }
         self.element(x, index)
     }
 
@@ -74,10 +72,20 @@ impl Recording {
         op: &str,
         operands: &[Buffer],
     ) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
-        let shapes: Vec<_> = operands.iter().map(|&x| self.shape(x)).collect();
-        let domain = self.broadcast(op, &shapes)?;
+        let mut shapes = operands.iter().map(|&x| &self.program.buffers[x].shape);
+        let first = shapes
+            .next()
+            .filter(|first| shapes.all(|shape| shape == *first));
+        let domain = match first {
+            Some(first) => first.clone(),
+            None => {
+                let shapes: Vec<_> = operands.iter().map(|&x| self.shape(x)).collect();
+                self.broadcast(op, &shapes)?
+            }
+        };
         self.stays_at_cells(op, operands, &domain)?;
-        let elements = operands.iter().map(|&x| self.at_point(x, domain.len()));
+        let axes = self.program.axes(domain.len());
+        let elements = operands.iter().map(|&x| self.at(x, &axes));
         let elements = elements.collect();
         Ok((domain, elements))
     }

@@ -1,6 +1,6 @@
 //! Scalars: their definitions, as far as these are known, and sizes among them.
 
-use aerogel_base::hash::LookupMap;
+use aerogel_base::hash::{FastHash, LookupMap};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::BinaryOp;
 use indexmap::IndexSet;
@@ -11,7 +11,7 @@ use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, Exprs, Role, deep};
 /// Values with what single numbers are in place of them.
 struct Followed<'r> {
     exprs: &'r mut Exprs,
-    dims: &'r IndexSet<DimDef>,
+    dims: &'r IndexSet<DimDef, FastHash>,
     numbers: &'r LookupMap<Buffer, Expr>,
     is_deep: bool,
     done: LookupMap<Expr, Expr>,

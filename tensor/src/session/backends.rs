@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 
-use super::plans::{Job, job};
+use super::plans::job;
 use super::{LazyError, Session, Slot, lock};
 use crate::ir::{Buffer, Operand, Program, Role, Stmt, reads, targets};
 use crate::record::Lines;
@@ -376,25 +376,23 @@ pub fn order(
     backend: Backend,
 ) -> Result<Option<Order>, LazyError> {
     let mut session = lock(session);
-    let Some(Job {
-        program,
-        lines,
-        inputs,
-        results,
-    }) = job(&mut session, wanted, backend)?
-    else {
+    let Some(job) = job(&mut session, wanted, backend)? else {
         return Ok(None);
     };
-    let inputs = inputs.into_iter().map(|b| {
+    let inputs = job.inputs().iter().map(|&b| {
         let held = session.held(b, backend).expect("it is there");
-        (session.hold(b), held)
+        (b, held)
     });
+    let inputs: Vec<(Buffer, Held)> = inputs.collect();
     Ok(Some(Order {
-        n_statements: program.body.len(),
-        inputs: inputs.collect(),
-        program,
-        lines,
-        results,
+        program: job.program(&mut session),
+        n_statements: job.n_statements,
+        lines: job.lines,
+        results: job.results,
+        inputs: inputs
+            .into_iter()
+            .map(|(b, held)| (session.hold(b), held))
+            .collect(),
     }))
 }
 

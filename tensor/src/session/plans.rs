@@ -10,7 +10,7 @@ use aerogel_compiler::CompileError;
 use super::general::{Places, generalised};
 use super::policy::{MAX_ALIKE, MAX_KNOWN, MAX_PLANNED, MAX_PLANS};
 use super::{Backend, Ended, LazyError, Session, Slot, lock};
-use crate::ir::{Buffer, BufferDef, Operand, Program, Slice};
+use crate::ir::{Buffer, BufferDef, Operand, Program, Signature, order, signature};
 use crate::record::Lines;
 use crate::run::{Given, Plan, Settings};
 
@@ -68,15 +68,21 @@ impl Hash for Structure {
     }
 }
 
-/// A plan, and the numbers that it takes.
-type Ready = (Arc<Plan>, Vec<Scalar>);
+/// A plan for statements with these constants.
+struct Ready {
+    plan: Arc<Plan>,
+    /// The numbers that it takes.
+    given: Vec<Scalar>,
+    /// The statements; their checked accesses are those of whoever recorded them first.
+    program: Arc<Program>,
+}
 
 /// The plans that a session keeps.
 #[derive(Default)]
 pub(super) struct Plans {
     of: LookupMap<Structure, Arc<Plan>>,
-    /// The plans of programs with these constants: their general form need not be derived again.
-    known: LookupMap<Structure, Ready>,
+    /// The plans of statements by their signatures: no program is made of such statements again.
+    known: LookupMap<Box<[u64]>, Arc<Ready>>,
     /// How many plans there are of programs that differ only in where they read.
     alike: LookupMap<Structure, u32>,
     /// The settings that they were made for.
@@ -126,20 +132,36 @@ impl Plans {
         }
     }
 
-    fn note_known(&mut self, structure: Structure, ready: Ready) {
+    fn note_known(&mut self, key: Vec<u64>, ready: &Arc<Ready>) {
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
-        self.known.insert(structure, ready);
+        self.known.insert(key.into(), ready.clone());
     }
 }
 
-/// A program to run, what it takes, and whose its results are.
+/// Statements to run, and whose their results are.
 pub(super) struct Job {
-    pub(super) program: Arc<Program>,
+    signature: Signature,
+    roots: Vec<Buffer>,
+    backend: Backend,
+    pub(super) n_statements: usize,
     pub(super) lines: Lines,
-    pub(super) inputs: Vec<Buffer>,
     pub(super) results: Vec<Slot>,
+}
+
+impl Job {
+    /// The buffers that the statements are given.
+    pub(super) fn inputs(&self) -> &[Buffer] {
+        &self.signature.inputs
+    }
+
+    /// The statements as a program of their own.
+    pub(super) fn program(&self, session: &mut Session) -> Arc<Program> {
+        let sliced = session.slice(&self.roots, self.backend);
+        assert_eq!(sliced.inputs, self.signature.inputs);
+        Arc::new(sliced.program)
+    }
 }
 
 pub(super) fn job(
@@ -157,42 +179,76 @@ pub(super) fn job(
     if roots.is_empty() {
         return Ok(None);
     }
-    let first = session.slice(&roots, backend);
-    if first.made.iter().any(|&(old, _)| session.ones[old]) {
+    session.makers.update(&session.recording.program);
+    let needed = Needed::of(session, &roots, backend);
+    if needed.signature.made.iter().any(|&b| session.ones[b]) {
         return Err(LazyError::Mapped);
     }
     session.pending_stores = 0;
-    let kept = session.kept(&first, &roots);
-    let sliced = match kept.is_empty() {
-        true => first,
+    let kept = session.kept(&needed, &roots);
+    let needed = match kept.is_empty() {
+        true => needed,
         false => {
             roots.extend(kept);
-            session.slice(&roots, backend)
+            Needed::of(session, &roots, backend)
         }
     };
+    let mut lines = Lines::default();
+    for (new, &old) in needed.signature.buffers.iter().enumerate() {
+        lines.set(Buffer::from_u32(new as u32), session.place(old));
+    }
     Ok(Some(Job {
-        lines: session.lines_of(&sliced),
-        inputs: sliced.inputs,
-        program: Arc::new(sliced.program),
-        // Held while the program runs, whatever others give back meanwhile.
+        // Held while the statements run, whatever others give back meanwhile.
         results: roots.iter().map(|&b| session.hold(b)).collect(),
+        signature: needed.signature,
+        n_statements: needed.statements.len(),
+        roots,
+        backend,
+        lines,
     }))
 }
 
-/// The plan of a program whose like, number for number, has not come before.
+/// The statements that some buffers need.
+pub(super) struct Needed {
+    pub(super) statements: Vec<u32>,
+    pub(super) signature: Signature,
+}
+
+impl Needed {
+    fn of(session: &Session, roots: &[Buffer], backend: Backend) -> Self {
+        let program = &session.recording.program;
+        let is_there = |b: Buffer| session.is_there_for(b, backend);
+        let statements = order(program, &session.makers, &is_there, roots);
+        let signature = signature(program, &statements, is_there, roots);
+        Self {
+            statements,
+            signature,
+        }
+    }
+}
+
+/// A plan for statements that have not come before with these constants.
 fn made(
     session: &Mutex<Session>,
-    known: Structure,
+    key: Vec<u64>,
+    program: Arc<Program>,
     settings: Settings<'_>,
-) -> Result<Ready, CompileError> {
+) -> Result<Arc<Ready>, CompileError> {
     let mut chosen = None;
+    let ready = |plan, given| {
+        Arc::new(Ready {
+            plan,
+            given,
+            program: program.clone(),
+        })
+    };
     for places in [Places::Known, Places::Given] {
-        let (program, given) = generalised(&known.program, places);
-        let structure = Structure::new(Arc::new(program), &settings);
+        let (general, given) = generalised(&program, places);
+        let structure = Structure::new(Arc::new(general), &settings);
         let plans = &mut lock(session).plans;
         if let Some(plan) = plans.of.get(&structure) {
-            let ready = (plan.clone(), given);
-            plans.note_known(known, ready.clone());
+            let ready = ready(plan.clone(), given);
+            plans.note_known(key, &ready);
             return Ok(ready);
         }
         if places == Places::Known || plans.is_often(&structure) {
@@ -204,8 +260,8 @@ fn made(
     let plan = Arc::new(plan);
     let plans = &mut lock(session).plans;
     plans.note(structure, plan.clone());
-    let ready = (plan, given);
-    plans.note_known(known, ready.clone());
+    let ready = ready(plan, given);
+    plans.note_known(key, &ready);
     Ok(ready)
 }
 
@@ -218,28 +274,24 @@ pub fn realise(
     wanted: &[Slot],
     settings: Settings<'_>,
 ) -> Result<(), LazyError> {
-    let (job, inputs) = {
+    let (mut job, inputs, known) = {
         let mut session = lock(session);
         let Some(mut job) = job(&mut session, wanted, Backend(settings.backend))? else {
             return Ok(());
         };
-        let values = std::mem::take(&mut job.inputs).into_iter();
-        let values = values.map(|b| session.values[b].clone().expect("it is there"));
+        let values = job.inputs().iter();
+        let values = values.map(|&b| session.values[b].clone().expect("it is there"));
         let inputs: Vec<Operand> = values.collect();
-        (job, inputs)
+        session.plans.forget_others(settings.stamp);
+        job.signature.words.push(settings.backend.into());
+        let known = session.plans.known.get(&job.signature.words[..]).cloned();
+        let known = known.ok_or_else(|| job.program(&mut session));
+        (job, inputs, known)
     };
-    let structure = Structure::new(job.program.clone(), &settings);
-    // Two statements that agree make equal programs, whoever makes the plan first.
-    let known = {
-        let plans = &mut lock(session).plans;
-        plans.forget_others(settings.stamp);
-        plans.known.get(&structure).cloned()
-    };
-    let made = match known {
-        Some(ready) => Ok(ready),
-        None => made(session, structure, settings),
-    };
-    let (plan, given) = match made {
+    // Two threads that evaluate equal statements make equal plans, whichever is first.
+    let key = std::mem::take(&mut job.signature.words);
+    let made = known.or_else(|program| made(session, key, program, settings));
+    let ready = match made {
         Ok(made) => made,
         Err(e) => {
             let mut session = lock(session);
@@ -248,16 +300,19 @@ pub fn realise(
         }
     };
     let given = Given {
-        vars: &given,
+        vars: &ready.given,
         place_of: Some(&|buffer| job.lines.of_buffer(buffer)),
         ..Given::default()
     };
-    let results = plan.run_with(&inputs, given);
-    let n_statements = job.program.body.len();
+    let results = ready.plan.run_with(&inputs, given);
+    let n_statements = job.n_statements;
     let results = results.map_err(|error| {
         LazyError::Run(Box::new(Ended {
             error,
-            program: Arc::unwrap_or_clone(job.program),
+            program: Program {
+                sites: job.signature.sites,
+                ..Program::clone(&ready.program)
+            },
             lines: job.lines,
         }))
     });
@@ -272,16 +327,4 @@ pub fn realise(
     }
     job.results.iter().for_each(|&slot| session.release(slot));
     results.map(|_| ())
-}
-
-impl Session {
-    /// Where the buffers of a slice were made.
-    fn lines_of(&self, sliced: &Slice) -> Lines {
-        let mut lines = Lines::default();
-        let inputs = sliced.inputs.iter().copied().zip(sliced.program.inputs());
-        for (old, new) in sliced.made.iter().copied().chain(inputs) {
-            lines.set(new, self.place(old));
-        }
-        lines
-    }
 }

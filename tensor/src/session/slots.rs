@@ -72,6 +72,11 @@ impl Session {
         }
     }
 
+    /// The dtype of a tensor.
+    pub fn ty(&self, slot: Slot) -> ScalarType {
+        self.recording.ty(self.buffer(slot))
+    }
+
     /// The dtype and the shape of a tensor.
     pub fn description(&self, slot: Slot) -> (ScalarType, Vec<usize>) {
         self.described(self.buffer(slot))

@@ -1,11 +1,11 @@
 //! When a session evaluates a tensor early, and which values it keeps.
 
-use indexmap::IndexSet;
+use aerogel_base::hash::LookupSet;
 
+use super::plans::Needed;
 use super::policy::{MAX_CHAIN, MAX_LOOKS, MAX_PENDING, Waiting};
-use super::slots::bytes_of;
 use super::{Session, Slot};
-use crate::ir::{Buffer, Slice, Stmt, order, reads, targets};
+use crate::ir::{Buffer, Signature, Stmt, order, targets};
 
 impl Session {
     /// Whether the last recorded tensor depends on so many deferred statements that it should be evaluated now: a Python
@@ -42,55 +42,51 @@ impl Session {
 
     /// The intermediate results to materialise, since they have handles or deferred tensors need them: those that need no more
     /// memory than the inputs and the results.
-    pub(super) fn kept(&self, sliced: &Slice, roots: &[Buffer]) -> Vec<Buffer> {
+    pub(super) fn kept(&self, needed: &Needed, roots: &[Buffer]) -> Vec<Buffer> {
         let program = &self.recording.program;
         let bytes = |b: Buffer| {
             let def = &program.buffers[b];
-            let extents = def
-                .shape
-                .iter()
-                .map(|&d| program.const_dim(d).unwrap_or(0) as usize);
-            bytes_of(def.ty, &extents.collect::<Vec<_>>())
+            let extents = def.shape.iter();
+            let extents = extents.map(|&d| program.const_dim(d).unwrap_or(0) as usize);
+            extents.product::<usize>() * def.ty.bytes() as usize
         };
-        let most: usize = sliced.inputs.iter().chain(roots).map(|&b| bytes(b)).sum();
-        let all = sliced.program.body.len() > MAX_PENDING;
-        let awaited = self.awaited(sliced);
+        let Signature { inputs, made, .. } = &needed.signature;
+        let most: usize = inputs.iter().chain(roots).map(|&b| bytes(b)).sum();
+        let all = needed.statements.len() > MAX_PENDING;
+        let awaited = self.awaited(needed);
         // In the order of the program, so that it is the same for the same statements.
-        let made = sliced.made.iter().map(|m| m.0);
         let is_kept = |b: &Buffer| self.holds[*b] > 0 || awaited.contains(b);
+        let made = made.iter().copied();
         made.filter(|b| is_kept(b) && !roots.contains(b) && (all || bytes(*b) <= most))
             .collect()
     }
 
     /// Intermediate results that deferred statements of live tensors read. If they were not materialised, a Python loop whose
     /// tensors depend on those of the iteration before would recompute all iterations in each.
-    fn awaited(&self, sliced: &Slice) -> IndexSet<Buffer> {
+    fn awaited(&self, needed: &Needed) -> LookupSet<Buffer> {
         let program = &self.recording.program;
         // What costs little is as well made again.
-        let mut costly: IndexSet<Buffer> = IndexSet::new();
-        for stmt in &sliced.program.body {
-            let mut costs = accumulates(std::slice::from_ref(stmt));
-            reads(&sliced.program, stmt, &mut |b| costs |= costly.contains(&b));
-            if costs {
+        let mut costly: LookupSet<Buffer> = LookupSet::default();
+        for &at in &needed.statements {
+            let stmt = &program.body[at as usize];
+            let mut reads = self.makers.reads(at).iter();
+            if accumulates(std::slice::from_ref(stmt)) || reads.any(|b| costly.contains(b)) {
                 targets(stmt, &mut |b| {
                     costly.insert(b);
                 });
             }
         }
-        let all = sliced.made.iter().filter(|m| costly.contains(&m.1));
-        let made: IndexSet<Buffer> = all.map(|m| m.0).collect();
-        if made.is_empty() {
-            return made;
+        let mut out = LookupSet::default();
+        if costly.is_empty() {
+            return out;
         }
-        let is_there = |b: Buffer| self.is_there(b) || made.contains(&b);
+        let is_there = |b: Buffer| self.is_there(b) || costly.contains(&b);
         let held = self.all_held().map(|h| h.1);
         let waiting: Vec<Buffer> = held.filter(|&b| !is_there(b)).collect();
-        let mut out = IndexSet::new();
         for at in order(program, &self.makers, &is_there, &waiting) {
-            reads(program, &program.body[at as usize], &mut |b| {
-                if made.contains(&b) {
-                    out.insert(b);
-                }
+            let reads = self.makers.reads(at).iter().copied();
+            reads.filter(|b| costly.contains(b)).for_each(|b| {
+                out.insert(b);
             });
         }
         out

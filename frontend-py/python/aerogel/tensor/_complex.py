@@ -118,7 +118,7 @@ def by_planes(function: Function) -> Function:
     @functools.wraps(function)
     def either(x: Any, *args: Any, **kwargs: Any) -> Any:
         # Most are real tensors, which is seen fastest so.
-        if isinstance(x, (ComplexTensor, complex)) or (not hasattr(x, "_native") and is_complex(x)):
+        if isinstance(x, ComplexTensor) or (not hasattr(x, "_native") and is_complex(x)):
             real, imag = _planes(x)
             return ComplexTensor(function(real, *args, **kwargs), function(imag, *args, **kwargs))
         return function(x, *args, **kwargs)

@@ -169,7 +169,7 @@ impl NativeTensor {
     #[getter]
     pub(super) fn dtype(&self) -> &'static str {
         match &self.home {
-            Home::Lazy(slot) => lock(&SESSION).description(*slot).0.name(),
+            Home::Lazy(slot) => lock(&SESSION).ty(*slot).name(),
             Home::Program(trace, value) => {
                 let trace = lock(trace);
                 trace.state.r.ty(trace.state.seen(*value)).name()
@@ -244,9 +244,10 @@ impl NativeTensor {
         let (&Home::Lazy(a), &Home::Lazy(b)) = (&self.home, &other.home) else {
             return Ok(None);
         };
-        let session = lock(&SESSION);
-        let [ty, other_ty] = [a, b].map(|slot| session.description(slot).0);
-        drop(session);
+        let [ty, other_ty] = {
+            let session = lock(&SESSION);
+            [a, b].map(|slot| session.ty(slot))
+        };
         match ty == other_ty && ty != ScalarType::U1 && (ty.is_float() || !to_float) {
             true => self.binary(name, other).map(Some),
             false => Ok(None),
@@ -258,7 +259,7 @@ impl NativeTensor {
         let Home::Lazy(slot) = self.home else {
             return Ok(None);
         };
-        let ty = lock(&SESSION).description(slot).0;
+        let ty = lock(&SESSION).ty(slot);
         if !ty.is_float() {
             return Ok(None);
         }

@@ -6,10 +6,11 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::ir::Place;
 use aerogel_tensor::record::trace::{State, Trace, Value};
 use aerogel_tensor::record::{Recorded, Recording};
-use aerogel_tensor::session::Session;
+use aerogel_tensor::session::{Session, Slot};
 use aerogel_tensor::{Buffer, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 
 use crate::py::error;
 
@@ -310,12 +311,41 @@ impl NativeTensor {
 
     /// An operation with one result that checks itself whether its operands are sparse values.
     fn one_made_of(&self, others: &[&Self], how: How, f: impl Operation<Buffer>) -> PyResult<Self> {
-        let made = self.all_made_of(others, how, move |r, x, o| {
+        let f = move |r: &mut Recording, x: Buffer, o: &[Buffer]| {
             let out = f(r, x, o)?;
-            r.expect_counted("a tensor", &r.shape(out))?;
-            Ok(vec![out])
-        })?;
+            r.expect_counted("a tensor", &r.program.buffers[out].shape)?;
+            Ok(out)
+        };
+        if let Some(made) = self.one_outside(others, &f)? {
+            note();
+            made.run_if_long()?;
+            return Ok(made);
+        }
+        let made = self.all_made_of(others, how, move |r, x, o| f(r, x, o).map(|out| vec![out]))?;
         Ok(made.into_iter().next().expect("there is one result"))
+    }
+
+    /// The result of an operation, if all operands are outside of programs: most are, and need no lists.
+    fn one_outside(&self, others: &[&Self], f: &impl Operation<Buffer>) -> PyResult<Option<Self>> {
+        let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
+        for tensor in std::iter::once(self).chain(others.iter().copied()) {
+            match tensor.home {
+                Home::Lazy(slot) => slots.push(slot),
+                Home::Program(..) => return Ok(None),
+            }
+        }
+        let mut session = lock(&SESSION);
+        let all: SmallVec<[Buffer; 4]> = slots.iter().map(|&slot| session.buffer(slot)).collect();
+        match session.record(|r| f(r, all[0], &all[1..])) {
+            Ok(made) => Ok(Some(Self {
+                home: Home::Lazy(session.hold(made)),
+            })),
+            Err(e) => {
+                let places: Vec<Place> = all.iter().map(|&b| session.place(b)).collect();
+                drop(session);
+                Err(raised_at(e, &places))
+            }
+        }
     }
 
     /// An operation with one result that checks its operands itself and gets the current mask last, if there is one. It depends
