@@ -298,21 +298,23 @@ impl PlannedTask {
         if parts.n_threads == 1 && (extents.total as f32) * times.cost() < WORTH_MEASURING {
             return call(run, &ctx.0, [0, extents.total], trace);
         }
+        // What the chunks take. Waking threads may take longer than a small task, and is no reason to wake them again.
+        let spent = AtomicU64::new(0);
         let work = |chunk: usize, worker| {
             if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
                 let part = parts.part(chunk, extents.total);
+                let begin = Instant::now();
                 match &course.copies {
                     Some(copies) => call(run, &copies.context(&ctx.0, worker), part, trace),
                     None => call(run, &ctx.0, part, trace),
                 }
+                spent.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
         };
-        let begin = Instant::now();
         means
             .pool
             .run_numbered(parts.n_chunks, parts.n_threads, &work);
-        let spent = begin.elapsed().as_nanos() as f32 * parts.n_threads as f32;
-        times.note(spent / extents.total as f32);
+        times.note(spent.into_inner() as f32 / extents.total as f32);
         if let Some(copies) = course.copies {
             copies.add(means.pool);
         }
