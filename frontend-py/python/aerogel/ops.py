@@ -270,14 +270,21 @@ class _Ndrange:
 
     _aerogel_ndrange = True
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, axes: Any = None) -> None:
         self.bounds = []
         for a in args:
             lo, hi = (a[0], a[1]) if isinstance(a, (tuple, list, Matrix)) else (0, a)
             self.bounds.append((int(lo), builtins.max(int(lo), int(hi))))
+        self.axes = None if axes is None else tuple(axes)
+        if self.axes is not None and sorted(self.axes) != list(range(len(args))):
+            raise ValueError(f"axes= names each of the {len(args)} axes once, from 0, not {self.axes}")
 
     def __iter__(self) -> Any:
-        return itertools.product(*(range(lo, hi) for lo, hi in self.bounds))
+        ranges = [range(lo, hi) for lo, hi in self.bounds]
+        if self.axes is None:
+            return itertools.product(*ranges)
+        place = [self.axes.index(axis) for axis in range(len(ranges))]
+        return (tuple(at[k] for k in place) for at in itertools.product(*(ranges[axis] for axis in self.axes)))
 
     def grouped(self) -> Iterable[Vector]:
         """The index tuples as vectors."""
@@ -285,13 +292,23 @@ class _Ndrange:
 
 
 @builtin("ndrange")
-def ndrange(*args: Any) -> Any:
+def ndrange(*args: Any, axes: Any = None) -> Any:
     """All index tuples of a box, each axis given by its end or by ``(begin, end)``; the last index is fastest.
 
     >>> list(ndrange(2, (1, 3)))
     [(0, 1), (0, 2), (1, 1), (1, 2)]
+    >>> list(ndrange(2, (1, 3), axes=(1, 0)))
+    [(0, 1), (1, 1), (0, 2), (1, 2)]
+
+    Args:
+        args: The axes.
+        axes: The order of the loops, the outermost axis first, as Quadrants has it. The indices stay where they are.
+            It decides the order of loops that are serial; parallel ones run in any order.
+
+    Raises:
+        ValueError: ``axes`` does not name each axis once.
     """
-    return _Ndrange(*args)
+    return _Ndrange(*args, axes=axes)
 
 
 @builtin("grouped")

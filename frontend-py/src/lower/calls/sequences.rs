@@ -80,7 +80,31 @@ impl Lower<'_, '_> {
             }
             axes.push(pair);
         }
-        Ok(Val::Iter(Rc::new(Iter::NdRange(axes))))
+        let order = match args.keyword("axes").filter(|order| !order.is_none()) {
+            Some(order) => self.axes_order(&order.clone(), axes.len())?,
+            None => Rc::default(),
+        };
+        let axes = match order.is_empty() {
+            true => axes,
+            false => order.iter().map(|&axis| axes[axis].clone()).collect(),
+        };
+        Ok(Val::Iter(Rc::new(Iter::NdRange(axes, order))))
+    }
+
+    /// The order of axes that a tuple names, the outermost first: each of `n` once.
+    fn axes_order(&mut self, order: &Val, n: usize) -> Res<Rc<[usize]>> {
+        let mut out = Vec::new();
+        for axis in self.iterate_static(order)? {
+            let axis = self.static_int(&axis, "an axis of `axes=`")?;
+            let at = usize::try_from(axis).ok();
+            out.extend(at.filter(|at| *at < n && !out.contains(at)));
+        }
+        if out.len() == n && order.items().is_none_or(|items| items.len() == n) {
+            return Ok(out.into());
+        }
+        let message =
+            format!("`axes=` of `ti.ndrange` names each of its {n} axes once, from 0, the outermost loop first");
+        self.fail(ErrorKind::Syntax, "E0222", message)
     }
 
     /// `zip(...)` of sequences.

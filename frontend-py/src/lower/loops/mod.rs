@@ -25,6 +25,8 @@ pub(crate) enum Bind {
     Indices,
     /// All indices, as one vector.
     Grouped,
+    /// Those of another order of axes: which axis each one is.
+    Permuted(Rc<Bind>, Rc<[usize]>),
     /// The element of a mesh with this index, or the one whose number stands there in a field.
     Element(Rc<ElementsRef>, Option<Rc<FieldRef>>),
 }
@@ -137,15 +139,24 @@ impl<'a> Lower<'a, '_> {
                     };
                     Ok((Space::Range(lo, hi, step), Bind::Indices))
                 }
-                Iter::NdRange(axes) => {
+                Iter::NdRange(axes, order) => {
                     let mut bounds = Vec::new();
                     for (lo, hi) in axes {
                         let ty = self.index_type(&[lo, hi])?;
                         bounds.push((self.convert(lo, ty)?, self.convert(hi, ty)?));
                     }
-                    Ok((Space::Box(bounds), Bind::Indices))
+                    let bind = match order.is_empty() {
+                        true => Bind::Indices,
+                        false => Bind::Permuted(Rc::new(Bind::Indices), order.clone()),
+                    };
+                    Ok((Space::Box(bounds), bind))
                 }
-                Iter::Grouped(inner) => Ok((self.space(inner)?.0, Bind::Grouped)),
+                Iter::Grouped(inner) => Ok(match self.space(inner)? {
+                    (space, Bind::Permuted(_, order)) => {
+                        (space, Bind::Permuted(Rc::new(Bind::Grouped), order))
+                    }
+                    (space, _) => (space, Bind::Grouped),
+                }),
             },
             Val::Known(Known::Field(field)) => Ok((self.field_cells(field)?, Bind::Indices)),
             Val::Known(Known::StructField(field)) => {
@@ -617,6 +628,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn bind_indices(&mut self, target: &Expr<'a>, indices: &[Value], bind: &Bind) -> Res<()> {
+        if let Bind::Permuted(bind, order) = bind {
+            return self.bind_indices(target, &in_order(indices, order), bind);
+        }
         let items: Vec<Val> = indices.iter().map(|&index| Val::Value(index)).collect();
         let val = match (bind, &items[..]) {
             (Bind::Element(of, targets), [at]) => self.loop_element(of, targets.as_ref(), at)?,
@@ -666,4 +680,13 @@ impl<'a> Lower<'a, '_> {
         }
         self.bind_target(target, &val, BindingKind::LoopIndex)
     }
+}
+
+/// Items of axes in their order, of those in another one.
+fn in_order<T: Clone>(items: &[T], order: &[usize]) -> Vec<T> {
+    let mut out = items.to_vec();
+    for (item, &axis) in items.iter().zip(order) {
+        out[axis] = item.clone();
+    }
+    out
 }

@@ -42,11 +42,12 @@ impl Lower<'_, '_> {
                     }
                     Ok(items)
                 }
-                Iter::NdRange(axes) => Ok(self
-                    .static_box(axes)?
-                    .into_iter()
-                    .map(|at| Val::Known(Known::tuple(at)))
-                    .collect()),
+                Iter::NdRange(axes, order) => {
+                    let all = self.static_box(axes)?.into_iter();
+                    Ok(all
+                        .map(|at| Val::Known(Known::tuple(super::in_order(&at, order))))
+                        .collect())
+                }
                 Iter::Grouped(inner) => {
                     let items = self.iterate_static(inner)?;
                     Ok(items

@@ -81,8 +81,8 @@ pub(crate) enum Iter {
         hi: Val,
         step: Val,
     },
-    /// Pairs of begin and end.
-    NdRange(Vec<(Val, Val)>),
+    /// Pairs of begin and end, the outermost axis first; which axis of the loop each is, unless they are in order.
+    NdRange(Vec<(Val, Val)>, Rc<[usize]>),
     Grouped(Val),
 }
 
