@@ -15,6 +15,7 @@
 
 use std::ops::Range;
 
+use aerogel_runtime::Buffer;
 use aerogel_runtime::abi::{ErrorRecord, LaunchContext, MAX_ERROR_ARGS, Services, offset};
 use aerogel_runtime::code::Site;
 use aerogel_runtime::launch::{KernelFailure, PrintSink};
@@ -136,14 +137,14 @@ impl Back {
         words(&self.0[(range.start - SERVICES) as usize..(range.end - SERVICES) as usize])
     }
 
-    /// Prints what threads have noted in a log, and clears it.
+    /// Prints what threads have noted in a log, and clears it. The inner error is a data race.
     pub(crate) fn print(
         &self,
         driver: &dyn Driver,
         (log, bytes): (u64, u64),
-        sites: &[Site],
+        of: (&[Site], &[&Buffer]),
         sink: &dyn PrintSink,
-    ) -> Result<(), DriverError> {
+    ) -> Result<Result<(), KernelFailure>, DriverError> {
         let taken = self.word(SERVICES + offset::LOG_TAKEN).min(bytes / 8);
         let mut records = vec![0; 8 * taken as usize];
         if taken > 0 {
@@ -152,8 +153,7 @@ impl Back {
         }
         let records: Vec<u64> = words(&records).collect();
         let lost = self.word(SERVICES + offset::LOG_LOST);
-        printed::print(&records, lost, sites, sink);
-        Ok(())
+        Ok(printed::print(&records, lost, of, sink))
     }
 
     /// What a check has recorded.

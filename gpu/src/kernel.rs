@@ -40,7 +40,9 @@ pub(crate) struct Kernel {
     pub(crate) words: Words,
     /// Of a block of its own.
     pub(crate) parts: Parts,
+    /// Whether it leaves records in the log.
     pub(crate) prints: bool,
+    pub(crate) notes_accesses: bool,
     pub(crate) grows: bool,
     /// Blocks of launches that are over.
     pub(crate) idle: Mutex<Vec<DeviceMemory>>,
@@ -196,7 +198,12 @@ impl Kernel {
             bounds: 2 * most_axes,
             temp_bytes: code.temp_bytes as u64,
         };
-        let prints = |site: &Site| matches!(site.kind, SiteKind::Print | SiteKind::Warning);
+        let prints = |site: &Site| {
+            matches!(
+                site.kind,
+                SiteKind::Print | SiteKind::Warning | SiteKind::Note(_)
+            )
+        };
         Ok(Self {
             device: device.clone(),
             modules,
@@ -212,6 +219,7 @@ impl Kernel {
             parts: words.alone(),
             words,
             prints: code.sites.iter().any(prints),
+            notes_accesses: code.notes_accesses(),
             grows: code.grows,
             idle: Mutex::default(),
         })

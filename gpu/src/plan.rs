@@ -20,7 +20,7 @@ use crate::driver::{DriverError, KernelLaunch};
 use crate::kernel::Kernel;
 use crate::memory::{DeviceMemory, GpuMirror};
 use crate::opened::{Opened, Shared};
-use crate::printed::LOG_BYTES;
+use crate::printed::{LOG_BYTES, NOTES_BYTES};
 use crate::waiting::{Block, Queued, Times};
 
 /// A launch that needs growing storages may use this fraction of the device's memory for them.
@@ -69,6 +69,7 @@ impl Kernel {
         let ran = self.tasks(block.address, times.as_mut());
         self.note_changes(&arrays, &trees);
         let log = shared.log.filter(|_| self.prints);
+        let log = log.map(|(address, _)| (address, self.log_bytes()));
         if let (Some(later), true, true) = (launch.later, ran.is_ok(), self.may_return(launch)) {
             let kernel = self.clone();
             let queued = Queued {
@@ -128,6 +129,7 @@ impl Kernel {
     /// Whether nobody misses anything if a launch returns before it has ended.
     fn may_return(&self, launch: &Launch<'_>) -> bool {
         self.n_results == 0
+            && !self.notes_accesses
             && !arrays::are_anothers(launch.args.arrays())
             && !interrupt::counts_tasks()
     }
@@ -153,8 +155,10 @@ impl Kernel {
         if back.failure(&self.parts).is_err() {
             driver.fill(driver.stop_word(), 8, 0)?;
         }
+        let mut told = Ok(());
         if let Some(log) = log {
-            back.print(driver, log, &self.sites, launch.sink)?;
+            let of = (&*self.sites, launch.args.arrays());
+            told = back.print(driver, log, of, launch.sink)?;
         }
         arrays.take_back(&self.written)?;
         for (result, word) in launch
@@ -167,7 +171,7 @@ impl Kernel {
         if let (Some(times), Some(trace)) = (times, launch.trace) {
             times.note(driver, trace)?;
         }
-        Ok(back.failure(&self.parts))
+        Ok(back.failure(&self.parts).and(told))
     }
 
     /// Queues all tasks.
@@ -242,18 +246,31 @@ impl Kernel {
         there.collect()
     }
 
+    /// How large the log of a launch is.
+    fn log_bytes(&self) -> u64 {
+        match self.notes_accesses {
+            true => NOTES_BYTES,
+            false => LOG_BYTES,
+        }
+    }
+
     /// What threads find instead of a host.
     fn services(&self, shared: &mut Shared, most: u64) -> Result<[u64; 7], DriverError> {
         let mut words = [0; 7];
         if self.prints {
-            if shared.log.is_none() {
-                let driver = self.device.driver()?;
-                let address = self.device.allocate(LOG_BYTES)?;
-                shared.log = Some((address, LOG_BYTES));
-                driver.fill(address, LOG_BYTES, 0)?;
+            let driver = self.device.driver()?;
+            let wanted = self.log_bytes();
+            if let Some((address, bytes)) = shared.log.take_if(|(_, bytes)| *bytes < wanted) {
+                self.device.give_back(bytes);
+                driver.free(address);
             }
-            let (address, bytes) = shared.log.unwrap_or_default();
-            words[offset::LOG_WORDS as usize / 8] = bytes / 8;
+            if shared.log.is_none() {
+                let address = self.device.allocate(wanted)?;
+                shared.log = Some((address, wanted));
+                driver.fill(address, wanted, 0)?;
+            }
+            let (address, _) = shared.log.unwrap_or_default();
+            words[offset::LOG_WORDS as usize / 8] = wanted / 8;
             words[offset::LOG as usize / 8] = address;
         }
         if self.grows {

@@ -125,9 +125,9 @@ impl Queued {
             Block::Own(block) if self.log.is_some() || stopped => {
                 let back = Back::fetch(driver, block.address, &self.kernel.parts)?;
                 if let Some(log) = self.log {
-                    back.print(driver, log, &self.kernel.sites, &printed)?;
+                    outcome = back.print(driver, log, (&self.kernel.sites, &[]), &printed)?;
                 }
-                outcome = back.failure(&self.kernel.parts);
+                outcome = back.failure(&self.kernel.parts).and(outcome);
             }
             Block::Graph { errors, .. } if stopped => {
                 let mut record = [0; ERRORS as usize];

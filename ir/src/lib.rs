@@ -26,7 +26,7 @@ mod verify_memory;
 mod verify_nodes;
 mod verify_types;
 
-pub use aerogel_base::AssertKind;
+pub use aerogel_base::{AssertKind, NoteKind};
 pub use analysis::at_least;
 pub use build::Builder;
 pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef, walk};

@@ -68,6 +68,8 @@ pub struct Env {
     pub exact_decisions: bool,
     /// Array arguments that a kernel writes share no memory with any other; the launcher checks it.
     pub arrays_apart: bool,
+    /// Accesses of parallel loops are noted, to find data races.
+    pub debug_races: bool,
 }
 
 impl Env {

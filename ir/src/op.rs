@@ -4,7 +4,7 @@
 //! effect and the stages in which the instruction is legal. What a field of a row contributes to
 //! each of these is its type's [`OpField`] implementation; the macro knows nothing else.
 
-use aerogel_base::{AssertKind, Scalar};
+use aerogel_base::{AssertKind, NoteKind, Scalar};
 
 use crate::lex::ParseError;
 use crate::op_field::{FieldParser, FieldPrinter, OpField};
@@ -342,6 +342,9 @@ insts! {
         Print ("print") { template: String, args: Vec<Value> } = Writes;
         /// As `print`, but only the first time that a launch comes here.
         Warn ("warn") { template: String, args: Vec<Value> } = Writes;
+        /// Notes an access to memory, or the begin of a loop, for `debug_races`. The template is the name of the scalar, whose
+        /// indices are the last arguments (`NoteKind::n_fixed`).
+        Note ("note") { kind: NoteKind, template: String, args: Vec<Value> } = Writes;
         /// Records an error and leaves the task if the condition is false.
         Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
         /// A random value: integers over the whole range, floats in [0, 1).

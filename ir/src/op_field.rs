@@ -1,6 +1,6 @@
 //! The fields of instructions: what each type of field contributes to visits and to the text.
 
-use aerogel_base::{AssertKind, Scalar};
+use aerogel_base::{AssertKind, NoteKind, Scalar};
 use aerogel_snode::NodeId;
 
 use crate::lex::{Lexer, ParseError};
@@ -152,6 +152,7 @@ word_field! {
     Arg: |w, _, _| w.strip_prefix('a')?.parse().ok().map(Arg::from_u32);
     TreeId: |w, _, _| w.strip_prefix("tree")?.parse().ok().map(TreeId::from_u32);
     AssertKind: |w, _, _| AssertKind::from_name(w);
+    NoteKind: |w, _, _| NoteKind::from_name(w);
     TaskKind: |w, _, _| TaskKind::from_name(w);
     NodeRef: |w, _, _| node_ref(w);
     Scalar: |w, _, results| Scalar::parse(results.first()?.scalar()?, w);

@@ -25,6 +25,9 @@ pub fn print_module(module: &Module) -> String {
     if module.env.arrays_apart {
         out.push_str("arrays_apart\n");
     }
+    if module.env.debug_races {
+        out.push_str("debug_races\n");
+    }
     for (id, tree) in &module.env.trees {
         let _ = writeln!(out, "{id} {{ {tree} }}");
     }

@@ -1,6 +1,6 @@
 //! The types that each instruction takes and makes.
 
-use aerogel_base::ScalarType;
+use aerogel_base::{NoteKind, ScalarType};
 
 use crate::func::{Function, ParamType};
 use crate::module::Env;
@@ -215,6 +215,17 @@ impl Check<'_> {
                 args.len()
             )
         })
+    }
+
+    fn note(&self, kind: NoteKind, template: &str, args: &[Value]) -> Result<(), String> {
+        let (fixed, of_message) = args
+            .split_at_checked(kind.n_fixed())
+            .ok_or_else(|| format!("a note of a {kind} has more arguments"))?;
+        // What is written is of any type.
+        for &arg in fixed.iter().take(3) {
+            self.is_i64(arg)?;
+        }
+        self.template(template, of_message)
     }
 
     fn arg(&self, arg: Arg) -> Result<(), String> {
@@ -524,6 +535,11 @@ impl Check<'_> {
             Op::Print { template, args } | Op::Warn { template, args } => {
                 self.template(template, args)
             }
+            Op::Note {
+                kind,
+                template,
+                args,
+            } => self.note(*kind, template, args),
             Op::Assert {
                 cond,
                 template,

@@ -156,6 +156,7 @@ fn run_pass(
     let wanted = match pass.when {
         When::Always => true,
         When::Debug => cx.options.debug,
+        When::Races => cx.env.debug_races,
         When::Optimize => cx.options.optimize,
         When::ThreadLocal => cx.options.optimize && cx.options.thread_local,
         When::PrivateCells => {

@@ -13,6 +13,7 @@ mod insert;
 mod lengths;
 mod loops;
 mod lower_access;
+mod note_accesses;
 mod options;
 mod pass;
 mod pipeline;

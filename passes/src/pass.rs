@@ -28,6 +28,8 @@ pub enum When {
     Always,
     /// In debug mode.
     Debug,
+    /// Where data races are looked for.
+    Races,
     /// Unless optimisation is off.
     Optimize,
     /// With optimisation and thread-local storage.

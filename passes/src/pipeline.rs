@@ -19,7 +19,7 @@ use crate::sums::{
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize, unroll};
 use crate::{Pass, PassCx, Step, When};
-use crate::{bounds_check, clamp_indices, inline, lower_access, single_exit};
+use crate::{bounds_check, clamp_indices, inline, lower_access, note_accesses, single_exit};
 
 type Run = fn(&mut Function, &PassCx<'_>) -> bool;
 
@@ -126,6 +126,14 @@ pub const PIPELINE: &[Step] = &[
         Structured,
         Structured,
         When::Always,
+    ),
+    // Where each access is one of a scalar, and all of them are still the user's.
+    pass(
+        "note_accesses",
+        note_accesses::run,
+        Structured,
+        Structured,
+        When::Races,
     ),
     // What is not shared between threads need not be atomic, and can then be promoted.
     pass(

@@ -82,7 +82,7 @@ pub(crate) fn after(passes: &[&str], text: &str, fast_math: FastMath) -> String 
         // Who inserts checks may refuse what went unnoticed.
         let checks = passes
             .iter()
-            .any(|p| ["bounds_check", "lower_access"].contains(p));
+            .any(|p| ["bounds_check", "lower_access", "note_accesses"].contains(p));
         if let (Some(before), Some(after)) = (&before, &after)
             && !(checks && after.failed)
             && let Some(difference) = before.difference(after, fast_math)

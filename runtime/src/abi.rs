@@ -89,6 +89,8 @@ pub struct HostCalls {
     ) -> *mut u8,
     /// Gives the memory of a growing storage back.
     pub release: unsafe extern "C" fn(ctx: *const LaunchContext, handle: *mut BufferHandle),
+    /// Takes the note of a site with these argument slots.
+    pub note: unsafe extern "C" fn(ctx: *const LaunchContext, site: u32, args: *const u64),
 }
 
 /// What `LaunchContext::host` points to if a task cannot call the host: memory for the services of the host.
@@ -158,6 +160,8 @@ pub mod offset {
     pub const HOST_RESERVE: u64 = 24;
     /// `HostCalls::release`
     pub const HOST_RELEASE: u64 = 32;
+    /// `HostCalls::note`
+    pub const HOST_NOTE: u64 = 40;
     /// `Services::log_taken`
     pub const LOG_TAKEN: u64 = 0;
     /// `Services::log_words`
@@ -184,7 +188,7 @@ mod tests {
     fn sizes_and_offsets() {
         assert_eq!(size_of::<LaunchContext>(), 72);
         assert_eq!(size_of::<ErrorRecord>(), 80);
-        assert_eq!(size_of::<HostCalls>(), 40);
+        assert_eq!(size_of::<HostCalls>(), 48);
         let expected = [
             (offset_of!(LaunchContext, args), offset::ARGS),
             (offset_of!(LaunchContext, roots), offset::ROOTS),
@@ -204,6 +208,7 @@ mod tests {
             (offset_of!(HostCalls, clear), offset::HOST_CLEAR),
             (offset_of!(HostCalls, reserve), offset::HOST_RESERVE),
             (offset_of!(HostCalls, release), offset::HOST_RELEASE),
+            (offset_of!(HostCalls, note), offset::HOST_NOTE),
             (offset_of!(Services, log_taken), offset::LOG_TAKEN),
             (offset_of!(Services, log_words), offset::LOG_WORDS),
             (offset_of!(Services, log), offset::LOG),

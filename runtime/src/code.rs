@@ -1,6 +1,6 @@
 //! The interface from back ends to devices: object code and the data needed to launch it.
 
-use aerogel_base::{AssertKind, ScalarType, Span};
+use aerogel_base::{AssertKind, NoteKind, ScalarType, Span};
 use serde::{Deserialize, Serialize};
 
 /// A compiled kernel, not yet loaded.
@@ -38,6 +38,12 @@ pub struct KernelCode {
 }
 
 impl KernelCode {
+    /// Whether accesses are noted, to find data races.
+    pub fn notes_accesses(&self) -> bool {
+        let mut sites = self.sites.iter();
+        sites.any(|site| matches!(site.kind, SiteKind::Note(_)))
+    }
+
     /// Whether functions call themselves, and so need all the stack that they are promised.
     pub fn is_recursive(&self) -> bool {
         self.sites
@@ -275,6 +281,8 @@ pub enum SiteKind {
     Warning,
     /// A check that does not hold.
     Check(AssertKind),
+    /// Something is noted to find data races; the message names a scalar.
+    Note(NoteKind),
     /// There is no memory for a cell.
     NoCell {
         /// The number of the tree among the kernel's.
@@ -330,12 +338,15 @@ impl Site {
         Self { kind, parts, span }
     }
 
-    /// How many argument slots the message takes.
+    /// How many argument slots it takes: those of the message, after those that a note has besides.
     pub fn n_args(&self) -> usize {
-        self.parts
-            .iter()
-            .filter(|part| matches!(part, Part::Value { .. }))
-            .count()
+        let of_message = self.parts.iter();
+        let of_message = of_message.filter(|part| matches!(part, Part::Value { .. }));
+        let fixed = match self.kind {
+            SiteKind::Note(kind) => kind.n_fixed(),
+            _ => 0,
+        };
+        fixed + of_message.count()
     }
 
     /// The message with its values filled in.

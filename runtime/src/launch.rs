@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::buffer::{Buffer, MemoryError};
 use crate::code::{ArgSlot, KernelCode};
+use crate::races::Race;
 use crate::trace::TaskTrace;
 use crate::tree::TreeMemory;
 
@@ -150,6 +151,8 @@ pub enum KernelFailure {
         /// The values of its message.
         args: Vec<u64>,
     },
+    /// Two iterations of a parallel loop access one scalar.
+    Race(Box<Race>),
     /// It was interrupted by Ctrl-C.
     Interrupted,
     /// No memory for temporaries.

@@ -12,6 +12,7 @@ pub mod format;
 pub mod interrupt;
 pub mod launch;
 mod memory_error;
+pub mod races;
 pub mod residence;
 pub mod status;
 pub mod stdout;

@@ -106,7 +106,11 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             } => Some(self.cas(*place, *expected, *value)),
             Op::Update { place, body } => Some(self.update(*place, *body)),
             Op::Print { args, .. } | Op::Warn { args, .. } => {
-                self.print(inst, args);
+                self.tell(offset::HOST_PRINT, inst, args);
+                None
+            }
+            Op::Note { args, .. } => {
+                self.tell(offset::HOST_NOTE, inst, args);
                 None
             }
             Op::Assert { cond, args, .. } => {

@@ -9,7 +9,8 @@ use crate::builder::{Opcode, Val, basic};
 use crate::context::FuncCx;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    pub(crate) fn print(&mut self, inst: Inst, args: &[Value]) {
+    /// Hands an instruction's values to a function of the host, at an offset of `HostCalls`.
+    pub(crate) fn tell(&mut self, host: u64, inst: Inst, args: &[Value]) {
         let site = self.site(inst);
         let slots = self.slots(args);
         if self.cx.target.grid {
@@ -23,10 +24,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         let i32_ty = basic(self.b.ctx.i32_type());
         let site = self.b.int(i32_ty, i64::from(site));
-        self.call_host(offset::HOST_PRINT, None, &[site, place]);
+        self.call_host(host, None, &[site, place]);
     }
 
-    /// Keeps a record of what is printed in the launch's log, if it has room.
+    /// Keeps a record of what is told the host in the launch's log, if it has room.
     fn log(&mut self, site: u32, slots: &[Val<'ctx>]) {
         let services = self.context_field(offset::HOST);
         let i64_ty = basic(self.b.i64_type());

@@ -20,6 +20,11 @@ impl Sites {
                 let (kind, template, args): (_, &str, &[Value]) = match &func[inst] {
                     Op::Print { template, args } => (SiteKind::Print, template, args),
                     Op::Warn { template, args } => (SiteKind::Warning, template, args),
+                    Op::Note {
+                        kind,
+                        template,
+                        args,
+                    } => (SiteKind::Note(*kind), template, args),
                     Op::Assert {
                         kind,
                         template,

@@ -75,6 +75,7 @@ class Settings(TypedDict, total=False):
     cpu_max_num_threads: int
     cuda_stack_limit: int
     debug: bool
+    debug_races: bool
     default_ad_stack_size: int
     default_cpu_block_dim: int
     default_gpu_block_dim: int

@@ -91,6 +91,7 @@ _USED: dict[str, Any] = {
     "cpu": "native",
     "device": "",
     "debug": False,
+    "debug_races": False,
     "fast_math": True,
     "check_out_of_bound": None,
     "opt_level": 3,
@@ -396,9 +397,11 @@ def init(
             compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
             ``device`` (which GPU: ``"cuda:1"`` is the second), ``device_memory_GB`` and ``device_memory_fraction``
             (how much of its memory may be used, all if none is given),
-            ``debug`` (check indices, assertions and integer arithmetic), ``fast_math`` (``True``, the default: floats
-            are rounded as the program is written, only accumulations may be regrouped; ``False``: accumulations keep
-            their order, too; ``"full"``: the compiler may rewrite all float arithmetic), ``random_seed``,
+            ``debug`` (check indices, assertions and integer arithmetic), ``debug_races`` (find iterations of a parallel
+            loop that write one cell, or write and read it, without an atomic operation), ``fast_math`` (``True``, the
+            default: floats are rounded as the program is written, only accumulations may be regrouped; ``False``:
+            accumulations keep their order, too; ``"full"``: the compiler may rewrite all float arithmetic),
+            ``random_seed``,
             ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of floats among tensors:
             ``"tiles"``, kernels over tiles, or ``"library"``), ``backend`` (what evaluates tensors: ``"native"``,
             ``"interp"``, ``"blas"`` or another one of ``ti.backends``), ``eager`` (evaluate each tensor operation at
@@ -506,6 +509,7 @@ def _apply() -> None:
         arch=_native_arch(),
         cpu=current["cpu"],
         debug=bool(current["debug"]),
+        debug_races=bool(current["debug_races"]),
         fast_math=_FAST_MATH[current["fast_math"]],
         check_bounds=bool(current["debug"] if bounds is None else bounds),
         opt_level=int(current["opt_level"]),

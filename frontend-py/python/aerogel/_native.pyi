@@ -242,6 +242,7 @@ def init(
     arch: str,
     cpu: str,
     debug: bool,
+    debug_races: bool,
     fast_math: str,
     check_bounds: bool,
     opt_level: int,

@@ -53,6 +53,13 @@ class AerogelMemoryError(AerogelRuntimeError, MemoryError):
     """There is no memory for a cell of a sparse node. What the fields held is intact."""
 
 
+class AerogelRaceError(AerogelRuntimeError):
+    """Two iterations of a parallel loop write one cell, or one writes and one reads it, without atomic operations.
+
+    Found with ``ti.init(debug_races=True)``.
+    """
+
+
 class AerogelRecursionError(AerogelRuntimeError, RecursionError):
     """Real functions have called themselves, or one another, deeper than the stack holds."""
 
@@ -104,6 +111,7 @@ __all__ = [
     "AerogelMissingNameError",
     "AerogelNameError",
     "AerogelNotSupportedError",
+    "AerogelRaceError",
     "AerogelRecursionError",
     "AerogelRuntimeError",
     "AerogelRuntimeTypeError",

@@ -35,6 +35,8 @@ pub struct FrontendConfig {
     pub short_circuit: bool,
     /// Whether `assert` is compiled.
     pub debug: bool,
+    /// Whether data races are looked for.
+    pub debug_races: bool,
     pub fast_math: FastMath,
     /// Whether it is for a GPU.
     pub gpu: bool,
@@ -49,6 +51,7 @@ impl Default for FrontendConfig {
             default_fp: ScalarType::F32,
             short_circuit: true,
             debug: false,
+            debug_races: false,
             fast_math: FastMath::Accumulations,
             gpu: false,
             derivative: None,
@@ -252,6 +255,7 @@ impl<'a, 'h> Lower<'a, 'h> {
     ) -> Self {
         let mut module = Module::default();
         module.env.fast_math = config.fast_math;
+        module.env.debug_races = config.debug_races;
         Self {
             arena,
             host,

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use aerogel_base::render::{Sources, render_all, render_place};
-use aerogel_base::{AssertKind, Diagnostic, ErrorKind, SpanTable};
+use aerogel_base::{AssertKind, Diagnostic, ErrorKind, NoteKind, SpanTable};
+use aerogel_runtime::races::Race;
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
 use aerogel_snode::{NodeKind, Tree};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
@@ -118,7 +119,7 @@ pub(crate) fn failure(
             let class = match site.kind {
                 SiteKind::Check(kind) => of_check(kind),
                 SiteKind::NoCell { .. } => of_check(AssertKind::Memory),
-                SiteKind::Print | SiteKind::Warning => "AerogelAssertionError",
+                SiteKind::Print | SiteKind::Warning | SiteKind::Note(_) => "AerogelAssertionError",
             };
             let mut text = site.render(&args);
             if text.is_empty() {
@@ -127,6 +128,10 @@ pub(crate) fn failure(
             render_place(&mut text, site.span, None, spans, sources);
             text.push_str(&format!("\n   = note: in kernel `{kernel}`"));
             exception(py, class, text)
+        }
+        KernelFailure::Race(race) => {
+            let text = race_text(&race, kernel, sites, spans, sources);
+            exception(py, "AerogelRaceError", text)
         }
         KernelFailure::Interrupted => interrupted(py, &format!("kernel `{kernel}`")),
         KernelFailure::Memory(e) | KernelFailure::Tree { error: e, .. } => memory(e),
@@ -139,6 +144,52 @@ pub(crate) fn failure(
         }
         KernelFailure::Device(what) => runtime(py, format!("kernel `{kernel}`: {what}")),
     }
+}
+
+/// The message of a data race, with the lines of both accesses.
+fn race_text(
+    race: &Race,
+    kernel: &str,
+    sites: &[Site],
+    spans: &SpanTable,
+    sources: &Sources,
+) -> String {
+    let (site, values) = &race.name;
+    let name = sites.get(*site).map(|site| site.render(values));
+    let name = name.unwrap_or_default();
+    let [one, another] = race.accesses.each_ref().map(|access| {
+        let indices: Vec<String> = access.iteration.iter().map(i64::to_string).collect();
+        let iteration = match &indices[..] {
+            [index] => index.clone(),
+            _ => format!("({})", indices.join(", ")),
+        };
+        let (does, how) = match access.kind {
+            NoteKind::Write => ("writes", ""),
+            NoteKind::Atomic => ("changes", " atomically"),
+            NoteKind::Read | NoteKind::Loop => ("reads", ""),
+        };
+        (iteration, does, how)
+    });
+    let mut text = format!("data race on `{name}`: ");
+    let _ = match one.1 == another.1 {
+        true => write!(text, "iterations {} and {} both write it", one.0, another.0),
+        false => write!(
+            text,
+            "iteration {} {} it{}, and iteration {} {} it{}",
+            one.0, one.1, one.2, another.0, another.1, another.2
+        ),
+    };
+    for (access, (iteration, does, _)) in race.accesses.iter().zip([&one, &another]) {
+        let label = format!("iteration {iteration} {does}");
+        if let Some(site) = sites.get(access.site) {
+            render_place(&mut text, site.span, Some(&label), spans, sources);
+        }
+    }
+    let _ = write!(text, "\n   = note: in kernel `{kernel}`");
+    text.push_str(
+        "\n   = help: use atomic operations (`+=`, `ti.atomic_max`), or write to another field than is read",
+    );
+    text
 }
 
 /// Checks that about this many bytes can be allocated at once; for libraries that end the process otherwise.

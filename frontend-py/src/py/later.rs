@@ -74,7 +74,7 @@ pub(crate) fn waiting<E: Explain + 'static>(
     begin: Option<Instant>,
     trees: &[Arc<TreeMemory>],
 ) -> Option<Arc<dyn Later>> {
-    if settings.debug || !matches!(settings.arch, Arch::Cuda(_)) {
+    if settings.debug || settings.debug_races || !matches!(settings.arch, Arch::Cuda(_)) {
         return None;
     }
     RETURNED.store(true, Ordering::Release);

@@ -427,6 +427,7 @@ fn lower<'py>(
         default_fp: settings.default_fp,
         short_circuit: settings.short_circuit,
         debug: settings.debug,
+        debug_races: settings.debug_races,
         fast_math: settings.fast_math,
         gpu: matches!(settings.arch, Arch::Cuda(_)),
         derivative: key.iter().find_map(KeyPart::derivative),

@@ -22,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) arch: Arch,
     pub(crate) cpu: Cpu,
     pub(crate) debug: bool,
+    pub(crate) debug_races: bool,
     pub(crate) fast_math: FastMath,
     pub(crate) check_bounds: bool,
     pub(crate) opt_level: u8,
@@ -228,7 +229,7 @@ fn products_named(name: &str) -> PyResult<Products> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
+#[pyo3(signature = (*, arch, cpu, debug, debug_races, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
     thread_local, products, default_fp, default_ip, short_circuit, profile, cache, ad_memory, device_memory))]
 #[expect(
     clippy::too_many_arguments,
@@ -239,6 +240,7 @@ pub(crate) fn init(
     arch: &str,
     cpu: &str,
     debug: bool,
+    debug_races: bool,
     fast_math: &str,
     check_bounds: bool,
     opt_level: u8,
@@ -270,6 +272,7 @@ pub(crate) fn init(
         arch: arch_named(arch)?,
         cpu,
         debug,
+        debug_races,
         fast_math: fast_math_named(fast_math)?,
         check_bounds,
         opt_level,

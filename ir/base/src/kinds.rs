@@ -56,3 +56,30 @@ kinds! {
         Recursion = "recursion",
     }
 }
+
+kinds! {
+    /// What is noted to find data races.
+    #[derive(Serialize, Deserialize)]
+    NoteKind {
+        /// A parallel loop begins. The values are the first index and the size of each axis.
+        Loop = "loop",
+        /// An iteration reads a scalar.
+        Read = "read",
+        /// An iteration writes a scalar.
+        Write = "write",
+        /// An iteration changes a scalar by an atomic operation.
+        Atomic = "atomic",
+    }
+}
+
+impl NoteKind {
+    /// How many values a note has before those of its message. Those of an access are the number of the object, the index of the
+    /// scalar in it, the number of the iteration (negative for none), and what is written.
+    pub fn n_fixed(self) -> usize {
+        match self {
+            Self::Loop => 0,
+            Self::Read | Self::Atomic => 3,
+            Self::Write => 4,
+        }
+    }
+}

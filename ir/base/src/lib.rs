@@ -10,6 +10,6 @@ pub mod scalar;
 pub mod span;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ErrorKind};
-pub use kinds::AssertKind;
+pub use kinds::{AssertKind, NoteKind};
 pub use scalar::{Scalar, ScalarType};
 pub use span::{SourceFile, SourceId, Span, SpanData, SpanTable};

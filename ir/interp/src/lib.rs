@@ -116,12 +116,13 @@ impl InterpKernel {
         let turn = Turn::take(launch.roots);
         let _active = Active::begin();
         let flow = machine.kernel();
-        if matches!(flow, Flow::Fail(..) | Flow::Interrupted) {
+        if matches!(flow, Flow::Fail(..) | Flow::Race(_) | Flow::Interrupted) {
             turn.settle();
         }
         launch.sink.flush();
         match flow {
             Flow::Fail(site, args) => Err(KernelFailure::Check { site, args }),
+            Flow::Race(race) => Err(KernelFailure::Race(race)),
             Flow::Interrupted => Err(KernelFailure::Interrupted),
             Flow::Return(values) => {
                 let slots = values.iter().flat_map(|v| v.scalars()).map(|s| s.slot());
@@ -148,6 +149,7 @@ pub fn call(module: &Module, func: FuncId, args: Vec<Val>) -> Result<Vec<Val>, S
     let mut machine = Machine::new(module, func, memory, &sites, &sink, 0);
     match machine.function(func, args) {
         Flow::Fail(site, args) => Err(sites.list[site].render(&args)),
+        Flow::Race(_) => Err("a data race".to_owned()),
         Flow::Interrupted => Err("interrupted".to_owned()),
         Flow::Yield(v) | Flow::Return(v) | Flow::Break(v) | Flow::Continue(v) => Ok(v),
     }

@@ -35,6 +35,11 @@ impl Sites {
                 let (kind, template, args) = match &func[inst] {
                     Op::Print { template, args } => (SiteKind::Print, template, args),
                     Op::Warn { template, args } => (SiteKind::Warning, template, args),
+                    Op::Note {
+                        kind,
+                        template,
+                        args,
+                    } => (SiteKind::Note(*kind), template, args),
                     Op::Assert {
                         kind,
                         template,
@@ -173,6 +178,12 @@ impl<'a> Memory<'a> {
             rooms: Vec::new(),
             most_reserved,
         })
+    }
+
+    /// The arrays, in the order of the parameters.
+    pub(crate) fn buffers(&self) -> Vec<&'a Buffer> {
+        let arrays = self.arrays.iter().flatten();
+        arrays.map(|array| array.buffer).collect()
     }
 
     pub(crate) fn arg(&self, arg: Arg) -> &[Scalar] {

@@ -14,6 +14,7 @@ use aerogel_ir::{
 };
 use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::PrintSink;
+use aerogel_runtime::races::{Race, Races};
 use aerogel_snode::{MAX_AXES, NodeKind};
 
 use self::control::int;
@@ -26,6 +27,8 @@ pub(crate) enum Flow {
     Break(Vec<Val>),
     Continue(Vec<Val>),
     Return(Vec<Val>),
+    /// The accesses to a scalar are a race.
+    Race(Box<Race>),
     /// A failed assertion, or no memory for a cell: the site and the values of its message.
     Fail(usize, Vec<u64>),
     /// The launch shall end.
@@ -41,6 +44,7 @@ pub(crate) struct Machine<'a> {
     sink: &'a dyn PrintSink,
     /// The sites of warnings that the launch has come to.
     said: LookupSet<usize>,
+    races: Races,
     seed: u64,
     /// The random state of the iteration.
     random: u64,
@@ -70,6 +74,7 @@ impl<'a> Machine<'a> {
         seed: u64,
     ) -> Self {
         let random = eval::random_state(seed, 0, 0);
+        let races = Races::new(&memory.buffers());
         Self {
             module,
             id,
@@ -78,6 +83,7 @@ impl<'a> Machine<'a> {
             sites,
             sink,
             said: LookupSet::default(),
+            races,
             seed,
             random,
             linear: 0,
@@ -510,6 +516,14 @@ impl<'a> Machine<'a> {
             Op::Print { args, .. } | Op::Warn { args, .. } => {
                 self.say(inst, args, matches!(op, Op::Print { .. }));
                 return Ok(Vec::new());
+            }
+            Op::Note { kind, args, .. } => {
+                let (site, args) = (self.sites.at(self.id, inst), self.slots(args));
+                self.races.note(site, *kind, &args);
+                return match self.races.found() {
+                    Some(race) => Err(Flow::Race(race)),
+                    None => Ok(Vec::new()),
+                };
             }
             Op::Assert { cond, args, .. } => {
                 if !self.val(*cond).scalar().as_bool() {

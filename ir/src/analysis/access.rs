@@ -217,6 +217,7 @@ pub fn change(op: &Op) -> Change<'_> {
         | Op::Grow { .. }
         | Op::Print { .. }
         | Op::Warn { .. }
+        | Op::Note { .. }
         | Op::Assert { .. }
         | Op::RandomState { .. }
         | Op::Random {} => Change::Nothing,

@@ -59,6 +59,7 @@ pub fn one(op: &Op) -> f32 {
         // So many products are usual.
         Op::TileProduct { rows, columns, .. } => 256.0 * (rows * columns) as f32 / 50.0,
         Op::Print { .. } | Op::Warn { .. } => 1000.0,
+        Op::Note { .. } => 50.0,
         Op::Node(op) => node(op),
         // Names and addresses, which the code around them swallows.
         Op::Const { .. }
@@ -216,6 +217,7 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::Clear { .. }
         | Op::Print { .. }
         | Op::Warn { .. }
+        | Op::Note { .. }
         | Op::Assert { .. }
         | Op::Random {}
         | Op::RandomState { .. }

@@ -5,7 +5,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -21,6 +21,7 @@ use crate::code::{Atomics, Bounds, KernelCode, Site, SiteKind};
 use crate::device::LoadError;
 use crate::interrupt;
 use crate::launch::{Args, KernelFailure, Launch, PrintSink, Signature};
+use crate::races::Races;
 use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
 
@@ -72,9 +73,17 @@ pub(super) struct Host<'a> {
     printed: AtomicBool,
     /// The sites of warnings that this launch has come to.
     warned: Mutex<Vec<u32>>,
+    /// The accesses of the launch, if they are noted.
+    races: Mutex<Races>,
     /// The bytes of growing storages now, and the most there may be.
     pub(super) reserved: AtomicU64,
     pub(super) most_reserved: u64,
+}
+
+impl Host<'_> {
+    fn races(&self) -> MutexGuard<'_, Races> {
+        self.races.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct SharedContext(LaunchContext);
@@ -92,6 +101,8 @@ impl LaunchPlan {
                 .ok_or_else(|| LoadError(format!("no function `{symbol}` in the object")))
         };
         let mut tasks = Vec::new();
+        // One thread notes accesses in the order of the iterations, so that the same race is found each time.
+        let one_thread = code.notes_accesses().then_some(1);
         for task in &code.tasks {
             let run = address(&task.symbol)?;
             let space = match &task.bounds {
@@ -123,7 +134,7 @@ impl LaunchPlan {
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
                 times: Times::new(task.cost),
                 batch: task.batch,
-                max_threads: task.max_threads.unwrap_or(usize::MAX),
+                max_threads: one_thread.or(task.max_threads).unwrap_or(usize::MAX),
                 own,
             };
             tasks.push(PlannedTask { space, functions });
@@ -193,6 +204,7 @@ impl LaunchPlan {
                 clear,
                 reserve,
                 release,
+                note,
             },
             reserved: AtomicU64::new(0),
             most_reserved: launch.most_reserved,
@@ -201,6 +213,7 @@ impl LaunchPlan {
             sink: launch.sink,
             printed: AtomicBool::new(false),
             warned: Mutex::default(),
+            races: Mutex::new(Races::new(launch.args.arrays())),
         };
         let ctx = SharedContext(LaunchContext {
             args: launch.args.slots().as_ptr(),
@@ -241,6 +254,8 @@ impl LaunchPlan {
         }
         let outcome = if interrupt::requested() {
             Err(KernelFailure::Interrupted)
+        } else if let Some(race) = host.races().found() {
+            Err(KernelFailure::Race(race))
         } else {
             decode(&errors)
         };
@@ -262,7 +277,7 @@ impl LaunchPlan {
         Ok(Some(temps))
     }
 
-    fn temps_lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
+    fn temps_lock(&self) -> MutexGuard<'_, Vec<Buffer>> {
         self.idle_temps.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
@@ -365,6 +380,29 @@ unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u6
     let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
     host.sink.print(&site.render(args));
     host.printed.store(true, Ordering::Relaxed);
+}
+
+/// `HostCalls::note`.
+unsafe extern "C" fn note(ctx: *const LaunchContext, site: u32, args: *const u64) {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: as in `print`.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    let number = site as usize;
+    let Some(site) = host.sites.get(number) else {
+        return;
+    };
+    let SiteKind::Note(kind) = site.kind else {
+        return;
+    };
+    // SAFETY: generated code passes one slot for each value of the site.
+    let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
+    if host.races().note(number, kind, args) {
+        // SAFETY: the record lives as long as the launch.
+        let errors = unsafe { &*ctx.errors };
+        // What follows does not begin.
+        errors.state.store(2, Ordering::Release);
+    }
 }
 
 /// `HostCalls::grow`.

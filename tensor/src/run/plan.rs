@@ -464,6 +464,7 @@ impl<'p> Running<'p> {
         outcome.map_err(|failure| match failure {
             KernelFailure::Check { site, args } => self.failed(compiled, site, &args),
             KernelFailure::Memory(e) | KernelFailure::Tree { error: e, .. } => RunError::Memory(e),
+            KernelFailure::Race(_) => RunError::Mismatch("accesses that it does not note"),
             KernelFailure::Interrupted => RunError::Interrupted,
             KernelFailure::Device(e) => RunError::Device(e),
             KernelFailure::Overlap => RunError::Overlap,
@@ -501,7 +502,7 @@ impl<'p> Running<'p> {
                 }
             }
             (SiteKind::Check(kind), _) => RunError::Check { kind, text: text() },
-            (SiteKind::Print | SiteKind::Warning, _) => {
+            (SiteKind::Print | SiteKind::Warning | SiteKind::Note(_), _) => {
                 RunError::Mismatch("a check that only prints")
             }
         }

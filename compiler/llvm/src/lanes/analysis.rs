@@ -101,6 +101,7 @@ pub(super) fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::Clear { .. }
             | Op::Print { .. }
             | Op::Warn { .. }
+            | Op::Note { .. }
             | Op::Assert { .. }
             | Op::Call { .. } => false,
         }

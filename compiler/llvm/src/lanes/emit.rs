@@ -345,6 +345,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Clear { .. }
             | Op::Print { .. }
             | Op::Warn { .. }
+            | Op::Note { .. }
             | Op::Shared {}
             | Op::Threads { .. }
             | Op::Call { .. } => unreachable!("`can` was checked"),
