@@ -57,8 +57,13 @@ def shade(color, normal):
 
 
 @ti.kernel
-def draw(x: ti.template(), image: ti.types.ndarray(vec3, ndim=2), depth: ti.types.ndarray(ndim=2)):
-    """The ball, and before it samples of the cloth: of each pixel's, the nearest counts."""
+def draw(
+    x: ti.template(),
+    image: ti.types.ndarray(vec3, ndim=2),
+    depth: ti.types.ndarray(ndim=2),
+    last: ti.types.ndarray(ndim=2),
+):
+    """The ball, and before it samples of the cloth: of each pixel's, the last one of the nearest counts."""
     scale, size = 0.62 * image.shape[0], ti.Vector([image.shape[0], image.shape[1]])
     for i, j in image:
         at = (vec2(i, j) - size / 2) / scale
@@ -66,15 +71,19 @@ def draw(x: ti.template(), image: ti.types.ndarray(vec3, ndim=2), depth: ti.type
         if at.norm() < RADIUS - 0.01:
             depth[i, j] = ti.sqrt((RADIUS - 0.01) ** 2 - at.norm_sqr())
             image[i, j] = shade(vec3(0.83, 0.80, 0.74), vec3(at, depth[i, j]).normalized())
-    for nearest in ti.static([False, True]):
+    for step in ti.static(range(3)):
         for i, j in ti.ndrange(FINE * (x.shape[0] - 1), FINE * (x.shape[1] - 1)):
             at, e = vec2(i, j) / FINE, ti.Vector.unit(2, 0, float) / 2
             across, along = sample(x, at + e) - sample(x, at - e), sample(x, at + e.yx) - sample(x, at - e.yx)
             p, normal = VIEW @ sample(x, at), (VIEW @ along.cross(across)).normalized()
             pixel = ti.math.clamp(ti.cast(p.xy * scale + size / 2, int), 0, size - 1)
-            if ti.static(not nearest):
+            number = i * FINE * x.shape[1] + j
+            if ti.static(step == 0):
                 ti.atomic_max(depth[pixel], p.z)
-            elif p.z > depth[pixel] - 0.003:
+            elif ti.static(step == 1):
+                if p.z > depth[pixel] - 0.003:
+                    ti.atomic_max(last[pixel], number)
+            elif last[pixel] == number:
                 stripe = (16 * i // (FINE * x.shape[0]) + 16 * j // (FINE * x.shape[1])) % 2
                 image[pixel] = shade(vec3(0.80, 0.16, 0.20) if stripe == 0 else vec3(0.95, 0.86, 0.72), normal)
 
@@ -91,7 +100,8 @@ def main(small=False):
     numbers = {"mean strain": np.abs(strain).mean(), "nearest to the ball": np.linalg.norm(x, axis=-1).min() / RADIUS}
     numbers["asymmetry"] = np.abs(x[::-1] * [-1, 1, 1] - x).max()
     image = np.zeros((320, 200, 3) if small else (1280, 960, 3), np.float32)
-    draw(cloth.x, image, np.full(image.shape[:2], -10, np.float32))
+    depth, last = (np.full(image.shape[:2], first, kind) for first, kind in [(-10, np.float32), (-1, np.int32)])
+    draw(cloth.x, image, depth, last)
     return halve(np.clip(image, 0, 1)), numbers
 
 

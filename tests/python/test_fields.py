@@ -263,8 +263,9 @@ def test_sums_into_vectors_lose_nothing(arch, shape):
 
     @ti.kernel
     def scatter():
+        zero = x[0] * 0
         for p in range(count):
-            value = x[0] * 0
+            value = zero
             for k in ti.static(ti.grouped(ti.ndrange(*shape))):
                 value[k] = k.sum() + 1
             x[p % 9] += value

@@ -216,6 +216,7 @@ def fieldaug():
             fi[i] -= 1
             fi[i] //= 2
             fi[i] |= 16
+        for i in fi:
             fi[(i + 1) % 8] += 0
         s = 0
         for i in range(8):
