@@ -14,14 +14,14 @@ use indexmap::IndexSet;
 
 use super::expr::{ExprDef, Outside};
 use super::ids::{Buffer, Dim};
-use super::library::Library;
+use super::live_in::undefined;
 use super::parse::parse_closed;
 use super::program::{DimDef, For, Program, Role, Stmt, Store};
 use super::promises::Promises;
 use super::rewrite::visit;
 use super::slice::targets;
 use super::spots::Spot;
-use super::touched::{Touched, is_whole};
+use super::touched::Touched;
 use super::verify::verify_spots;
 
 /// The most axes, as arrays have them.
@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Result<(Program, Promises), ParseError> {
     verify_spots(&program).map_err(refused)?;
     sizes(&program).map_err(refused)?;
     statements(&program).map_err(refused)?;
-    let unsure = Stored::unsure(&program);
+    let unsure = unsure(&program);
     fill(&mut program, unsure);
     let promises = Promises::of(&mut program);
     Ok((program, promises))
@@ -202,73 +202,12 @@ fn histories(program: &Program) -> IndexSet<Buffer> {
     found
 }
 
-/// Which temporaries are stored as a whole before they are read.
-struct Stored<'p> {
-    program: &'p Program,
-    histories: IndexSet<Buffer>,
-    unsure: IndexSet<Buffer>,
-}
-
-impl<'p> Stored<'p> {
-    /// Those that may be read before.
-    fn unsure(program: &'p Program) -> IndexSet<Buffer> {
-        let mut stored = Self {
-            program,
-            histories: histories(program),
-            unsure: IndexSet::new(),
-        };
-        let mut whole = IndexSet::new();
-        stored.block(&program.body, &mut whole);
-        stored.read(program.results.iter().copied(), &whole);
-        stored.unsure
-    }
-
-    fn read(&mut self, read: impl IntoIterator<Item = Buffer>, whole: &IndexSet<Buffer>) {
-        let (program, histories) = (self.program, &self.histories);
-        let unsure = read.into_iter().filter(|b| {
-            program.buffers[*b].role == Role::Temporary
-                && !whole.contains(b)
-                && !histories.contains(b)
-        });
-        self.unsure.extend(unsure);
-    }
-
-    fn block(&mut self, body: &[Stmt], whole: &mut IndexSet<Buffer>) {
-        for stmt in body {
-            let own = match stmt {
-                Stmt::For(_) => Touched::by(self.program, std::slice::from_ref(stmt)),
-                _ => Touched::of_itself(self.program, stmt),
-            };
-            self.read(own.reads, whole);
-            match stmt {
-                Stmt::For(all) => whole.extend(self.wholes(all)),
-                Stmt::Call(call) if call.library != Library::MatMulRows => {
-                    whole.extend(&call.outputs);
-                }
-                Stmt::Loop { body, .. } => self.block(body, &mut whole.clone()),
-                Stmt::If(_, then, otherwise) => {
-                    let mut both = [whole.clone(), whole.clone()];
-                    self.block(then, &mut both[0]);
-                    self.block(otherwise, &mut both[1]);
-                    let [then, otherwise] = &both;
-                    whole.extend(then.intersection(otherwise));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The temporaries of which a `for` stores every element.
-    fn wholes(&self, all: &For) -> Vec<Buffer> {
-        let stores = all.body.iter().filter_map(|stmt| match stmt {
-            Stmt::Store(store) => Some(store),
-            _ => None,
-        });
-        let whole = stores.filter(|store| {
-            store.init || (store.accum.is_none() && is_whole(self.program, all, store))
-        });
-        whole.map(|store| store.target).collect()
-    }
+/// The temporaries that may be read before all of them is stored.
+fn unsure(program: &Program) -> IndexSet<Buffer> {
+    let histories = histories(program);
+    let mut unsure = undefined(program);
+    unsure.retain(|b| program.buffers[*b].role == Role::Temporary && !histories.contains(b));
+    unsure
 }
 
 /// Makes some temporaries zero at first.

@@ -29,6 +29,19 @@ pub(crate) fn live_in(
     walk.live
 }
 
+/// The buffers of which a program may read, leave or return elements that it has not stored.
+pub(crate) fn undefined(program: &Program) -> IndexSet<Buffer> {
+    let mut walk = Walk {
+        program,
+        is_made: &|_| false,
+        live: IndexSet::new(),
+        made: IndexSet::new(),
+    };
+    walk.block(&program.body);
+    walk.find(&program.results.iter().copied().collect());
+    walk.live
+}
+
 /// Whether a statement stores all elements of a buffer, and reads none before.
 pub(crate) fn makes(
     program: &Program,
@@ -133,6 +146,19 @@ mod tests {
             for [2] { b3[i0] = b2[i0] }",
             &["a", "y"],
         );
+    }
+
+    #[test]
+    fn results_that_may_not_be_stored_are_undefined() {
+        let undefined_in = |body: &str| {
+            let text =
+                format!("in b0 \"c\": u1[]\ntmp b1 \"x\": f32[4]\nif b0[] {{ {body} }}\nresult b1");
+            let program = crate::ir::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+            undefined(&program).contains(&Buffer::from_u32(1))
+        };
+        let store = "for [4] { b1[i0] = f32(1) }";
+        assert!(undefined_in(store));
+        assert!(!undefined_in(&format!("{store} }} else {{ {store}")));
     }
 
     #[test]
