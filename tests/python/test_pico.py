@@ -162,7 +162,11 @@ OPERANDS = {
     pg.OpCode.NEG: (lambda a: -a, [(2, 3)]),
     pg.OpCode.POW: (lambda a: a**3, [(2, 3)]),
     pg.OpCode.RELU: (lambda a: pg.relu(a - 1.0), [(2, 3)]),
+    pg.OpCode.RESHAPE: (lambda a: a.reshape(3, -1), [(2, 3)]),
+    pg.OpCode.TRANSPOSE: (lambda a: a.transpose(0, 2), [(2, 3, 4)]),
 }
+#: Keys of elements: some of them are chosen several times.
+CHOSEN = [1, (slice(None), slice(2, None)), (Ellipsis, np.array([0, 2, 0])), (0, np.array([1, 1]))]
 PRODUCTS = [[(2, 3), (3, 4)], [(3,), (3,)], [(3,), (3, 4)], [(2, 3), (3,)], [(5, 2, 3), (3, 4)], [(5, 2, 3), (3,)]]
 
 
@@ -197,6 +201,10 @@ def test_each_rule(code, monkeypatch):
         function = getattr(pg, code.name.lower())
         for axis, shape in [(None, (2, 3)), (0, (2, 3)), (-1, (2, 3)), ((0, -1), (2, 3, 4)), (None, ())]:
             check_rule(lambda a, axis=axis: function(a * a, axis), [shape], monkeypatch)
+        return
+    if code is pg.OpCode.INDEX:
+        for key in CHOSEN:
+            check_rule(lambda a, key=key: a[key], [(2, 3)], monkeypatch)
         return
     function, shapes = OPERANDS.get(code) or (getattr(pg, code.name.lower()), [(2, 3)])
     check_rule(function, shapes, monkeypatch)
@@ -252,8 +260,10 @@ def test_steps():
     assert steps._repr_html_().count("<details") == len(steps) == 12
     with pytest.raises(ValueError, match="goes back from a scalar"):
         pg.steps(pg.Tensor([1.0, 2.0]) * 2.0)
-    with pytest.raises(NotImplementedError, match="no chain rule matches INDEX: add one"):
-        pg.steps(pg.Tensor([1.0, 2.0])[0])
+    with pytest.raises(NotImplementedError, match="no chain rule matches MAX: add one"):
+        pg.steps(pg.max(pg.Tensor([1.0, 2.0])))
+    x = pg.Tensor([1.0, 2.0])
+    assert pg.steps(x[1] * x[1] + x[0])[-1].gradients[x.op].tolist() == [1.0, 4.0]
     x = pg.Tensor([1.0, 2.0])
     assert [(x * x).sum().item(), *pg.steps((x * x).sum())[-1].gradients[x.op]] == [5.0, 2.0, 4.0]
 

@@ -156,6 +156,15 @@ def _averaged(output_grad: Any, input: Any) -> tuple[Any]:  # noqa: A002
     return _spread(output_grad * (math.prod(input.shape) / math.prod(input.src[0].shape)), input)
 
 
+def _scattered(output_grad: Any, input: Any) -> tuple[Any]:  # noqa: A002
+    """The gradient of chosen elements: zero for those that are not chosen, a sum for those chosen several times."""
+    from aerogel.pico._tensor import Tensor
+    from aerogel.tensor._creation import zeros
+
+    (x,) = input.src
+    return (Tensor(zeros(x.shape, output_grad.dtype).at[input.op.arg].add(output_grad._values)),)
+
+
 #: The rules that ``Tensor.backward`` applies. Operations without one have the gradient of tensors.
 chain_rules = PatternMatcher([
     (Pattern(OpCode.MATMUL, name="input"), _products),
@@ -179,4 +188,7 @@ chain_rules = PatternMatcher([
     (Pattern(OpCode.DIV, "input"), lambda output_grad, input: (each := output_grad / input.src[1], -each * input)),
     (Pattern(OpCode.SUM, name="input"), _spread),
     (Pattern(OpCode.MEAN, name="input"), _averaged),
+    (Pattern(OpCode.RESHAPE, name="input"), lambda output_grad, input: (output_grad.reshape(*input.src[0].shape),)),
+    (Pattern(OpCode.TRANSPOSE, name="input"), lambda output_grad, input: (output_grad.transpose(*input.op.arg),)),
+    (Pattern(OpCode.INDEX, name="input"), _scattered),
 ])  # fmt: skip

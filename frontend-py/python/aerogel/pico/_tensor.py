@@ -194,7 +194,7 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor:
         key = tuple(_values(k) for k in key) if isinstance(key, tuple) else _values(key)
-        return _made(OpCode.INDEX, lambda a: a[key], self)
+        return _made(OpCode.INDEX, lambda a: a[key], self, arg=key)
 
     def exp(self) -> Tensor:
         """The exponential."""
@@ -264,7 +264,7 @@ class Tensor:
 
     def transpose(self, axis1: int = -1, axis2: int = -2) -> Tensor:
         """Two axes exchanged."""
-        return _made(OpCode.TRANSPOSE, lambda a: a.swapaxes(axis1, axis2), self)
+        return _made(OpCode.TRANSPOSE, lambda a: a.swapaxes(axis1, axis2), self, arg=(axis1, axis2))
 
     @property
     def T(self) -> Tensor:  # noqa: N802
