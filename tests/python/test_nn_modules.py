@@ -534,6 +534,8 @@ def test_random_numbers_with_a_state():
             right = right + plain.random.uniform(2.0, 3.0, (4,))
         assert np.allclose(draw(net, x).numpy(), right.numpy(), rtol=1e-6)
     assert draw.trace_count == 1
+    with pytest.raises(ValueError, match="pass the module that it belongs to as an argument"):
+        ti.program(lambda x: x + plain.random.uniform(0.0, 1.0, (4,)))(x)
     resumed = Noisy()
     resumed.load_state_dict(net.state_dict())
     assert np.array_equal(resumed(x).numpy(), net(x).numpy())

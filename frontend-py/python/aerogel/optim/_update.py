@@ -47,7 +47,7 @@ def grad_update(loss: Callable[..., Any]) -> Any:
     def update(parameters: Any, *given: Any) -> Any:
         with region("forward"):
             out, pull = vjp(lambda own: asarray(loss(own, *given)), parameters)
-            seed_of(out, None, "grad_update")
+            seed_of(out, None, "grad_update", "return its sum")
         with region("backward"):
             (gradient,) = pull(ones_like(out))
         return out, gradient

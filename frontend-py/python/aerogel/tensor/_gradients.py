@@ -47,8 +47,8 @@ def backward(x: Any, grad: Any, create_graph: bool, inputs: Any) -> None:
                 leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
 
 
-def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
-    """What the gradient of each element counts."""
+def seed_of(x: Tensor, seed: Any, who: str, advice: str = "take its sum, or pass a seed of that shape") -> Tensor:
+    """What the gradient of each element counts. ``advice`` is for a result that needs a seed and has none."""
     from aerogel.tensor._creation import ones
 
     if not is_differentiable(x):
@@ -58,8 +58,7 @@ def seed_of(x: Tensor, seed: Any, who: str) -> Tensor:
     if seed is None:
         if x.ndim != 0 and (tracing.program is not None or x.size != 1):
             raise ValueError(
-                f"`{who}` differentiates a scalar, and the result has the shape {x._native.shape_text()}: take "
-                "its sum, or pass a seed of that shape"
+                f"`{who}` differentiates a scalar, and the result has the shape {x._native.shape_text()}: {advice}"
             )
         return ones(x.shape, dtype=x.dtype)
     seed = asarray(seed, dtype=x.dtype)

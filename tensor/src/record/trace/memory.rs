@@ -115,8 +115,8 @@ impl State {
         self.expect_open(held.block)?;
         if held.is_constant {
             return Err(RecordError::Value(
-                "a tensor from outside is a constant of the program: copy it there, as by `x = outside + 0`, or make it an \
-                 `input`"
+                "a tensor from outside is a constant of the program: copy it there, as by `x = outside + 0`, make it an \
+                 `input`, or pass the module that it belongs to as an argument"
                     .to_owned(),
             ));
         }

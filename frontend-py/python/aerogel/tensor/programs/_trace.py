@@ -184,8 +184,8 @@ class Trace:
         self.stored[id(target)] = target
         if not self.native.owns(target._native):
             raise ValueError(
-                "a tensor from outside is a constant of the program: copy it there, as by `x = outside + 0`, or make "
-                "it an `input`"
+                "a tensor from outside is a constant of the program: copy it there, as by `x = outside + 0`, make it "
+                "an `input`, or pass the module that it belongs to as an argument"
             )
 
     def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
