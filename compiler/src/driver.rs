@@ -380,6 +380,31 @@ impl Compiler {
         Ok(compiled.assembly.unwrap_or_default())
     }
 
+    /// The code of a module at stage `Structured` for other programs: its symbols are identifiers of C, and its LLVM IR comes with
+    /// it, one module after the other.
+    ///
+    /// # Errors
+    /// As `compile`.
+    pub fn linkable(&self, mut module: Module) -> Result<(KernelCode, String), CompileError> {
+        module.env.arrays_apart = true;
+        let compiler = self.clone();
+        let (made, _) = apart(module, move |module| {
+            let done = compiler.run_passes(module.clone(), &Request::default(), false)?;
+            let target = Target {
+                separator: "_",
+                ..compiler.backend.target.clone()
+            };
+            let level = compiler.level;
+            Ok(aerogel_llvm::compile(&done.module, &target, level, true))
+        })?;
+        Ok((made.code, made.llvm_ir.unwrap_or_default()))
+    }
+
+    /// An object file of named bytes, for other programs.
+    pub fn data<'d>(&self, named: impl Iterator<Item = (&'d str, &'d [u8])>) -> Vec<u8> {
+        aerogel_llvm::data(&self.backend.target, named)
+    }
+
     /// Compiles a kernel once more, keeping the text of every step.
     pub fn inspect(&self, kernel: &CompiledKernel) -> Result<Inspection, CompileError> {
         let compiler = self.clone();

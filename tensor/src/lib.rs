@@ -4,10 +4,11 @@
 //! inside them. Recording writes one statement for each operation; passes inline and fuse them; lowering makes one kernel of
 //! each that is left. The interpreter says what any of these states means.
 //!
-//! `ir <- { interp, record, passes, lower } <- run <- session`, `record <- autodiff <- session`; `tests/tests/architecture.rs` holds it.
+//! `ir <- { interp, record, passes, lower } <- run <- session`, `record <- autodiff <- session`, `{ ir, lower } <- export`; `tests/tests/architecture.rs` holds it.
 #![warn(missing_docs)]
 
 pub mod autodiff;
+pub mod export;
 pub mod interp;
 pub mod ir;
 mod library;

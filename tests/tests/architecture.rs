@@ -201,6 +201,7 @@ const TENSOR_EDGES: &[(&str, &[&str])] = &[
     ("autodiff", &["ir", "record"]),
     ("passes", &["ir"]),
     ("lower", &["ir"]),
+    ("export", &["ir", "lower"]),
     ("run", &["interp", "ir", "library", "lower", "passes"]),
     (
         "session",

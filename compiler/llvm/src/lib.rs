@@ -21,6 +21,7 @@ mod images;
 mod interior;
 pub mod jit;
 mod lanes;
+mod linked;
 mod lower;
 mod math;
 mod memory;
@@ -43,6 +44,7 @@ mod types;
 
 pub use compile::{Compiled, compile};
 pub use jit::Jit;
+pub use linked::{data, link};
 pub use optimize::OptLevel;
 pub use target::Target;
 

@@ -326,7 +326,7 @@ pub fn compile<'ctx>(
     }
 }
 
-fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Vec<u8> {
+pub(crate) fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Vec<u8> {
     let buffer = machine
         .write_to_memory_buffer(module, kind)
         .expect("the target makes object files and assembly");

@@ -43,15 +43,23 @@ pub(crate) fn number<S: Scope>(
 /// # Errors
 /// If inputs are others, sizes do not agree, or one is below zero.
 pub fn resolved(program: &Program, inputs: &[(ScalarType, &[usize])]) -> Result<Vec<i64>, Failure> {
-    check_inputs(program, inputs)?;
+    expect_agreement(program, inputs)?;
     let mut shapes = Shapes { program, inputs };
-    agreements(program, &mut shapes)?;
     let dims = (0..program.dims.len() as u32).map(Dim::from_u32);
     let sizes = dims.map(|dim| match program.dim_def(dim) {
         DimDef::Number(_) => number(program, &mut shapes, dim).map(i64::from),
         _ => extent(program, &mut shapes, dim).map(|n| n as i64),
     });
     sizes.collect()
+}
+
+/// Refuses inputs of other types or shapes than the program's, and those whose sizes do not agree.
+pub(crate) fn expect_agreement(
+    program: &Program,
+    inputs: &[(ScalarType, &[usize])],
+) -> Result<(), Failure> {
+    check_inputs(program, inputs)?;
+    agreements(program, &mut Shapes { program, inputs })
 }
 
 /// The sizes that follow from these inputs; those that are below zero or too large are unknown.

@@ -34,7 +34,7 @@ pub(crate) use eval::{agreements, check_inputs, counted, eval_in, place, point};
 pub(crate) use expr::deep;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub use extents::resolved;
-pub(crate) use extents::{extent, follows, number};
+pub(crate) use extents::{expect_agreement, extent, follows, known_sizes, number};
 pub use foreign::read;
 pub use function::Function;
 pub(crate) use history::History;

@@ -28,6 +28,11 @@ pub trait Runner: Send + Sync {
         Err("it is no kernel".to_owned())
     }
 
+    /// The smallest number that it accepts, and the message for others, if it only checks the one number that it is given.
+    fn least(&self) -> Option<(i32, &str)> {
+        None
+    }
+
     /// Whether it may be run once more and does the same.
     fn is_repeatable(&self) -> bool {
         false
@@ -66,6 +71,11 @@ impl fmt::Debug for RegionDef {
 }
 
 impl RegionDef {
+    /// The smallest number that it accepts, and its message, if it only checks one (`Runner::least`).
+    pub(crate) fn least(&self) -> Option<(i32, &str)> {
+        self.runner.as_ref()?.least()
+    }
+
     pub(crate) fn run(
         &self,
         arrays: Vec<Operand>,

@@ -17,5 +17,6 @@ pub fn aarch64() -> Target {
         grid: false,
         intrinsics: &[],
         position_independent: true,
+        separator: ".",
     }
 }

@@ -149,6 +149,7 @@ fn processor(triple: String, cpu: String, features: String) -> Target {
         grid: false,
         intrinsics: &[],
         position_independent: true,
+        separator: ".",
     }
 }
 

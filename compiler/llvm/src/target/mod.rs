@@ -41,6 +41,9 @@ pub struct Target {
     pub intrinsics: &'static [&'static str],
     /// Small code model and position independent.
     pub position_independent: bool,
+    /// What stands between the name of a kernel and the number of a task in a symbol. A dot is in no other name; after `_` the
+    /// symbol is an identifier of C if the kernel's name is one.
+    pub separator: &'static str,
 }
 
 impl Target {
@@ -86,13 +89,12 @@ impl Target {
 
     /// A name for a function of a task, as the target's assembler takes it.
     pub(crate) fn symbol(&self, kernel: &str, part: &str) -> String {
-        if self.grid {
-            let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-            let kernel: String = kernel.chars().map(word).collect();
-            format!("{kernel}${part}")
-        } else {
-            format!("{kernel}.{part}")
-        }
+        let word = |c: char| match self.grid && !c.is_ascii_alphanumeric() {
+            true => '_',
+            false => c,
+        };
+        let kernel: String = kernel.chars().map(word).collect();
+        format!("{kernel}{}{part}", self.separator)
     }
 
     /// LLVM's machine for this target.

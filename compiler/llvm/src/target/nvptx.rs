@@ -28,6 +28,7 @@ pub fn nvptx(sm: u32) -> Target {
             _ => INTRINSICS,
         },
         position_independent: false,
+        separator: "$",
     }
 }
 

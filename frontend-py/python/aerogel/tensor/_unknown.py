@@ -62,7 +62,7 @@ def at_least(n: Any, count: int, message: str) -> None:
         if extent.item() < count:
             raise ValueError(message.format(extent.item()))
 
-    tracing.program.watch(look, "at_least", n)
+    tracing.program.watch(look, "at_least", n, (count, message))
 
 
 def extent_at_least(dim: Any, count: int, message: str) -> None:

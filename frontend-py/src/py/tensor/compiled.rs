@@ -12,6 +12,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use super::backends;
 use super::ended::Traced;
+use super::exported::{Files, Shaped};
 use super::native::{Held, NativeTensor, SESSION, lock};
 use super::values::{leaf, not_compiled, settings_now};
 use crate::py::snode::TreeStore;
@@ -109,6 +110,17 @@ impl NativeProgram {
         Ok(results.into_iter().map(leaf).collect())
     }
 
+    /// It as code of C, for calls with inputs of these shapes.
+    fn export_c<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        inputs: Vec<Shaped<'py>>,
+        outputs: Vec<String>,
+    ) -> PyResult<Files<'py>> {
+        self.exported(py, name, inputs, outputs)
+    }
+
     /// Whether it is what the settings make of it: `ti.init` may have made others, and of kernels too.
     #[getter]
     fn is_current(&self) -> bool {
@@ -139,7 +151,7 @@ impl NativeProgram {
 /// A traced program, ready to run.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeProgram {
-    plan: Plan,
+    pub(super) plan: Plan,
     /// The trees of its fields.
     trees: Vec<Arc<TreeStore>>,
     stores_to_fields: bool,
@@ -151,7 +163,7 @@ pub(crate) struct NativeProgram {
     /// The explanation of its compiled statements.
     explained: String,
     /// The traced program, for messages and other back ends.
-    traced: Traced,
+    pub(super) traced: Traced,
     views: backends::Views,
     /// What protects the plan of a program that was read.
     guard: Option<Guard>,

@@ -497,12 +497,14 @@ impl Held for KernelRunner {
 /// Calls a function of Python's as a statement of a program, with tensors that it reads.
 pub(super) struct Watcher {
     function: Mutex<Option<Py<PyAny>>>,
+    least: Option<(i32, String)>,
 }
 
 impl Watcher {
-    pub(super) fn new(function: Py<PyAny>) -> Self {
+    pub(super) fn new(function: Py<PyAny>, least: Option<(i32, String)>) -> Self {
         Self {
             function: Mutex::new(Some(function)),
+            least,
         }
     }
 
@@ -530,6 +532,11 @@ impl Runner for Watcher {
             done.map_err(|e| RunError::Region(Raised(Arc::new(e))))
         })?;
         Ok((arrays, Vec::new()))
+    }
+
+    fn least(&self) -> Option<(i32, &str)> {
+        let (least, message) = self.least.as_ref()?;
+        Some((*least, message))
     }
 }
 

@@ -6,6 +6,7 @@ mod blas;
 mod compiled;
 mod dropped;
 mod ended;
+mod exported;
 mod gradients;
 mod kernels;
 mod keys;

@@ -132,10 +132,18 @@ impl NativeTrace {
         call.record(py, self, at, &tensors, &writes)
     }
 
-    /// Calls a function with a tensor, and with the current mask, when the program reaches this statement.
-    fn watch(&self, function: Py<PyAny>, name: &str, tensor: &NativeTensor) -> PyResult<()> {
+    /// Calls a function with a tensor, and with the current mask, when the program reaches this statement. `least` is the smallest
+    /// number that it accepts, with its message, if it does nothing else than compare.
+    #[pyo3(signature = (function, name, tensor, least = None))]
+    fn watch(
+        &self,
+        function: Py<PyAny>,
+        name: &str,
+        tensor: &NativeTensor,
+        least: Option<(i32, String)>,
+    ) -> PyResult<()> {
         let value = self.value(tensor)?;
-        let watcher = Arc::new(Watcher::new(function));
+        let watcher = Arc::new(Watcher::new(function, least));
         lock(&self.runners).push(watcher.clone());
         let name = name.to_owned();
         self.step(move |s| {

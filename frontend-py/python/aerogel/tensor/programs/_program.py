@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import threading
@@ -50,6 +51,9 @@ class Lowered:
         self._is_one = isinstance(results, Leaf) and not results.is_complex
         #: The inputs, in the order of their creation.
         self.inputs = trace.inputs
+        #: The shapes of the arguments, if it was lowered for some, and the name of its function.
+        self.sizes: list[list[int]] | None = None
+        self.name = ""
 
     @property
     def is_current(self) -> bool:
@@ -86,6 +90,31 @@ class Lowered:
         from aerogel.tensor.programs._archive import save
 
         save(self, path)
+
+    def export_c(self, folder: str | os.PathLike[str], name: str | None = None) -> list[str]:
+        """Writes the program as code that a C program calls, for arguments of the sizes that it was lowered for.
+
+        Four files are written: ``step.h`` declares ``int step(const float *u, double dt, float *out)``, ``step.c`` is
+        that function, ``libstep.a`` has the kernels as machine code, and ``step.ll`` the same as LLVM IR. Results are
+        equal to the bit to those of Python. The function runs on the thread of the caller.
+
+        Args:
+            folder: Where to write them; it is created.
+            name: The name of the function and of the files, in place of that of the Python function.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            TypeError: If the program needs Aerogel when it runs: it calls kernels or libraries, uses fields, changes a
+                module or draws random numbers. The error has the reason and the line.
+            ValueError: If the name is no identifier of C, or sizes do not agree.
+            RuntimeError: If ``arch`` is not ``ti.cpu``.
+            OSError: If a file cannot be written.
+        """
+        from aerogel.tensor.programs._exported_c import export_c
+
+        return export_c(self, folder, name)
 
     def run(self, natives: list[Any], nodes: Sequence[Any] = ()) -> Any:
         """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change."""
@@ -191,8 +220,14 @@ class Program:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Compiles the program for some arguments, without running it."""
         if self._makes_inputs:
-            return self._lowered(())
-        return self._bound(args, kwargs)[0]
+            lowered = self._lowered(())
+            natives = self._given(lowered, args, kwargs) if args or kwargs else None
+        else:
+            lowered, natives, _ = self._bound(args, kwargs)
+        lowered = copy.copy(lowered)
+        lowered.sizes = None if natives is None else [list(native.shape) for native in natives]
+        lowered.name = self.__name__
+        return lowered
 
     def _any(self) -> Lowered:
         if self._makes_inputs:

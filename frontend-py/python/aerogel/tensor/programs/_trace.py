@@ -286,11 +286,16 @@ class Trace:
 
     # What else is done while a program is traced.
 
-    def watch(self, function: Callable[..., None], name: str, value: Tensor) -> None:
-        """Calls a function with a value, and with where it is at hand, when the program gets there."""
+    def watch(
+        self, function: Callable[..., None], name: str, value: Tensor, least: tuple[int, str] | None = None
+    ) -> None:
+        """Calls a function with a value, and with where it is at hand, when the program gets there.
+
+        If it only checks that a number is no less than another one, ``least`` is that one and the message.
+        """
         if self.is_in_vmap:
             raise ValueError(f"`vmap`: the function calls `{name}`, which has no batching rule")
-        self.native.watch(function, name, value._native)
+        self.native.watch(function, name, value._native, least)
 
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
         """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""

@@ -1,0 +1,85 @@
+//! Programs as code of C.
+
+use aerogel_compiler::Arch;
+use aerogel_tensor::export::{ExportError, Exported, Input, Request, export};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::compiled::NativeProgram;
+use super::native::NativeTensor;
+use super::places;
+use super::values::{not_compiled, settings_now};
+use crate::py::{error, program};
+
+/// The name of an input, its shape, and its values if it is a constant.
+pub(super) type Shaped<'py> = (String, Vec<usize>, Option<Bound<'py, NativeTensor>>);
+
+/// The header, the function, the library and the LLVM IR.
+pub(super) type Files<'py> = (String, String, Bound<'py, PyBytes>, String);
+
+impl NativeProgram {
+    pub(super) fn exported<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        inputs: Vec<Shaped<'py>>,
+        outputs: Vec<String>,
+    ) -> PyResult<Files<'py>> {
+        if !matches!(program::settings_or_begin(py)?.arch, Arch::Cpu) {
+            let what = "a program is exported for processors: call ti.init(arch=ti.cpu) before";
+            return Err(error::runtime(py, what));
+        }
+        let mut given = Vec::new();
+        for (name, shape, value) in inputs {
+            let data = value.map(|value| bytes(py, &value)).transpose()?;
+            given.push(Input { name, shape, data });
+        }
+        let made = settings_now(py, |settings| {
+            let request = Request {
+                name,
+                inputs: given,
+                outputs,
+                line: &|site| {
+                    let site = &self.traced.program.sites[site];
+                    places::named(py, self.traced.lines.of_site(site)?)
+                },
+                fast_math: settings.fast_math,
+            };
+            export(self.plan.program(), settings.compiler, &request)
+                .map_err(|e| self.refused(py, &e))
+        });
+        let Exported {
+            header,
+            driver,
+            library,
+            llvm,
+        } = made?;
+        Ok((header, driver, PyBytes::new(py, &library), llvm))
+    }
+}
+
+/// The bytes of a tensor's values.
+fn bytes(py: Python<'_>, tensor: &Bound<'_, NativeTensor>) -> PyResult<Vec<u8>> {
+    let operand = tensor.get().operand(py)?;
+    let mut bytes = vec![0; operand.shape.iter().product::<usize>() * operand.ty.bytes() as usize];
+    operand.buffer.read(0, &mut bytes).map_err(error::memory)?;
+    Ok(bytes)
+}
+
+impl NativeProgram {
+    fn refused(&self, py: Python<'_>, e: &ExportError) -> PyErr {
+        match e {
+            ExportError::Refused(buffer, why) => {
+                let mut text = why.clone();
+                let known = buffer.filter(|b| self.traced.program.buffers.get(*b).is_some());
+                if let Some(place) = known.and_then(|b| self.traced.lines.of_buffer(b)) {
+                    places::show(py, &mut text, place);
+                }
+                PyTypeError::new_err(text)
+            }
+            ExportError::Failure(e) => self.traced.ended(py, &e.clone().into()),
+            ExportError::Compile(e) => not_compiled(py, e),
+        }
+    }
+}
