@@ -32,6 +32,8 @@ pub(crate) struct LaunchPlan {
     atomics: Atomics,
     temp_bytes: usize,
     sites: Vec<Site>,
+    /// Whether accesses are noted, to find data races.
+    notes_accesses: bool,
     /// Whether it needs more stack than a thread of the caller's may have.
     is_recursive: bool,
     /// Temporaries of launches that are over.
@@ -74,15 +76,16 @@ pub(super) struct Host<'a> {
     /// The sites of warnings that this launch has come to.
     warned: Mutex<Vec<u32>>,
     /// The accesses of the launch, if they are noted.
-    races: Mutex<Races>,
+    races: Option<Mutex<Races>>,
     /// The bytes of growing storages now, and the most there may be.
     pub(super) reserved: AtomicU64,
     pub(super) most_reserved: u64,
 }
 
 impl Host<'_> {
-    fn races(&self) -> MutexGuard<'_, Races> {
-        self.races.lock().unwrap_or_else(PoisonError::into_inner)
+    fn races(&self) -> Option<MutexGuard<'_, Races>> {
+        let races = self.races.as_ref()?;
+        Some(races.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -102,7 +105,8 @@ impl LaunchPlan {
         };
         let mut tasks = Vec::new();
         // One thread notes accesses in the order of the iterations, so that the same race is found each time.
-        let one_thread = code.notes_accesses().then_some(1);
+        let notes_accesses = code.notes_accesses();
+        let one_thread = notes_accesses.then_some(1);
         for task in &code.tasks {
             let run = address(&task.symbol)?;
             let space = match &task.bounds {
@@ -145,6 +149,7 @@ impl LaunchPlan {
             atomics: code.atomics.clone(),
             temp_bytes: code.temp_bytes,
             sites: code.sites.clone(),
+            notes_accesses,
             is_recursive: code.is_recursive(),
             idle_temps: Mutex::new(Vec::new()),
             _object: object,
@@ -213,7 +218,9 @@ impl LaunchPlan {
             sink: launch.sink,
             printed: AtomicBool::new(false),
             warned: Mutex::default(),
-            races: Mutex::new(Races::new(launch.args.arrays())),
+            races: self
+                .notes_accesses
+                .then(|| Mutex::new(Races::new(launch.args.arrays()))),
         };
         let ctx = SharedContext(LaunchContext {
             args: launch.args.slots().as_ptr(),
@@ -254,7 +261,7 @@ impl LaunchPlan {
         }
         let outcome = if interrupt::requested() {
             Err(KernelFailure::Interrupted)
-        } else if let Some(race) = host.races().found() {
+        } else if let Some(race) = host.races().and_then(|mut races| races.found()) {
             Err(KernelFailure::Race(race))
         } else {
             decode(&errors)
@@ -397,7 +404,8 @@ unsafe extern "C" fn note(ctx: *const LaunchContext, site: u32, args: *const u64
     };
     // SAFETY: generated code passes one slot for each value of the site.
     let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
-    if host.races().note(number, kind, args) {
+    let races = host.races();
+    if races.is_some_and(|mut races| races.note(number, kind, args)) {
         // SAFETY: the record lives as long as the launch.
         let errors = unsafe { &*ctx.errors };
         // What follows does not begin.
