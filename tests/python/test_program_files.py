@@ -396,6 +396,7 @@ def test_files_that_are_cut_off(tmp_path):
 def changed_metadata(data, change):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
+    header["__metadata__"].pop("aerogel.sha256")
     change(header["__metadata__"])
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + data[8 + size :]
@@ -433,6 +434,8 @@ def test_other_files_are_no_programs(tmp_path):
 def test_files_with_changed_bytes(tmp_path):
     """`AEROGEL_N_MUTATIONS` says how many."""
     path, data = saved(tmp_path)
+    # With a hash all of them would be refused before they are looked at.
+    data = changed_metadata(data, lambda m: None)
     draw = random.Random(int(os.environ.get("AEROGEL_FIRST_SEED", "0")))
     n_refused, n = 0, int(os.environ.get("AEROGEL_N_MUTATIONS", "300"))
     for _ in range(n):

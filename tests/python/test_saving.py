@@ -1,5 +1,6 @@
 """`ti.save` and `ti.load`: what is written is read, and what is no such file is refused with the byte at which it is not."""
 
+import hashlib
 import json
 import struct
 
@@ -43,7 +44,10 @@ def test_the_format(tmp_path):
     ti.save(tmp_path / "x", {"b": t.asarray([1, 2], ti.u8), "a": t.asarray([[1.5]], ti.f32)})
     data = (tmp_path / "x").read_bytes()
     (n,) = struct.unpack("<Q", data[:8])
-    assert n % 8 == 0 and json.loads(data[8 : 8 + n]) == {
+    header = json.loads(data[8 : 8 + n])
+    said = header.pop("__metadata__").pop("aerogel.sha256")
+    assert said == hashlib.sha256(data[8:].replace(said.encode(), b"0" * 64)).hexdigest()
+    assert n % 8 == 0 and header == {
         "a": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]},
         "b": {"dtype": "U8", "shape": [2], "data_offsets": [4, 6]},
     }
@@ -93,11 +97,11 @@ def test_nested_values(tmp_path):
 def test_a_file_that_was_there_stays_where_writing_fails(tmp_path):
     ti.save(tmp_path / "a", {"x": t.ones(2)})
     for values, kind, words in (
-        ({"x": object()}, TypeError, "`x` is object, not a tensor, a number or a string"),
+        ({"x": object()}, TypeError, "`x` is object, not a field, an array, a tensor, a number"),
         ({"x": {"y": t.ones(1)}, "x.y": t.ones(1)}, ValueError, "two tensors have the name `x.y`"),
         ({"x": t.asarray([1j])}, TypeError, "`x` is complex"),
         ({("x",): 1}, TypeError, "keys are strings or integers"),
-        (t.ones(2), TypeError, "takes a dictionary of tensors or a module, not Tensor"),
+        (t.ones(2), TypeError, "takes a dictionary, a dataclass or a module, not Tensor"),
         (nn.Linear(-1, 2), ValueError, "has no values yet"),
     ):
         with pytest.raises(kind, match=words):
@@ -166,9 +170,25 @@ def test_wrong_files(tmp_path, name):
         ti.load(path)
 
 
-def test_changed_bytes_are_refused_or_read(tmp_path):
+def test_changed_bytes_are_refused(tmp_path):
+    """By the hash; what is not refused has lost the name of the hash, and nothing else."""
     ti.save(tmp_path / "x", {"a": t.arange(4), "b": {"c": t.ones(2), "d": 3}})
     data = (tmp_path / "x").read_bytes()
+    for at in range(len(data)):
+        (tmp_path / "y").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        try:
+            got = ti.load(tmp_path / "y")
+        except ValueError as e:
+            assert str(tmp_path / "y") in str(e)
+        else:
+            assert b"aerogel.sha256" not in (tmp_path / "y").read_bytes()
+            assert got["a"].tolist() == [0, 1, 2, 3] and got["b"]["d"] == 3
+
+
+def test_changed_bytes_without_a_hash_are_refused_or_read(tmp_path):
+    ti.save(tmp_path / "x", {"a": t.arange(4), "b": {"c": t.ones(2), "d": 3}})
+    data = (tmp_path / "x").read_bytes().replace(b"aerogel.sha256", b"no hash of ours")
+    data = (int.from_bytes(data[:8], "little") + 1).to_bytes(8, "little") + data[8:]
     rng = np.random.default_rng(0)
     for _ in range(300):
         wrong = bytearray(data)
@@ -190,3 +210,10 @@ def test_a_header_whose_size_begins_as_a_pickle(tmp_path):
     else:
         pytest.fail("no header has this size")
     assert ti.load(tmp_path / "x")["x"].tolist() == [0, 1, 2]
+
+
+def test_a_structure_that_is_nested_too_deeply(tmp_path):
+    tree = '{"list": [' * 700 + '{"value": 1}' + "]}" * 700
+    (tmp_path / "x").write_bytes(made({"__metadata__": {"aerogel": tree}}))
+    with pytest.raises(ValueError, match="nested too deeply"):
+        ti.load(tmp_path / "x")

@@ -321,6 +321,90 @@ class TestGrids:
             ti.tools.write_vtk(values, str(tmp_path / "a"))
         assert not list(tmp_path.iterdir())
 
+    def test_several_fields_and_where_they_lie(self, cpu, tmp_path, rng):
+        p, v = rng.random((3, 4)), ti.Vector.ndarray(2, ti.f32, (3, 4))
+        v.from_numpy(rng.random((3, 4, 2)).astype(np.float32))
+        path = str(tmp_path / "exactly.this.vtr")
+        assert ti.tools.write_vtk({"p": p, "v": v}, path, spacing=(0.5, 2), origin=1) == path
+        _, arrays = vtk_data(tmp_path / "exactly.this.vtr")
+        assert (arrays["p"].reshape(4, 3).T == p).all() and arrays["v"].reshape(4, 3, 3)[1, 2, 1] == v[2, 1][1]
+        assert arrays["x"].tolist() == [1, 1.5, 2] and arrays["y"].tolist() == [1, 3, 5, 7] and arrays["z"] == [0]
+        with pytest.raises(ValueError, match=r"a.vtk would be a file of the kind .vtr: name it .*a.vtr"):
+            ti.tools.write_vtk(p, str(tmp_path / "a.vtk"))
+        with pytest.raises(ValueError, match=r"`v` has \(2, 2\), not \(3, 4\)"):
+            ti.tools.write_vtk({"p": p, "v": np.zeros((2, 2))}, path)
+
+
+def vtu_data(path):
+    """The arrays of a mesh by name; what reads them is VTK's own reader elsewhere, by hand."""
+    raw = path.read_bytes()
+    at = raw.index(b"_", raw.index(b"<AppendedData")) + 1
+    tree = ElementTree.fromstring(raw[:at] + b"</AppendedData></VTKFile>")
+    piece = tree.find("UnstructuredGrid/Piece")
+    arrays = {}
+    for node in tree.iter("DataArray"):
+        begin = at + int(node.get("offset"))
+        size = int.from_bytes(raw[begin : begin + 8], "little")
+        dtype = {"Float32": "<f4", "Float64": "<f8", "Int64": "<i8", "UInt8": "u1", "Int32": "<i4"}[node.get("type")]
+        values = np.frombuffer(raw[begin + 8 : begin + 8 + size], dtype)
+        arrays[node.get("Name")] = values.reshape(-1, int(node.get("NumberOfComponents")))
+    return [int(piece.get(f"NumberOf{what}")) for what in ("Points", "Cells")], arrays
+
+
+class TestMeshesOfVTK:
+    def test_particles(self, cpu, tmp_path):
+        x, v = ti.Vector.field(2, ti.f64, 4), ti.ndarray(ti.f32, 4)
+        x.from_numpy(np.arange(8.0).reshape(4, 2))
+        assert ti.tools.write_vtk_mesh(str(tmp_path / "p"), x, data={"v": v}) == str(tmp_path / "p.vtu")
+        counts, arrays = vtu_data(tmp_path / "p.vtu")
+        assert counts == [4, 4] and arrays["points"].tolist() == [[0, 1, 0], [2, 3, 0], [4, 5, 0], [6, 7, 0]]
+        assert arrays["types"].ravel().tolist() == [1] * 4 and arrays["offsets"].ravel().tolist() == [1, 2, 3, 4]
+        assert arrays["v"].tolist() == [[0]] * 4
+
+    @pytest.mark.parametrize(
+        "kind, n, number", [("", 3, 5), ("", 4, 9), ("tetrahedron", 4, 10), ("", 8, 12), ("", 2, 3)]
+    )
+    def test_cells(self, tmp_path, kind, n, number):
+        cells = np.arange(2 * n).reshape(2, n)
+        ti.tools.write_vtk_mesh(
+            str(tmp_path / "m.vtu"), np.zeros((2 * n, 3)), cells, kind=kind, cell_data={"c": [[1, 2, 3], [4, 5, 6]]}
+        )
+        counts, arrays = vtu_data(tmp_path / "m.vtu")
+        assert counts == [2 * n, 2] and arrays["types"].ravel().tolist() == [number] * 2
+        assert arrays["connectivity"].ravel().tolist() == list(range(2 * n)) and arrays["offsets"].tolist() == [
+            [n],
+            [2 * n],
+        ]
+        assert arrays["c"].tolist() == [[1, 2, 3], [4, 5, 6]]
+
+    @pytest.mark.parametrize(
+        "arguments, message",
+        [
+            (dict(points=np.zeros((3, 4))), "points are floats of shape"),
+            (dict(cells=[[0, 1, 3]]), "corners lie between 0 and 2, not at 0 and 3"),
+            (dict(cells=[[0, 1, -1]]), "corners lie between 0 and 2, not at -1"),
+            (dict(cells=[[0, 1, 2, 0, 1]]), "of no known kind"),
+            (dict(cells=[[0, 1, 2]], kind="quad"), "a quad has 4 integers"),
+            (dict(data={"a": [1.0]}), r"`a` has the shape \(1,\); there are 3 elements"),
+            (dict(filename="a.ply.vtr"), "name it a.ply.vtu"),
+        ],
+    )
+    def test_what_does_not_fit(self, tmp_path, monkeypatch, arguments, message):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ValueError, match=message):
+            ti.tools.write_vtk_mesh(**{"filename": "a.vtu", "points": np.zeros((3, 3)), **arguments})
+        assert not list(tmp_path.iterdir())
+
+    def test_series(self, tmp_path):
+        series = ti.tools.VTKSeries(str(tmp_path / "s.pvd"))
+        (tmp_path / "in").mkdir()
+        for k in range(2):
+            series.add(ti.tools.write_vtk_mesh(str(tmp_path / "in" / f"{k}.vtu"), np.zeros((1, 3))), time=k / 4)
+        sets = ElementTree.parse(tmp_path / "s.pvd").findall("Collection/DataSet")
+        assert [(own.get("timestep"), own.get("file")) for own in sets] == [("0.0", "in/0.vtu"), ("0.25", "in/1.vtu")]
+        with pytest.raises(FileNotFoundError, match="no.vtu is not there: write it before"):
+            series.add(str(tmp_path / "no.vtu"), 1)
+
 
 class TestVideos:
     def frames(self, manager, n=5, size=(17, 12)):

@@ -3,10 +3,14 @@
 A file has eight bytes with the size of a header, the header in JSON, and the bytes of all tensors:
 
     {"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {"epoch": "3"}}
+
+Files that are written here have the SHA-256 of their other bytes in the metadata, and are compared with it when they
+are read. Files of other programs have none.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -14,11 +18,12 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import ALL, numpy_dtype
-from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tools._files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from aerogel.tensor._tensor import Tensor
 
 _DTYPES = {
     "u1": "BOOL", "i8": "I8", "i16": "I16", "i32": "I32", "i64": "I64", "u8": "U8", "u16": "U16", "u32": "U32",
@@ -27,6 +32,8 @@ _DTYPES = {
 _NAMES = {name: dtype for dtype, name in _DTYPES.items()}
 #: The largest header, as other programs have it.
 _MOST = 100_000_000
+#: The name of the hash in the metadata, and what stands in its place while it is computed.
+_HASH, _UNKNOWN = "aerogel.sha256", "0" * 64
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> None:
@@ -35,7 +42,7 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], texts: Ma
     Raises:
         OSError: If the file cannot be written. A file that was there stays as it was.
     """
-    header: dict[str, Any] = {"__metadata__": texts} if texts else {}
+    header: dict[str, Any] = {"__metadata__": {_HASH: _UNKNOWN, **texts}}
     # Wide elements first, so that all lie at multiples of their size.
     parts, at = [], 0
     for name, x in sorted(tensors.items(), key=lambda item: -item[1].dtype.itemsize):
@@ -47,13 +54,24 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], texts: Ma
         at += len(data)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    write_whole(path, struct.pack("<Q", len(text)), text, *parts)
+    text = text.replace(_UNKNOWN.encode(), _hash(text, parts).encode(), 1)
+    write_whole(path, struct.pack("<Q", len(text)), text, *parts, stays=True)
 
 
-def _bytes(x: Tensor) -> bytes:
+def _hash(header: bytes, parts: list[Any]) -> str:
+    made = hashlib.sha256(header)
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()
+
+
+def _bytes(x: Tensor) -> memoryview:
     """The elements row by row."""
+    import numpy as np
+
     # NumPy has no bfloat16 of its own.
-    return (x.bitcast("u16") if x.dtype._aerogel_dtype == "bf16" else x).numpy().tobytes()
+    array = (x.bitcast("u16") if x.dtype._aerogel_dtype == "bf16" else x).numpy()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -67,11 +85,17 @@ def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        header, start = _header(path, file.read(8), size, file.read)
+        header, start, text = _header(path, file.read(8), size, file.read)
     texts = _texts(path, header.pop("__metadata__", {}))
     ends = _checked(path, header, size - start)
+    said = texts.pop(_HASH, None)
     tensors: dict[str, Tensor] = {}
     raw = np.memmap(path, np.uint8, "r") if size > start else np.zeros(start, np.uint8)
+    if said is not None and said != _hash(text.replace(said.encode(), _UNKNOWN.encode(), 1), [raw[start:].data]):
+        raise ValueError(
+            f"{path} is damaged: its bytes do not have the SHA-256 that they were written with, or another program "
+            f"changed them and copied `{_HASH}` of the metadata"
+        )
     for name, (dtype, shape, begin, end) in ends.items():
         try:
             tensors[name] = _tensor(np.array(raw[start + begin : start + end]), dtype, shape)
@@ -83,6 +107,9 @@ def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def _tensor(data: Any, dtype: str, shape: tuple[int, ...]) -> Tensor:
     """A tensor of bytes."""
+    # Tensors import programs, which import this module.
+    from aerogel.tensor._tensor import asarray
+
     if dtype == "bf16":
         return asarray(data.view("u2").reshape(shape)).bitcast("bf16")
     # Bytes other than 0 and 1 are no booleans of NumPy's.
@@ -95,8 +122,8 @@ def wrong(path: str, at: int, what: str) -> ValueError:
     return ValueError(f"{path} is not a safetensors file: at byte {at}, {what}")
 
 
-def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) -> tuple[dict[str, Any], int]:
-    """The header, and where the data begin."""
+def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) -> tuple[dict[str, Any], int, bytes]:
+    """The header, where the data begin, and the header's text."""
     # A size may begin with such bytes too, and is followed by the header then.
     is_other = first[:2] == b"PK" or first[:1] == b"\x80"
     is_size = len(first) == 8 and 8 + int.from_bytes(first, "little") <= size
@@ -118,7 +145,7 @@ def _header(path: str, first: bytes, size: int, read: Callable[[int], bytes]) ->
     header = parsed(path, text, 8)
     if not isinstance(header, dict):
         raise wrong(path, 8, "the header is not a dictionary")
-    return header, 8 + n
+    return header, 8 + n, text
 
 
 def parsed(path: str, text: bytes | str, at: int) -> Any:

@@ -1,13 +1,22 @@
-"""``ti.save`` and ``ti.load``: modules, and trees of tensors, in files of the format safetensors."""
+"""``ti.save`` and ``ti.load``: fields, arrays, tensors, modules, and trees of them, in files of the format safetensors.
+
+The tensors of a file have the path of a value as their name, such as ``state.x``. What safetensors has no place for,
+the structure of the values and a checksum, is text in its metadata.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from aerogel import _saved_fields
 from aerogel._safetensors import parsed, read, write, wrong
-from aerogel.nn._module import Module
+from aerogel.data.field import NumericField
+from aerogel.data.matrix import Matrix
+from aerogel.data.structs import Struct, StructField
 from aerogel.nn._parameter import data_of, is_lazy
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._tensor import Tensor, asarray, is_number
@@ -20,19 +29,22 @@ _TREE = "aerogel"
 
 
 def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors to a file in the format safetensors.
+    """Writes fields, arrays and tensors to a file in the format safetensors.
+
+    The file appears when it is complete and on the disk: if something goes wrong, one that was there stays. Of a sparse
+    field the active elements are written. Gradients of fields are not part of them: name ``x.grad``, too.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
-    >>> net = ti.nn.Linear(2, 3)
-    >>> ti.save("net.safetensors", net)  # doctest: +SKIP
-    >>> sorted(ti.load("net.safetensors"))  # doctest: +SKIP
-    ['bias', 'weight']
+    >>> x, net = ti.field(ti.f32, 8), ti.nn.Linear(2, 3)
+    >>> ti.save("state.safetensors", {"x": x, "net": net, "step": 7})  # doctest: +SKIP
+    >>> sorted(ti.load("state.safetensors"))  # doctest: +SKIP
+    ['net', 'step', 'x']
 
     Args:
-        path: The file. If writing fails, a file that was there stays as it was.
-        values: A dictionary of tensors (or arrays) by name, a module (whose ``state_dict`` is written), or dictionaries
-            and lists of these, numbers, texts and ``None``, nested, such as the ``state_dict`` of an optimizer.
+        path: The file.
+        values: Dictionaries, lists, tuples and dataclasses, nested, of fields, ``ti.ndarray``, NumPy arrays, tensors,
+            modules and optimizers (whose ``state_dict`` is written), numbers, strings and ``None``; or a module.
         metadata: Texts by name.
 
     Raises:
@@ -40,84 +52,179 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
         ValueError: If a module has a parameter without values, or two tensors would have one name.
         OSError: If the file cannot be written.
     """
-    tensors: dict[str, Tensor] = {}
-    values = values.state_dict() if isinstance(values, Module) else values
-    if not isinstance(values, dict):
+    if not (hasattr(values, "state_dict") or isinstance(values, dict) or is_dataclass(values)):
         raise TypeError(
-            f'`save` takes a dictionary of tensors or a module, not {type(values).__name__}: write {{"x": tensor}}'
+            f'`save` takes a dictionary, a dataclass or a module, not {type(values).__name__}: write {{"x": value}}'
         )
-    tree = _collected(values, "", tensors)
+    collected = _Collected()
+    tree = collected.of(values, "")
+    tree |= collected.nodes()
     texts = dict(metadata or {})
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"metadata map names to strings, {name!r}: {text!r} is not: write `json.dumps(value)`")
-    if not all(isinstance(value, dict) and "tensor" in value for value in tree["dict"].values()):
+    if "dict" not in tree or not all("tensor" in own for own in tree["dict"].values()):
         texts[_TREE] = json.dumps(tree)
-    write(path, {name: data_of(x) for name, x in tensors.items()}, texts)
+    write(path, {name: data_of(x) for name, x in collected.tensors.items()}, texts)
 
 
-def _collected(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """The structure of what is saved; tensors are added by their names."""
-    if isinstance(value, Module):
-        value = value.state_dict()
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, (str, int)) or isinstance(key, bool):
-                raise TypeError(f"`save`: {name or 'the dictionary'} has the key {key!r}; keys are strings or integers")
-        kinds = {"dict": {str(k): _collected(v, f"{name}.{k}" if name else str(k), tensors) for k, v in value.items()}}
-        whole = [str(k) for k in value if isinstance(k, int)]
-        return {**kinds, "whole": whole} if whole else kinds
-    if isinstance(value, (list, tuple)):
-        return {type(value).__name__: [_collected(v, f"{name}.{k}", tensors) for k, v in enumerate(value)]}
-    if value is None or isinstance(value, str) or is_number(value):
-        return {"value": value}
-    if not hasattr(value, "shape"):
-        raise TypeError(f"`save`: `{name}` is {type(value).__name__}, not a tensor, a number or a string")
-    if is_complex(value):
-        raise TypeError(f"`save`: `{name}` is complex, which safetensors does not support: save `x.real` and `x.imag`")
-    if is_lazy(value):
-        raise ValueError(f"`save`: the parameter `{name}` of shape {value.shape} has no values yet")
-    if name in tensors or name == "__metadata__":
-        raise ValueError(f"`save`: two tensors have the name `{name}`, or it is that of the metadata")
-    tensors[name] = asarray(value)
-    return {"tensor": name}
+def is_dataclass(value: Any) -> bool:
+    """Whether it is a dataclass' object (and not the class)."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-def load(path: str | os.PathLike[str], *, metadata: bool = False) -> Any:
+def members(value: Any) -> dict[str, Any]:
+    """The members of a dataclass by name."""
+    return {own.name: getattr(value, own.name) for own in dataclasses.fields(value)}
+
+
+class _Collected:
+    """What is saved: tensors by their names, and the sparse fields among them."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self._sparse: dict[str, Any] = {}
+
+    def of(self, value: Any, name: str) -> dict[str, Any]:
+        """The structure of a value; its tensors are added."""
+        value = value.state_dict() if hasattr(value, "state_dict") else value
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, (str, int)) or isinstance(key, bool):
+                    raise TypeError(
+                        f"`save`: {name or 'the dictionary'} has the key {key!r}; keys are strings or integers"
+                    )
+            kinds = {"dict": self._named({str(k): v for k, v in value.items()}, name)}
+            whole = [str(k) for k in value if isinstance(k, int)]
+            return {**kinds, "whole": whole} if whole else kinds
+        if is_dataclass(value):
+            return {"dataclass": self._named(members(value), name)}
+        if isinstance(value, Matrix):
+            return {"matrix": value.to_list()}
+        if isinstance(value, Struct):
+            return {"struct": self._named(value.entries, name)}
+        if isinstance(value, StructField):
+            return {"dict": self._named(value.field_dict, name)}
+        if isinstance(value, (list, tuple)):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {kind: [self.of(v, f"{name}.{k}") for k, v in enumerate(value)]}
+        if value is None or isinstance(value, str) or is_number(value):
+            return {"value": value}
+        if isinstance(value, NumericField) and _saved_fields.is_sparse(value):
+            self._sparse[name] = value
+            indices, values = value.active_cells()
+            return {
+                "sparse": [self._add(f"{name}.{part}", x) for part, x in (("indices", indices), ("values", values))]
+            }
+        return {"tensor": self._tensor(name, value)}
+
+    def _named(self, values: dict[str, Any], name: str) -> dict[str, Any]:
+        return {own: self.of(value, f"{name}.{own}" if name else own) for own, value in values.items()}
+
+    def _tensor(self, name: str, value: Any) -> str:
+        if not hasattr(value, "shape"):
+            raise TypeError(
+                f"`save`: `{name}` is {type(value).__name__}, not a field, an array, a tensor, a number or a string"
+            )
+        if is_complex(value):
+            raise TypeError(
+                f"`save`: `{name}` is complex, which safetensors does not support: save `x.real` and `x.imag`"
+            )
+        if is_lazy(value):
+            raise ValueError(f"`save`: the parameter `{name}` of shape {value.shape} has no values yet")
+        return self._add(name, value)
+
+    def _add(self, name: str, value: Any) -> str:
+        if name in self.tensors or name == "__metadata__":
+            raise ValueError(f"`save`: two tensors have the name `{name}`, or it is that of the metadata")
+        self.tensors[name] = asarray(value)
+        return name
+
+    def nodes(self) -> dict[str, Any]:
+        """The inner nodes of sparse fields, of which cells may be active that hold no active element."""
+        records = []
+        for record, node in _saved_fields.inner_nodes(self._sparse):
+            records.append({**record, "tensor": self._add(f"nodes.{len(records)}", node.active_cells())})
+        return {"nodes": records} if records else {}
+
+
+def load(path: str | os.PathLike[str], into: Any = None, *, metadata: bool = False) -> Any:
     """Reads what ``save`` or another program wrote in the format safetensors.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> state = {"x": ti.field(ti.f32, 8), "step": 0}
+    >>> ti.load("state.safetensors", into=state)  # doctest: +SKIP
 
     Args:
         path: The file.
+        into: What was saved, or a value of the same structure. Fields and arrays get the file's values in place;
+            tensors, numbers and strings are replaced in the dictionary, list or dataclass that has them; modules and
+            optimizers take them by ``load_state_dict``. Everything is checked before anything changes.
         metadata: Whether the texts of the file are returned, too.
 
     Returns:
-        The tensors by name; dictionaries and lists as they were saved. With ``metadata``, these and
-        the texts by name.
+        ``into``, or if it is not given the tensors by name; dictionaries and lists as they were saved, dataclasses as
+        ``types.SimpleNamespace``, fields and arrays as tensors, a sparse field as a dictionary of its ``indices`` and
+        ``values``. With ``metadata``, these and the texts by name.
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no such file; the error says what is wrong, and at which byte.
+        ValueError: If it is no such file or is damaged; the error says what is wrong, and at which byte. With ``into``,
+            if a name is missing on either side, or a shape differs.
+        TypeError: With ``into``, if a dtype differs.
     """
     path = os.fspath(path)
     tensors, texts = read(path)
     tree = texts.pop(_TREE, None)
-    out: Any = tensors if tree is None else _rebuilt(path, parsed(path, tree, 8), tensors)
+    plan: Any = {"dict": {name: {"tensor": name} for name in tensors}} if tree is None else parsed(path, tree, 8)
+    from aerogel._restoring import restore
+
+    try:
+        out = Rebuilt(path, tensors).of(plan) if into is None else restore(path, plan, tensors, into)
+    except RecursionError:
+        raise wrong(path, 8, "the structure in the metadata is nested too deeply") from None
     return (out, texts) if metadata else out
 
 
-def _rebuilt(path: str, tree: Any, tensors: dict[str, Tensor]) -> Any:
+def kind_of(tree: Any) -> tuple[str, Any]:
+    """What a part of the structure is, and what it says of it."""
+    return next(iter(tree.items())) if isinstance(tree, dict) and tree else ("", None)
+
+
+class Rebuilt:
     """What was saved, from its structure."""
-    if isinstance(tree, dict):
-        if "dict" in tree and isinstance(tree["dict"], dict):
+
+    def __init__(self, path: str, tensors: Mapping[str, Tensor]) -> None:
+        self._path, self._tensors = path, tensors
+
+    def of(self, tree: Any) -> Any:
+        """The value of a part of the structure."""
+        kind, part = kind_of(tree)
+        if kind == "dict" and isinstance(part, dict):
             whole = tree.get("whole", [])
             if not isinstance(whole, list) or not all(isinstance(k, str) and k.lstrip("-").isdecimal() for k in whole):
-                raise wrong(path, 8, f"the structure in the metadata has {whole!r} as integers")
-            return {int(k) if k in whole else k: _rebuilt(path, v, tensors) for k, v in tree["dict"].items()}
-        for kind in (list, tuple):
-            if isinstance(parts := tree.get(kind.__name__), list):
-                return kind(_rebuilt(path, part, tensors) for part in parts)
-        if "value" in tree:
-            return tree["value"]
-        if isinstance(name := tree.get("tensor"), str) and name in tensors:
-            return tensors[name]
-    raise wrong(path, 8, f"the structure in the metadata has {tree!r}")
+                raise wrong(self._path, 8, f"the structure in the metadata has {whole!r} as integers")
+            return {int(k) if k in whole else k: self.of(own) for k, own in part.items()}
+        if kind in ("dataclass", "struct") and isinstance(part, dict):
+            return (SimpleNamespace if kind == "dataclass" else Struct)(**{k: self.of(own) for k, own in part.items()})
+        if kind in ("list", "tuple") and isinstance(part, list):
+            return (list if kind == "list" else tuple)(map(self.of, part))
+        if kind == "matrix" and _are_numbers(part):
+            return Matrix(part)
+        if kind == "value" and (part is None or isinstance(part, str) or is_number(part)):
+            return part
+        if kind == "tensor" and isinstance(part, str) and part in self._tensors:
+            return self._tensors[part]
+        if kind == "sparse" and isinstance(part, list) and len(part) == 2:
+            return {name: self.of({"tensor": own}) for name, own in zip(("indices", "values"), part)}
+        raise wrong(self._path, 8, f"the structure in the metadata has {tree!r}"[:300])
+
+
+def _are_numbers(rows: Any) -> bool:
+    """Whether these are the elements of a vector or of a matrix."""
+    if not isinstance(rows, list) or not rows:
+        return False
+    if all(isinstance(row, list) and row for row in rows):
+        return len({len(row) for row in rows}) == 1 and all(is_number(x) for row in rows for x in row)
+    return all(map(is_number, rows))

@@ -184,6 +184,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
     m.add_function(wrap_pyfunction!(program::machine, m)?)?;
     m.add_function(wrap_pyfunction!(program::next_seed, m)?)?;
+    m.add_function(wrap_pyfunction!(program::random_state, m)?)?;
+    m.add_function(wrap_pyfunction!(program::set_random_state, m)?)?;
     m.add_function(wrap_pyfunction!(program::open_cuda, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::set_recorder, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::recorder, m)?)?;

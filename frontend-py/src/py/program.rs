@@ -164,6 +164,24 @@ pub(crate) fn next_seed(py: Python<'_>) -> PyResult<u64> {
     Ok(launch_seed(&settings(py)?))
 }
 
+/// What the seeds of later launches depend on: the program's seed, and how many launches there were.
+#[pyfunction]
+pub(crate) fn random_state(py: Python<'_>) -> PyResult<(u64, u64)> {
+    let seed = settings(py)?.random_seed;
+    Ok((seed, LAUNCHES.load(Ordering::Relaxed)))
+}
+
+/// Continues the random numbers of another program.
+#[pyfunction]
+pub(crate) fn set_random_state(py: Python<'_>, seed: u64, launches: u64) -> PyResult<()> {
+    settings(py)?;
+    if let Some(settings) = lock(&SETTINGS).as_mut() {
+        settings.random_seed = seed;
+    }
+    LAUNCHES.store(launches, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Lays out the trees that Python has described and not yet finished.
 pub(crate) fn materialize(py: Python<'_>) -> PyResult<()> {
     if PENDING.load(Ordering::Acquire)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 
 def _failure(error: OSError, path: str) -> OSError:
@@ -46,8 +47,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
             os.remove(temporary)
 
 
-def write_whole(path: str | os.PathLike[str], *parts: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], *parts: Any, stays: bool = False) -> None:
     """Writes a file.
+
+    Args:
+        path: The file.
+        parts: Its bytes, one part after the other.
+        stays: Whether it must be on the disk at the end, and not only in the system's memory.
 
     Raises:
         OSError: It cannot be written; it names ``path``, and nothing is left behind.
@@ -55,3 +61,13 @@ def write_whole(path: str | os.PathLike[str], *parts: bytes) -> None:
     with replacing(path) as temporary, open(temporary, "wb") as file:
         for part in parts:
             file.write(part)
+        if stays:
+            file.flush()
+            os.fsync(file.fileno())
+    if stays and os.name == "posix":
+        # The name of the file is in its folder.
+        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -8,14 +8,12 @@ numbers are little-endian.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from aerogel.data import _cells
 from aerogel.data._sparsity import SPARSE
 from aerogel.data.field import NumericField
 from aerogel.data.snode import FieldsBuilder, SNode, SNodeTree
+from aerogel.tools._files import write_whole
 
 # As PNG's: whoever takes the file for text and changes its line ends is found out at once.
 MAGIC = b"\x89AGL\r\n\x1a\n"
@@ -35,7 +34,6 @@ BLOCK = 1 << 16
 _PREFIX = struct.Struct("<8sIII")  # magic, version, bytes of the header, checksum of all this and the header
 _BLOCK = struct.Struct("<III")  # cells, bytes stored, checksum
 _LEVEL = 3
-_temporary = itertools.count()
 
 
 def save_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
@@ -51,7 +49,7 @@ def save_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
     """
     fields = _fields(what)
     streams = [(_record(field), *field.active_cells()) for field in fields]
-    nodes = [(record, node.active_cells(), None) for record, node in _inner_nodes(fields)]
+    nodes = [(record, node.active_cells(), None) for record, node in inner_nodes(fields)]
     parts: list[bytes] = []
     with ThreadPoolExecutor() as pool:
         for record, coordinates, values in [*streams, *nodes]:
@@ -63,7 +61,7 @@ def save_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
     text = json.dumps(header).encode()
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text), 0)
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text), zlib.crc32(text, zlib.crc32(prefix)))
-    _replace(Path(filename), [prefix, text, *parts])
+    write_whole(filename, prefix, text, *parts, stays=True)
 
 
 def load_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
@@ -89,12 +87,18 @@ def load_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
     saved, nodes = _read(os.fspath(filename))
     chosen = _match(str(filename), fields, saved)
     below = list(_matching_nodes(fields, chosen, nodes))
+    write_cells(fields, [saved[k][1:] for k in chosen], below)
+
+
+def write_cells(
+    fields: list[NumericField], values: list[tuple[np.ndarray, np.ndarray]], below: list[tuple[SNode, np.ndarray]]
+) -> None:
+    """Makes just these elements of fields active, and these cells of nodes above them."""
     for root in dict.fromkeys(_parent(field).path_from_root()[0] for field in fields):
         _clear(root, fields)
-    for field, k in zip(fields, chosen):
-        _, coordinates, values = saved[k]
+    for field, (coordinates, own) in zip(fields, values):
         field._fill([0] * _product(_cells.element_shape(field)))
-        field.set_cells(coordinates, values)
+        field.set_cells(coordinates, own)
     for node, cells in below:
         node.activate_cells(cells)
 
@@ -145,7 +149,7 @@ def _layout(node: SNode) -> str:
     return node._aerogel_snode.tree_text()
 
 
-def _inner_nodes(fields: list[NumericField]) -> list[tuple[dict[str, Any], SNode]]:
+def inner_nodes(fields: list[NumericField]) -> list[tuple[dict[str, Any], SNode]]:
     """The sparse nodes above the fields of which cells may be active with no active element below."""
     out: dict[SNode, list[int]] = {}
     for k, field in enumerate(fields):
@@ -181,26 +185,6 @@ def _checksum(number: int, n_cells: int, data: bytes | memoryview) -> int:
 def _stamped(block: tuple[int, bytes], number: int) -> bytes:
     n_cells, data = block
     return _BLOCK.pack(n_cells, len(data), _checksum(number, n_cells, data)) + data
-
-
-def _replace(path: Path, parts: list[bytes]) -> None:
-    """Puts a file in a place at once, and makes sure that it stays there."""
-    target = Path(os.path.realpath(path))
-    made = target.with_name(f".{target.name}.{os.getpid()}.{next(_temporary)}.tmp")
-    try:
-        with open(made, "xb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(made, target)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
-    directory = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 _Saved = tuple[dict[str, Any], np.ndarray, np.ndarray]
@@ -335,7 +319,7 @@ def _matching_nodes(
     fields: list[NumericField], chosen: list[int], saved: list[_Saved]
 ) -> Iterator[tuple[SNode, np.ndarray]]:
     """The inner nodes that are what they were when the file was saved."""
-    for record, node in _inner_nodes(fields):
+    for record, node in inner_nodes(fields):
         numbers = {chosen[k] for k in record["fields"]}
         for there, cells, _ in saved:
             same = all(record[key] == there[key] for key in ("layout", "path", "shape"))
