@@ -469,6 +469,53 @@ class TestVideos:
             manager.make_video(gif=False)
         assert os.listdir(tmp_path) == ["frames"]
 
+    def test_gif_without_pillow(self, tmp_path, monkeypatch):
+        """What is written is the same; PIL is only there to read it."""
+        monkeypatch.setitem(sys.modules, "PIL", None)
+        manager = ti.tools.VideoManager(str(tmp_path), framerate=100, automatic_build=False)
+        rng = np.random.default_rng(3)
+        images = [rng.random((8, 8)) for _ in range(6)]
+        for image in images:
+            manager.write_frame(image, cmap="magma", vmin=0, vmax=1)
+        monkeypatch.setattr(video, "find_ffmpeg", lambda: None)
+        with pytest.raises(ImportError, match=r"needs ffmpeg .* a GIF needs nothing: `make_video\(mp4=False\)`"):
+            manager.make_video()
+        monkeypatch.undo()
+        with PIL.open(tmp_path / "video.gif") as found:
+            assert found.n_frames == 3 and found.info["duration"] == 20 and found.info["loop"] == 0
+            for k, at in enumerate((0, 2, 4)):
+                found.seek(k)
+                shown = np.asarray(found.convert("RGB"))[::-1].swapaxes(0, 1)
+                ti.tools.imwrite(images[at], str(tmp_path / "a.png"), cmap="magma", vmin=0, vmax=1)
+                assert (shown == ti.tools.imread(str(tmp_path / "a.png"))).all()
+
+    def test_gif_of_many_colours(self, tmp_path):
+        """Colours beyond 256 become near ones."""
+        x, y = np.meshgrid(np.linspace(0, 1, 200), np.linspace(0, 1, 90), indexing="ij")
+        frames = [np.stack([x, y, k / 3 * x * y], -1) for k in range(3)]
+        ti.tools.write_gif(tmp_path / "a.gif", frames, framerate=30)
+        with PIL.open(tmp_path / "a.gif") as found:
+            delays = []
+            for k, frame in enumerate(frames):
+                found.seek(k)
+                delays.append(found.info["duration"])
+                shown = np.asarray(found.convert("RGB"))[::-1].swapaxes(0, 1) / 255
+                assert np.abs(shown - frame).max() < 0.1 and np.abs(shown - frame).mean() < 0.02
+        assert delays == [30, 40, 30]
+
+    @pytest.mark.parametrize(
+        "frames, rate, message",
+        [
+            ([], 24, "no frames"),
+            ([np.zeros((2, 2)), np.zeros((2, 3))], 24, "frame 1 is"),
+            ([np.zeros((2, 2))], 60, "50"),
+        ],
+    )
+    def test_gifs_that_cannot_be(self, tmp_path, frames, rate, message):
+        with pytest.raises(ValueError, match=message):
+            ti.tools.write_gif(tmp_path / "a.gif", frames, rate)
+        assert not list(tmp_path.iterdir())
+
     def test_without_ffmpeg(self, tmp_path, monkeypatch, capsys, messages):
         monkeypatch.setattr(video, "find_ffmpeg", lambda: None)
         manager = ti.tools.VideoManager(str(tmp_path))

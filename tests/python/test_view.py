@@ -560,3 +560,21 @@ class TestOnADesk:
         assert self.goes_on(len(self.lines)) and "blown\n" in self.lines
         code, err = self.end(program, number)
         assert code == 0 and "written by `blow`, its launch 1" in err
+
+
+def test_misuse_of_the_command_line(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text("import sys; print(sys.argv[1:])")
+
+    def ran(*arguments):
+        command = [sys.executable, "-m", "aerogel", "view", *arguments]
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+
+    done = ran()
+    assert done.returncode == 2 and "usage: python -m aerogel view [OPTIONS] PROGRAM.py [ARGUMENTS ...]" in done.stderr
+    assert done.stderr.strip().endswith("the following arguments are required: PROGRAM.py")
+    done = ran("--cmap", "no colours", "p.py")
+    assert done.returncode == 2 and "--cmap: there is no colour map 'no colours'" in done.stderr
+    done = ran("p.py", "--out=a.png")
+    assert "['--out=a.png']" in done.stdout and "[view] --out=a.png follows p.py, so the program gets it" in done.stderr

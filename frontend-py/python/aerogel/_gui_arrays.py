@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 
-#: The colours of `GUI.contour` from 0 to 1: matplotlib's map "plasma", which is in the public domain.
-_PLASMA = (
-    0x0D0887, 0x310596, 0x4C02A1, 0x6600A7, 0x7E03A8, 0x9511A2, 0xA92396, 0xBB3587, 0xCB4778,
-    0xD9596A, 0xE66C5C, 0xF07F4F, 0xF89441, 0xFDAB33, 0xFDC328, 0xF9DD25, 0xF0F921,
-)  # fmt: skip
+from aerogel import _colormaps
 
 
 def rgb_to_hex(c: Any) -> Any:
@@ -38,7 +34,7 @@ def contour_colors(field: Any, colors: str = "plasma", normalize: bool = False) 
 
     Args:
         field: Numbers of shape (n, m).
-        colors: The name of a map: "plasma", or one of matplotlib's where that is installed.
+        colors: The name of a map, such as "viridis"; where matplotlib is installed, any of its maps.
         normalize: Whether the colours go from the smallest number to the largest.
 
     Raises:
@@ -49,19 +45,7 @@ def contour_colors(field: Any, colors: str = "plasma", normalize: bool = False) 
         extent = t.max() - t.min()
         t = (t - t.min()) / (extent if extent > 0 else 1)
     t = np.clip(t, 0, 1)
-    if colors == "plasma":
-        stops = np.array([hex_to_rgb(c) for c in _PLASMA])
-        at = np.linspace(0, 1, len(stops))
-        return np.stack([np.interp(t, at, stops[:, k]) for k in range(3)], -1).astype(np.float32)
-    try:
-        from matplotlib import colormaps
-
-        found = colormaps[colors]
-    except ImportError:
-        raise ValueError(f"the colormap {colors!r} needs matplotlib; plasma works without it") from None
-    except KeyError:
-        raise ValueError(f"matplotlib has no colormap {colors!r}") from None
-    return found(t)[..., :3].astype(np.float32)
+    return _colormaps.table(colors)[np.minimum(t * 256, 255).astype(np.uint8)] / np.float32(255)
 
 
 def array(x: Any) -> np.ndarray:

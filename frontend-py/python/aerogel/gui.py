@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from aerogel import _colormaps, _gui_last, _native, _notebook
 from aerogel import _gui_arrays as _arrays
-from aerogel import _gui_last, _native, _notebook
 from aerogel._gui_arrays import contour_colors, hex_to_rgb, rgb_to_hex
 from aerogel._gui_desk import Desk
 from aerogel.tools._pixels import imwrite, to_pixels
@@ -137,18 +137,21 @@ class GUI(Desk):
             out[..., 3] = 1
         return out
 
-    def set_image(self, img: Any) -> None:
+    def set_image(self, img: Any, cmap: str | None = None, vmin: Any = None, vmax: Any = None) -> None:
         """Draws an image over the whole picture.
 
         Args:
             img: A field or array of shape (width, height), (width, height, channels), or of vectors: 1 channel is grey,
                 2 are red and green, 3 and 4 colours; opacity is not looked at. Floats go from 0 to 1, unsigned
                 integers over all their range.
+            cmap: The colours of numbers, such as "viridis", as in `ti.tools.imwrite`.
+            vmin, vmax: The numbers of the first and the last colour of ``cmap``.
 
         Raises:
             TypeError: Signed integers, whose range is not an image's.
             ValueError: The shape is not that of an image, or its size not that of the GUI.
         """
+        img = _colormaps.maybe(img, cmap, vmin, vmax, "set_image")
         if tuple(getattr(img, "shape", ())[:2]) == self.res:
             from aerogel.ui import _pixels
 

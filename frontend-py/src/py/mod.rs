@@ -95,6 +95,15 @@ fn read_png<'py>(py: Python<'py>, path: &str) -> PyResult<(u32, u32, u32, Bound<
     Ok((width, height, channels, PyBytes::new(py, &data)))
 }
 
+#[pyfunction]
+fn lzw<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let coded = py.detach(|| aerogel_draw::lzw(data));
+    Ok(PyBytes::new(
+        py,
+        &coded.map_err(pyo3::exceptions::PyValueError::new_err)?,
+    ))
+}
+
 /// The native half of Aerogel's Python package.
 #[pymodule(gil_used = false)]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -194,6 +203,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
     m.add_function(wrap_pyfunction!(encode_png, m)?)?;
     m.add_function(wrap_pyfunction!(read_png, m)?)?;
+    m.add_function(wrap_pyfunction!(lzw, m)?)?;
     m.add_function(wrap_pyfunction!(finish, m)?)?;
     let at_exit = m.py().import("atexit")?;
     at_exit.call_method1("register", (m.getattr("finish")?,))?;

@@ -1,9 +1,10 @@
-//! PNG files.
+//! PNG files, and the pixels of GIF files.
 
 use std::fs;
 use std::io::BufReader;
 
 use png::{BitDepth, ColorType, Decoder, Encoder, Reader, Transformations};
+use weezl::BitOrder;
 
 /// Bytes of shape (height, width, channels) as a PNG.
 ///
@@ -28,6 +29,15 @@ pub fn encode(
     writer.write_image_data(data).map_err(failed)?;
     writer.finish().map_err(failed)?;
     Ok(out)
+}
+
+/// Bytes as GIF files store the pixels of a frame: by LZW, with codes that begin at 9 bits.
+///
+/// # Errors
+/// The encoder fails.
+pub fn lzw(data: &[u8]) -> Result<Vec<u8>, String> {
+    let mut encoder = weezl::encode::Encoder::new(BitOrder::Lsb, 8);
+    encoder.encode(data).map_err(|e| e.to_string())
 }
 
 /// A PNG whose head was read.

@@ -9,5 +9,5 @@ mod picture;
 mod shapes;
 mod text;
 
-pub use files::{File, encode};
+pub use files::{File, encode, lzw};
 pub use picture::{Picture, Refusal};

@@ -16,6 +16,9 @@ one appears, the program stops, and it is said which launch of which kernel wrot
 Space pauses, n goes to the next launch, a click shows one field alone; points in space turn with the mouse. Without a
 display the last frame is written to view.png."""
 
+#: After the program they are arguments of its own, which is seldom meant.
+VIEW_OPTIONS = ("--only", "--range", "--cmap", "--size", "--every", "--frames", "--out", "--no-stop", "--paused")
+
 ENVIRONMENT = """\
 environment:
   AEROGEL_<NAME>     a setting of ti.init that the program does not give, such as AEROGEL_CPU_MAX_NUM_THREADS
@@ -100,6 +103,12 @@ def _do_view(args: argparse.Namespace) -> None:
     from aerogel.cli._view import options_of
     from aerogel.view import view
 
+    own = [option for option in args.arguments if option.partition("=")[0] in VIEW_OPTIONS]
+    if own:
+        print(
+            f"[view] {own[0]} follows {args.program}, so the program gets it: options of view precede it",
+            file=sys.stderr,
+        )
     view(args.program, args.arguments, options_of(args))
 
 
@@ -178,6 +187,9 @@ def _parser() -> argparse.ArgumentParser:
     look.add_argument(
         "--range", metavar="NAME=LOW:HIGH", action="append", default=[], help="a fixed range of a field's colours"
     )
+    look.add_argument(
+        "--cmap", metavar="NAME", default="plasma", help="the colours: viridis, coolwarm, gray and others (plasma)"
+    )
     look.add_argument("--size", metavar="WxH", default="1080x680", help="the window's size in pixels (1080x680)")
     look.add_argument("--every", metavar="N", type=int, default=0, help="a frame after every N launches, not by time")
     look.add_argument("--frames", metavar="N", type=int, default=0, help="end the program after N frames")
@@ -187,8 +199,11 @@ def _parser() -> argparse.ArgumentParser:
     look.add_argument("program", metavar="PROGRAM.py")
     look.set_defaults(do=_do_view, misuse=look.error)
 
+    look.usage = "python -m aerogel view [OPTIONS] PROGRAM.py [ARGUMENTS ...]"
     for command in (run, example, inspect, look):
-        command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
+        rest = command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
+        # Without a program, the error names the program only.
+        rest.required = False
 
     diagnose = commands.add_parser("diagnose", help="print what a bug report needs, and run a kernel")
     diagnose.set_defaults(do=_do_diagnose)

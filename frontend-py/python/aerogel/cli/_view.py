@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from aerogel._colormaps import table
 from aerogel.tools.image import check_path
 from aerogel.view import Options
 
@@ -26,6 +27,10 @@ def options_of(args: argparse.Namespace) -> Options:
             check_path(args.out)
         except (ValueError, ImportError) as e:
             args.misuse(f"--out: {e}")
+    try:
+        table(args.cmap)
+    except ValueError as e:
+        args.misuse(f"--cmap: {e}")
     return Options(
         only=[name.strip() for name in args.only.split(",")] if args.only else [],
         ranges=dict(_range(args, text) for text in args.range),
@@ -35,6 +40,7 @@ def options_of(args: argparse.Namespace) -> Options:
         every=args.every,
         stops=not args.no_stop,
         is_paused=args.paused,
+        cmap=args.cmap,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel.tools._checkpoint import checkpoint, resume
 from aerogel.tools._progress import progress
+from aerogel.tools.gif import write_gif
 from aerogel.tools.image import imread, imresize, imshow, imwrite
 from aerogel.tools.nanovdb import export_nanovdb, import_nanovdb
 from aerogel.tools.ply import PLYWriter
@@ -42,6 +43,7 @@ __all__ = [
     "resume",
     "save",
     "save_sparse",
+    "write_gif",
     "write_vtk",
     "write_vtk_mesh",
 ]

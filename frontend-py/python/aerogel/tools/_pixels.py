@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import _native
+from aerogel import _colormaps, _native
 from aerogel.tools._files import write_whole
 
 
@@ -47,7 +47,9 @@ def pillow(what: str, path: str) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError(f"{what} {path} needs Pillow (`pip install pillow`); PNG needs nothing") from None
+        raise ImportError(
+            f"{what} {path} needs Pillow (`pip install pillow`); PNG needs nothing, nor does writing a GIF"
+        ) from None
     return Image
 
 
@@ -67,24 +69,30 @@ def check_path(path: str) -> None:
         ImportError: It needs Pillow.
         ValueError: The suffix is of no format that is known.
     """
-    if not path.lower().endswith(".png"):
+    if not path.lower().endswith((".png", ".gif")):
         _format(path)
 
 
-def imwrite(img: Any, filename: str) -> None:
-    """Writes an image as PNG, or with Pillow installed as what the suffix says.
+def imwrite(img: Any, filename: str, cmap: str | None = None, vmin: Any = None, vmax: Any = None) -> None:
+    """Writes an image as PNG or GIF, or with Pillow installed as what the suffix says.
 
     Args:
         img: A field or array of shape (width, height) or (width, height, channels), or of vectors: 1 channel is grey,
             2 are red and green, 3 colours, 4 colours and opacity. Floats go from 0 to 1, unsigned integers over all
             their range.
         filename: The file.
+        cmap: The colours of numbers along two axes: "viridis", "magma", "plasma", "inferno", "cividis", "turbo",
+            "coolwarm", "RdBu", "Spectral", "twilight", "hsv", "jet", "hot", "bwr", "seismic", "gray", with ``_r`` from
+            the last colour to the first, or another of matplotlib's if that is installed. NaN is magenta.
+        vmin, vmax: The numbers of the first and the last colour of ``cmap``; the smallest and the largest number that
+            is finite if left out.
 
     Raises:
-        TypeError: Signed integers, whose range is not an image's.
+        TypeError: Signed integers without ``cmap``, whose range is not an image's.
         ValueError: The shape is not an image's, or the suffix is of no format that is known.
         OSError: The file cannot be written; then there is none.
     """
+    img = _colormaps.maybe(img, cmap, vmin, vmax, "imwrite")
     pixels = to_pixels(_wide_as_taichi(img), "imwrite")
     path = str(filename)
     rows = np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1))
@@ -93,8 +101,13 @@ def imwrite(img: Any, filename: str) -> None:
     if path.lower().endswith(".png"):
         write_whole(path, _native.encode_png(rows))
         return
+    if path.lower().endswith(".gif"):
+        from aerogel.tools import gif
+
+        write_whole(path, gif.encoded([pixels], 24))
+        return
     image = pillow("writing", path).fromarray(rows[..., 0] if rows.shape[2] == 1 else rows)
-    if image.mode == "RGBA" and path.lower().endswith((".jpg", ".jpeg", ".bmp", ".gif")):
+    if image.mode == "RGBA" and path.lower().endswith((".jpg", ".jpeg", ".bmp")):
         image = image.convert("RGB")
     # Pillow does not tell when a disk is full.
     whole = io.BytesIO()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import _native
+from aerogel import _colormaps, _native
 from aerogel.tools._pixels import check_path, imwrite, pillow, to_pixels
 
 __all__ = ["check_path", "imread", "imresize", "imshow", "imwrite", "to_pixels"]
@@ -102,11 +102,11 @@ def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:
     return array[x[:, None], y[None, :]]
 
 
-def imshow(img: Any, title: str = "imshow") -> None:
-    """Shows an image in a :class:`aerogel.GUI`; in a notebook, below the cell."""
+def imshow(img: Any, title: str = "imshow", cmap: str | None = None, vmin: Any = None, vmax: Any = None) -> None:
+    """Shows an image in a :class:`aerogel.GUI`; in a notebook, below the cell. ``cmap`` is as in ``imwrite``."""
     from aerogel.gui import GUI
 
-    pixels = to_pixels(img)
+    pixels = to_pixels(_colormaps.maybe(img, cmap, vmin, vmax, "imshow"))
     gui = GUI(title, pixels.shape[:2])
     gui.set_image(pixels)
     gui.show()

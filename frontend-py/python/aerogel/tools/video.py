@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import math
 import os
 import shutil
 import subprocess
@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import _log
+from aerogel import _colormaps, _log
 from aerogel.tools import _progress
 from aerogel.tools._files import replacing, write_whole
 from aerogel.tools._pixels import imwrite, to_pixels
+from aerogel.tools.gif import encoded
 from aerogel.tools.image import imread, imresize
 
 
@@ -34,7 +35,7 @@ def find_ffmpeg() -> str | None:
 class VideoManager:
     """Writes frames as numbered pictures, and makes an MP4 or an animated GIF of them.
 
-    MP4 files are made by ffmpeg, GIFs by Pillow.
+    MP4 files are made by ffmpeg; GIFs need nothing else.
 
     Args:
         output_dir: The folder, which is made if it is not there; frames are in its folder ``frames``.
@@ -91,13 +92,16 @@ class VideoManager:
         """The folder of the frames."""
         return self.frame_directory
 
-    def write_frame(self, img: Any) -> None:
+    def write_frame(self, img: Any, cmap: str | None = None, vmin: Any = None, vmax: Any = None) -> None:
         """Writes the next frame.
 
         Videos want even sizes, so of an odd one the last row or column is left out.
 
         Args:
             img: An image, as `ti.tools.imwrite` takes it.
+            cmap: The colours of numbers, as in `ti.tools.imwrite`.
+            vmin, vmax: The numbers of the first and the last colour; give them, since otherwise each frame has a range
+                of its own.
 
         Raises:
             ValueError: It has another size than the frames before.
@@ -105,6 +109,7 @@ class VideoManager:
         """
         if self.post_processor is not None:
             img = self.post_processor.process(img.to_numpy() if hasattr(img, "to_numpy") else np.asarray(img))
+        img = _colormaps.maybe(img, cmap, vmin, vmax, "write_frame")
         pixels = to_pixels(img, "VideoManager.write_frame")
         given = pixels.shape[:2]
         if self.width is None or self.height is None:
@@ -146,24 +151,25 @@ class VideoManager:
 
         Args:
             mp4: Whether to make ``video.mp4`` (H.264), by ffmpeg.
-            gif: Whether to make ``video.gif``.
+            gif: Whether to make ``video.gif``; of more than 50 frames a second every second or third frame.
 
         Raises:
-            ImportError: What makes the video is not there; the message says what to install.
+            ImportError: There is no ffmpeg; the message says what to install. The GIF is there.
             RuntimeError: ffmpeg failed, or there are no frames.
             OSError: A file cannot be written; then there is none.
         """
         if not self.frame_fns:
             raise RuntimeError("there are no frames to make a video of: call write_frame")
-        ffmpeg = find_ffmpeg()
+        # What needs no other program is there even if that fails.
+        if gif:
+            self._make_gif(self.get_output_filename(".gif"))
         if mp4:
+            ffmpeg = find_ffmpeg()
             if ffmpeg is None:
                 raise ImportError(_NO_FFMPEG)
             # Pictures with opacity are made opaque by the pixel format.
             options = ["-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p"]
             self._encode(ffmpeg, options, self.get_output_filename(".mp4"))
-        if gif:
-            self._make_gif(self.get_output_filename(".gif"))
 
     def _encode(self, ffmpeg: str, options: list[str], path: str) -> None:
         """Runs ffmpeg over the frames."""
@@ -190,24 +196,11 @@ class VideoManager:
                 raise RuntimeError(f"ffmpeg could not make {path}: {'; '.join(said[-3:]) or process.returncode}")
 
     def _make_gif(self, path: str) -> None:
-        try:
-            from PIL import Image
-        except ImportError:
-            raise ImportError("making a GIF needs Pillow (`pip install pillow`)") from None
-
-        def pictures() -> Iterable[Any]:
-            for name in _progress.progress(self.frame_fns, os.path.basename(path)):
-                pixels = imread(os.path.join(self.frame_directory, name), 3)
-                rows = np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1))
-                # The other methods take fifty times as long for what is hardly nearer.
-                yield Image.fromarray(rows).quantize(256, Image.Quantize.FASTOCTREE)
-
-        frames = iter(pictures())
-        # Pillow does not tell when a disk is full.
-        whole = io.BytesIO()
-        duration = round(1000 / self.framerate)
-        next(frames).save(whole, format="GIF", save_all=True, append_images=frames, duration=duration, loop=0)
-        write_whole(path, whole.getvalue())
+        # A GIF has 50 frames a second at most: of more, every second or third.
+        step = math.ceil(self.framerate / 50)
+        names = _progress.progress(self.frame_fns[::step], os.path.basename(path))
+        frames = (imread(os.path.join(self.frame_directory, name), 3) for name in names)
+        write_whole(path, encoded(frames, self.framerate / step))
 
 
 def _follow(process: Any, shown: Any) -> list[str]:
@@ -224,5 +217,6 @@ def _follow(process: Any, shown: Any) -> list[str]:
 
 
 _NO_FFMPEG = (
-    "making an MP4 needs ffmpeg (`pip install imageio-ffmpeg`, or your system's package); a GIF needs only Pillow"
+    "making an MP4 needs ffmpeg (`pip install imageio-ffmpeg`, or your system's package); a GIF needs nothing: "
+    "`make_video(mp4=False)`"
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aerogel import _colormaps
 from aerogel.ui import _arrays
 
 if TYPE_CHECKING:
@@ -35,13 +36,15 @@ class Canvas:
         """Sets the colour behind everything, in this frame and those that follow."""
         self._view.background(_arrays.color(color)[:3])
 
-    def set_image(self, img: Any) -> None:
+    def set_image(self, img: Any, cmap: str | None = None, vmin: Any = None, vmax: Any = None) -> None:
         """Draws an image over the whole window, scaled to it.
 
         Args:
             img: A texture, or a field or array of shape (width, height), (width, height, channels), or of vectors, the
                 second axis upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at.
                 Floats go from 0 to 1, unsigned integers over all their range; of u1, 1 is white.
+            cmap: The colours of numbers, such as "viridis", as in `ti.tools.imwrite`.
+            vmin, vmax: The numbers of the first and the last colour of ``cmap``.
 
         Raises:
             TypeError: Signed integers, whose range is not an image's.
@@ -51,6 +54,7 @@ class Canvas:
         from aerogel.data.ndarray import Ndarray
         from aerogel.ui import _pixels
 
+        img = _colormaps.maybe(img, cmap, vmin, vmax, "set_image")
         if hasattr(img, "_aerogel_field") and _pixels.draw(self._view, img):
             return
         values = img._view() if isinstance(img, Ndarray) else _arrays.array(img)
@@ -75,7 +79,7 @@ class Canvas:
 
         Args:
             scalar_field: A field or array of shape (n, m).
-            cmap_name: The colours: those of matplotlib where it is installed; "plasma" is always there.
+            cmap_name: The colours, as `cmap` of `set_image`.
             normalize: Whether the colours go from the smallest value to the largest instead of from 0 to 1.
         """
         from aerogel.gui import contour_colors

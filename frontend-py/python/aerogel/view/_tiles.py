@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from aerogel._gui_arrays import contour_colors
+from aerogel._colormaps import NAN, colored
 from aerogel.view._page import DIM, GOOD, INK, LINE, WARNING, Page
 from aerogel.view._values import Values, length
 
-#: NaN, infinity, and what is not active.
-_NAN, _INFINITE, _NOTHING = (255, 0, 200), (0, 230, 255), (38, 44, 52)
+#: Infinity, and what is not active.
+_INFINITE, _NOTHING = (0, 230, 255), (38, 44, 52)
 _MOST_POINTS, _MOST_BLOCKS = 100_000, 4000
 
 
@@ -24,6 +24,7 @@ class Tile:
     Attributes:
         name: What the program calls it.
         low, high: The fixed range of its numbers, if it is fixed.
+        cmap: The name of the colours.
         history: Of a single number the last ones.
         turn, tilt, zoom: Where points in space are looked at from.
         slice: Which slice of three axes, as a part of the last axis.
@@ -33,6 +34,7 @@ class Tile:
     name: str
     low: float | None = None
     high: float | None = None
+    cmap: str = "plasma"
     history: list[float] = field(default_factory=list)
     turn: float = 0.6
     tilt: float = 0.4
@@ -82,13 +84,10 @@ def _title(page: Page, tile: Tile, words: str, is_wrong: bool) -> None:
         page.frame(left, top, tile.place[2], tile.place[3], WARNING)
 
 
-def colours_of(numbers: np.ndarray, low: float, high: float) -> np.ndarray:
+def colours_of(tile: Tile, numbers: np.ndarray, low: float, high: float) -> np.ndarray:
     """Colours of shape (n, m, 3) for numbers from low to high; NaN is magenta, infinity cyan."""
-    with np.errstate(all="ignore"):
-        t = (numbers.astype(np.float64) - low) / (high - low if high > low else 1.0)
-    out = (contour_colors(np.clip(np.nan_to_num(t), 0, 1)) * 255 + 0.5).astype(np.uint8)
+    out = colored(numbers, tile.cmap, low, high)
     if numbers.dtype.kind == "f":
-        out[np.isnan(numbers)] = _NAN
         out[np.isinf(numbers)] = _INFINITE
     return out
 
@@ -101,13 +100,15 @@ def _fit(place: tuple[int, int, int, int], shape: tuple[int, ...]) -> tuple[int,
     return left + (width - w) // 2, top + (height - h) // 2, w, h
 
 
-def _scale(page: Page, place: tuple[int, int, int, int], low: float, high: float) -> tuple[int, int, int, int]:
+def _scale(
+    page: Page, tile: Tile, place: tuple[int, int, int, int], low: float, high: float
+) -> tuple[int, int, int, int]:
     """Draws the scale of colours at the right of a place; what remains of it."""
     left, top, width, height = place
     if width < 120 or height < 50:
         return place
     at = left + width - 58
-    page.picture(at, top, 10, height, colours_of(np.linspace(0, 1, 64)[None, :], 0, 1))
+    page.picture(at, top, 10, height, colours_of(tile, np.linspace(0, 1, 64)[None, :], 0, 1))
     for y, value in ((top, high), (top + height // 2 - 6, (low + high) / 2), (top + height - 14, low)):
         page.text(at + 14, y, _short(value, high - low), DIM, 12)
     return left, top, width - 66, height
@@ -130,12 +131,12 @@ def _image(page: Page, tile: Tile, v: Values, place: tuple[int, int, int, int]) 
 
 def _grid(page: Page, tile: Tile, numbers: np.ndarray, place: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     low, high = tile.range_of(numbers)
-    box = _fit(_scale(page, place, low, high), numbers.shape)
+    box = _fit(_scale(page, tile, place, low, high), numbers.shape)
     step = max(math.ceil(numbers.shape[0] / box[2]), math.ceil(numbers.shape[1] / box[3]))
-    colours = colours_of(numbers[::step, ::step], low, high)
+    colours = colours_of(tile, numbers[::step, ::step], low, high)
     if numbers.dtype.kind == "f" and step > 1 and not np.isfinite(numbers).all():
         # What is left out may be what matters.
-        for test, colour in ((np.isinf, _INFINITE), (np.isnan, _NAN)):
+        for test, colour in ((np.isinf, _INFINITE), (np.isnan, NAN)):
             at = np.argwhere(test(numbers)) // step
             colours[at[:, 0], at[:, 1]] = colour
     page.picture(*box, colours)
@@ -153,14 +154,14 @@ def _cells(page: Page, tile: Tile, v: Values, place: tuple[int, int, int, int]) 
     assert v.cells is not None
     numbers = length(v.numbers, 1)
     low, high = tile.range_of(numbers)
-    box = _fit(_scale(page, place, low, high), v.shape)
+    box = _fit(_scale(page, tile, place, low, high), v.shape)
     size = (min(v.shape[0], box[2]), min(v.shape[1], box[3]))
     colours = np.empty((*size, 3), np.uint8)
     colours[:] = _NOTHING
     if len(v.cells):
         at = (v.cells * size // v.shape).astype(int)
         order = np.argsort(~np.isfinite(numbers), kind="stable") if numbers.dtype.kind == "f" else slice(None)
-        colours[at[order, 0], at[order, 1]] = colours_of(numbers[None, order], low, high)[0]
+        colours[at[order, 0], at[order, 1]] = colours_of(tile, numbers[None, order], low, high)[0]
     page.picture(*box, colours)
     page.frame(box[0] - 1, box[1] - 1, box[2] + 2, box[3] + 2)
     if len(v.block) == 2 and max(v.block) > 1 and len(v.cells):

@@ -39,6 +39,7 @@ class Options:
         every: A frame after so many launches instead of by time.
         stops: Whether the program stops at the first NaN or infinity.
         is_paused: Whether it begins paused.
+        cmap: The colours of numbers.
     """
 
     only: list[str] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Options:
     every: int = 0
     stops: bool = True
     is_paused: bool = False
+    cmap: str = "plasma"
 
 
 class Ended(SystemExit):
@@ -200,7 +202,7 @@ class Viewer:
         for name in self._fields:
             if name not in self._tiles:
                 low, high = self._options.ranges.get(name, (None, None))
-                self._tiles[name] = Tile(name, low, high)
+                self._tiles[name] = Tile(name, low, high, self._options.cmap)
         names = [self._focus] if self._focus in self._fields else list(self._fields)[:_MOST_TILES]
         width, height = self._options.size[0] - _COLUMN, self._options.size[1]
         n = max(len(names), 1)
