@@ -19,7 +19,7 @@ NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py deci
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build viz rust-tests demo gallery docs test levels gpu-test gpu-bench gpu-machine aarch64 differential bench lint examples wheel viz-wheel clean
+.PHONY: help setup build viz rust-tests demo gallery docs test levels gpu-test gpu-bench gpu-machine aarch64 differential bench lint examples wheel release viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -100,9 +100,15 @@ examples: ## The examples as a part of the package, as a wheel has them
 viz-wheel: setup ## dist/aerogel_viz-*.whl: windows and scenes
 	$(VENV)/bin/maturin build --release --strip --out dist --manifest-path gui/Cargo.toml --features extension-module --compatibility linux --auditwheel skip
 
-wheel: setup examples ## dist/*.whl: abi3, LLVM inside, and with MACHINE=1 the simulator of GPUs; tried on every Python from 3.10 to 3.13 found
-	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module$(if $(MACHINE),$(comma)machine) --compatibility linux --auditwheel skip
+wheel: setup examples ## dist/*.whl for glibc 2.28: abi3, LLVM inside, and with MACHINE=1 the simulator of GPUs; tried on every Python from 3.10 to 3.13 found
+	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module$(if $(MACHINE),$(comma)machine) --compatibility manylinux_2_28
 	scripts/try_wheel.sh dist
+
+release: ## dist/ as a package index takes it, for URL=the address of the repository: a new wheel, absolute links, hashes
+	@[ -n "$(URL)" ] || { echo "the address of the repository is needed: make release URL=https://github.com/NAME/aerogel" >&2; exit 1; }
+	rm -rf dist
+	$(MAKE) wheel MACHINE=
+	$(PY) scripts/release.py --url $(URL) dist/*.whl
 
 clean: ## Remove what was built
 	cargo clean

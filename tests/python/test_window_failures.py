@@ -143,7 +143,7 @@ def test_a_package_of_another_version_draws_nothing(cpu, monkeypatch):
 
     monkeypatch.setattr(aerogel_viz, "VERSION", "0.0.1")
     package, why = _backend._viz()
-    assert package is None and "aerogel_viz is 0.0.1, and aerogel " in why and "pip install -U" in why
+    assert package is None and "aerogel_viz is 0.0.1, and aerogel " in why and "build both" in why
 
 
 MEMORY = """

@@ -1,7 +1,7 @@
 """``ti.GUI``: two-dimensional drawing into an image.
 
 The image is shown in a window of the desktop where there is one and ``aerogel_viz`` is installed
-(``pip install aerogel[viz]``); otherwise a program draws as if there were a window. ``show(file)`` writes the
+(``make viz-wheel``); otherwise a program draws as if there were a window. ``show(file)`` writes the
 image; in a notebook `show()` shows it below the cell. Coordinates go from (0, 0) at the lower left to (1, 1) at the
 upper right; what lies outside is not drawn. Colours are 0xRRGGBB, radii and sizes in pixels. Positions, radii, colours
 and fields of them may be fields, arrays, NumPy arrays or lists.

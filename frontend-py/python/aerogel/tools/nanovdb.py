@@ -1,4 +1,4 @@
-"""Sparse volumes as NanoVDB files, by way of NVIDIA Warp (``pip install aerogel[nanovdb]``)."""
+"""Sparse volumes as NanoVDB files, by way of NVIDIA Warp (``pip install warp-lang``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``ti.ui``: windows with pictures, scenes in space and widgets.
 
 A window is one of the desktop; without a display, or with ``show_window=False``, the same calls draw into a picture
-that can be saved. Both need the package ``aerogel_viz`` (``pip install aerogel[viz]``) and Vulkan, of which a software
+that can be saved. Both need the package ``aerogel_viz`` (``make viz-wheel``) and Vulkan, of which a software
 one will do; without them, pictures, points and lines are drawn in software, and meshes cannot be.
 
 Environment:

@@ -64,10 +64,13 @@ def _viz() -> tuple[Any, str]:
     try:
         import aerogel_viz
     except ImportError:
-        return None, "the package aerogel_viz is missing: pip install aerogel[viz]"
+        return None, "the package aerogel_viz is missing: `make viz-wheel` in Aerogel's sources builds it"
     have = getattr(aerogel_viz, "VERSION", "an older one")
     if have != aerogel.version:
-        return None, f"the package aerogel_viz is {have}, and aerogel {aerogel.version}: pip install -U aerogel[viz]"
+        return (
+            None,
+            f"the package aerogel_viz is {have}, and aerogel {aerogel.version}: build both from the same sources",
+        )
     try:
         with _without_asking_the_display():
             aerogel_viz.adapter()
