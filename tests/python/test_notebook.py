@@ -96,3 +96,53 @@ def test_a_function_defined_anew_reaches_its_kernels(arch):
     del scope["f"]
     with pytest.raises(ti.TaichiCompilationError, match="`f` is not defined"):
         scope["k"](1)
+
+
+def test_a_changed_number_reaches_the_kernels_of_a_notebook(cpu):
+    """And of nothing else: in a file, a kernel has the number that there was when it was compiled."""
+    text = "@ti.func\ndef f(x):\n    return x * scale\n@ti.kernel\ndef k(x: float) -> float:\n    return f(x) + shift\n"
+    scope = {"ti": ti, "__name__": "__main__", "scale": 2.0, "shift": 1}
+    cell(11, text, scope)
+    assert scope["k"](3.0) == 7
+    scope["scale"] = 10.0
+    assert scope["k"](3.0) == 31
+    scope["shift"] = 2
+    assert scope["k"](3.0) == 32
+    other = {"ti": ti, "__name__": "__main__", "scale": 2.0, "shift": 1}
+    linecache.cache["a text.py"] = (len(text), None, text.splitlines(True), "a text.py")
+    exec(compile(text, "a text.py", "exec"), other)
+    assert other["k"](3.0) == 7
+    other["scale"] = 10.0
+    assert other["k"](3.0) == 7
+
+
+def test_errors_name_the_cell(cpu, monkeypatch, notebook):
+    scope = {"ti": ti, "__name__": "__main__"}
+    text = "@ti.kernel\ndef k() -> int:\n    return nothing\n"
+
+    def shell():
+        compiler = types.SimpleNamespace(format_code_name=lambda name: ("Cell", "In[7]"))
+        return types.SimpleNamespace(kernel=object(), compile=compiler)
+
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", shell)
+    cell(12, text, scope)
+    with pytest.raises(ti.TaichiCompilationError, match=r"--> Cell In\[7\]:3:12"):
+        scope["k"]()
+    path = "/tmp/marimo_71/__marimo__cell_Hbol_.py"
+    linecache.cache[path] = (len(text), None, text.splitlines(True), path)
+    exec(compile(text, path, "exec"), scope)
+    with pytest.raises(ti.TaichiCompilationError, match="--> cell Hbol:3:12"):
+        scope["k"]()
+    assert _notebook.cell_name("/tmp/a.py") == "/tmp/a.py"
+
+
+def test_marimo_shows_frames(cpu, monkeypatch):
+    shown = []
+    marimo = types.SimpleNamespace(
+        running_in_notebook=lambda: True, image=lambda data: data, output=types.SimpleNamespace(replace=shown.append)
+    )
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
+    gui = ti.GUI("x", (8, 8))
+    gui.circle((0.5, 0.5))
+    gui.show()
+    assert len(shown) == 1 and shown[0].startswith(b"\x89PNG")

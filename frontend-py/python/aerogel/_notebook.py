@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import sys
 from typing import Any
 
@@ -80,8 +81,33 @@ def struct_summary(x: Any) -> str:
     return f"<code>{type(x).__name__}</code> of {html.escape(members)}, {where}"
 
 
+#: The files that notebooks say a cell is in: of ipykernel, of IPython, and of marimo.
+_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$|^<ipython-input-\d+|__marimo__cell_(?P<marimo>\w+?)_?(\.py)?$")
+
+
+def is_in_file(function: Any) -> bool:
+    """Whether a function is in something else than a cell: the globals of a cell are there to be changed."""
+    code = getattr(getattr(function, "__aerogel_func__", function), "__code__", None)
+    return code is None or _CELL.search(code.co_filename) is None
+
+
+def cell_name(path: str) -> str:
+    """The name that a notebook shows for the cell in a file, as ``Cell In[3]``; the path of anything else."""
+    found = _CELL.search(path)
+    if found is None:
+        return path
+    if found["marimo"]:
+        return f"cell {found['marimo']}"
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return " ".join(named(path) or [path]) if named is not None else path
+
+
 def is_running() -> bool:
     """Whether this is a notebook, which shows pictures."""
+    if _marimo() is not None:
+        return True
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
@@ -96,8 +122,18 @@ def encoded(pixels: Any) -> bytes:
     return _native.encode_png(np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1)))
 
 
+def _marimo() -> Any:
+    """The module marimo, if a notebook of it is running."""
+    marimo = sys.modules.get("marimo")
+    return marimo if marimo is not None and marimo.running_in_notebook() else None
+
+
 def show(pixels: Any, handle: Any = None) -> Any:
     """Shows a picture below the cell that runs; in place of an earlier one, if its handle is given."""
+    if (marimo := _marimo()) is not None:
+        # Each cell has one output, which a frame takes.
+        marimo.output.replace(marimo.image(encoded(pixels)))
+        return None
     from IPython.display import Image, display  # type: ignore[import-not-found]
 
     image = Image(encoded(pixels), format="png")

@@ -6,12 +6,13 @@ import functools
 import os
 from typing import Any
 
+from aerogel._notebook import cell_name
 from aerogel._source_lines import lines_of
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 
 
 def source_info(function: Any) -> tuple[str, int, str]:
-    """Path, first line and text of a function, decorators and indentation included.
+    """Path, first line and text of a function, decorators and indentation included; in a notebook the name of the cell.
 
     Works wherever Python itself can find the source: files, notebooks and the interactive prompt of
     Python 3.13 (through ``linecache``).
@@ -36,11 +37,11 @@ def source_info(function: Any) -> tuple[str, int, str]:
             "so define them in a file, in a notebook cell, or register the text with linecache"
         ) from None
     if function.__name__ == "<lambda>":
-        return path, *_definition(function, "".join(lines))
+        return cell_name(path), *_definition(function, "".join(lines))
     text = "".join(block)
     if "def " not in text:
         raise AerogelSyntaxError(f"the source of `{function.__name__}` is not a function definition")
-    return path, max(first, 1), text
+    return cell_name(path), max(first, 1), text
 
 
 def _definition(function: Any, file: str) -> tuple[int, str]:

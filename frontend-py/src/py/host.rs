@@ -60,11 +60,11 @@ pub(crate) struct PyHost<'py> {
     pub(super) calls: Vec<Rc<Exchange>>,
 }
 
-/// A global name of a function that can be redefined, since it is in no file.
+/// A global name whose value can be replaced: a function that is in no file, or a number that a cell of a notebook uses.
 pub(crate) struct Watched {
     globals: Py<PyDict>,
     name: Py<PyString>,
-    function: Py<PyAny>,
+    value: Py<PyAny>,
 }
 
 impl Watched {
@@ -72,14 +72,32 @@ impl Watched {
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.globals)?;
         visit.call(&self.name)?;
-        visit.call(&self.function)
+        visit.call(&self.value)
     }
 
-    /// Whether the name still stands for that function.
+    /// Whether the name still stands for that function, or for an equal number.
     pub(crate) fn is_same(&self, py: Python<'_>) -> bool {
-        let found = self.globals.bind(py).get_item(self.name.bind(py));
-        matches!(found, Ok(Some(found)) if found.is(&self.function))
+        let Ok(Some(found)) = self.globals.bind(py).get_item(self.name.bind(py)) else {
+            return false;
+        };
+        let value = self.value.bind(py);
+        // Numbers are written as text where 0.0 and -0.0 differ.
+        found.is(value)
+            || is_plain(value)
+                && found.get_type().is(value.get_type())
+                && matches!((found.repr(), value.repr()), (Ok(a), Ok(b)) if a.as_any().eq(&b).unwrap_or(false))
     }
+}
+
+/// Whether this is a number or a string.
+fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+    let of = [
+        value.is_exact_instance_of::<PyInt>(),
+        value.is_exact_instance_of::<PyFloat>(),
+        value.is_exact_instance_of::<PyBool>(),
+        value.is_exact_instance_of::<PyString>(),
+    ];
+    of.contains(&true)
 }
 
 /// What an object says of itself. What a `__getattr__` of the user's raises says that it is none of ours.
@@ -324,7 +342,14 @@ impl<'py> PyHost<'py> {
         if let Some(value) = globals.get_item(name)? {
             let known = self.known(&value)?;
             if matches!(known, Known::Func(_)) {
-                self.watch(&globals, name, &value)?;
+                self.watch(&globals, name, &value, ("_source", "is_in_file", &value))?;
+            } else if is_plain(&value) {
+                self.watch(
+                    &globals,
+                    name,
+                    &value,
+                    ("_notebook", "is_in_file", &function),
+                )?;
             }
             return Ok(Some(known));
         }
@@ -334,20 +359,21 @@ impl<'py> PyHost<'py> {
         }
     }
 
-    /// Notes that a name stands for a function, if that is in no file.
+    /// Notes what a name stands for, if a function of Python's says that another function is in no file.
     fn watch(
         &mut self,
         globals: &Bound<'py, PyDict>,
         name: &str,
-        function: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+        (module, test, function): (&str, &str, &Bound<'py, PyAny>),
     ) -> PyResult<()> {
-        let module = PyModule::import(self.py, "aerogel._source")?;
-        let is_in_file = module.call_method1("is_in_file", (function,))?;
+        let module = PyModule::import(self.py, format!("aerogel.{module}"))?;
+        let is_in_file = module.call_method1(test, (function,))?;
         if !is_in_file.is_truthy()? {
             self.watched.push(Watched {
                 globals: globals.clone().unbind(),
                 name: PyString::new(self.py, name).unbind(),
-                function: function.clone().unbind(),
+                value: value.clone().unbind(),
             });
         }
         Ok(())
