@@ -416,6 +416,7 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
             return value
         if name in old_modules.MODULES:
             return importlib.import_module(f"aerogel.{name}")
+        hint = ""
         if not name.startswith("_"):
             from aerogel._taichi import older
 
@@ -423,7 +424,10 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
                 return older.older(name)
             if name.startswith("Quadrants") and name.endswith("Error"):
                 return getattr(importlib.import_module("aerogel.errors"), name.replace("Quadrants", "Taichi"))
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from aerogel.tensor import _elsewhere
+
+            hint = _elsewhere.of_package(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -46,7 +46,7 @@ class _Restored:
     def compare(self, own: Any, tree: Any, name: str, put: Callable[[Any], None] | None) -> None:
         """Compares a value with a part of the file; ``put`` replaces it where it lies, if that is possible."""
         kind, part = kind_of(tree)
-        if hasattr(own, "load_state_dict"):
+        if hasattr(type(own), "load_state_dict"):
             state = self._rebuilt.of(tree)
             self._expect(isinstance(state, dict), name, f"the state of {type(own).__name__}", kind)
             self.states.append(lambda: own.load_state_dict(state))

@@ -52,7 +52,7 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
         ValueError: If a module has a parameter without values, or two tensors would have one name.
         OSError: If the file cannot be written.
     """
-    if not (hasattr(values, "state_dict") or isinstance(values, dict) or is_dataclass(values)):
+    if not (hasattr(type(values), "state_dict") or isinstance(values, dict) or is_dataclass(values)):
         raise TypeError(
             f'`save` takes a dictionary, a dataclass or a module, not {type(values).__name__}: write {{"x": value}}'
         )
@@ -87,7 +87,7 @@ class _Collected:
 
     def of(self, value: Any, name: str) -> dict[str, Any]:
         """The structure of a value; its tensors are added."""
-        value = value.state_dict() if hasattr(value, "state_dict") else value
+        value = value.state_dict() if hasattr(type(value), "state_dict") else value
         if isinstance(value, dict):
             for key in value:
                 if not isinstance(key, (str, int)) or isinstance(key, bool):

@@ -179,6 +179,8 @@ def _fold(name: str, f: Callable[[Any, Any], Any], args: tuple) -> Any:
     if not args:
         raise TypeError("at least one argument is needed")
     result = args[0]
+    if len(args) == 1 and getattr(result, "_aerogel_tensor", False):
+        raise TypeError(f"`ti.{name}` takes two values or more: `x.{name}()` is that of a tensor")
     for a in args[1:]:
         result = _map(name, f, result, a)
     return result

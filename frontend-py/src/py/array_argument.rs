@@ -179,10 +179,14 @@ impl Signature {
         let keeps_type =
             own_element.is_none() && element.is_some_and(|extents| !extents.is_empty());
         if let Some(wanted) = elem.filter(|&e| e != ty && !keeps_type) {
+            let dtype = numpy_name(wanted);
+            let converted = match foreign::is_torch_tensor(value)? {
+                true => format!("{name}.to(torch.{dtype})"),
+                false => format!("{name}.astype(\"{dtype}\")"),
+            };
             let what = format!(
-                "an array of {wanted} is required, this one has {ty}: pass `{name}.astype(\"{}\")`, or annotate the parameter \
-                 `ti.types.ndarray(dtype=ti.{ty})`",
-                numpy_name(wanted)
+                "an array of {wanted} is required, this one has {ty}: pass `{converted}`, or annotate the parameter \
+                 `ti.types.ndarray(dtype=ti.{ty})`"
             );
             // As Taichi has it: one error for the arrays of others, another for its own.
             return Err(match array {

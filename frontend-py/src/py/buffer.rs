@@ -11,7 +11,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::{Access, Buffer, MemoryError, residence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyList, PyTuple, PyType, PyTypeMethods};
+use pyo3::types::{PyFloat, PyInt, PyList, PySlice, PyTuple, PyType, PyTypeMethods};
 use pyo3::{PyTypeInfo, ffi};
 
 use super::element::NativeElement;
@@ -312,8 +312,12 @@ fn bad_index(item: &Bound<'_, PyAny>) -> PyErr {
         let message = format!("index {item} is out of range: it has more than 64 bits");
         return error::exception(item.py(), "AerogelIndexError", message);
     }
+    let remedy = match item.is_instance_of::<PySlice>() {
+        true => ": slicing is for tensors and NumPy, `x.to_numpy()[1:3]` copies",
+        false => "",
+    };
     PyTypeError::new_err(format!(
-        "an index must be an integer, not {}; slicing is not supported",
+        "an index must be an integer, not {}{remedy}",
         item.get_type()
             .name()
             .map_or_else(|_| "that".into(), |n| n.to_string())

@@ -178,7 +178,7 @@ impl Placement {
                 py,
                 "AerogelIndexError",
                 format!(
-                    "{n} {} for {}, which has {n_axes} {}; slicing is not supported",
+                    "{n} {} for {}, which has {n_axes} {}: slicing is for NumPy, `x.to_numpy()[0]` copies",
                     if n == 1 { "index" } else { "indices" },
                     label(),
                     if n_axes == 1 { "axis" } else { "axes" },

@@ -100,6 +100,17 @@ class Field:
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise NotImplementedError("a field cannot be copied; make another and use copy_from")
 
+    def __len__(self) -> int:
+        """The size of the first axis, as of an array."""
+        shape: tuple[int, ...] = getattr(self, "shape")  # noqa: B009
+        if not shape:
+            raise TypeError("`len` of a field without axes")
+        return shape[0]
+
+    def __bool__(self) -> bool:
+        # A field is no list: `if x` tests whether there is one.
+        return True
+
     def __iter__(self) -> NoReturn:
         raise NotImplementedError("looping over a field is possible inside kernels only")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import dtype_of
 from aerogel.nn._attention import causal_mask, rotary, scaled_dot_product_attention, sinusoidal_positions
@@ -263,3 +263,12 @@ def one_hot(x: Any, num_classes: Any, /, *, dtype: Any = None, axis: int = -1) -
 def _narrow(x: Tensor, n: Any) -> bool:
     """Whether the dtype of indices may not hold all of ``n`` classes."""
     return not isinstance(n, int) or n > _types._limits(x.dtype._aerogel_dtype)[1]
+
+
+if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+    def __getattr__(name: str) -> Any:
+        from aerogel.tensor import _elsewhere
+
+        hint = "" if name.startswith("_") else _elsewhere.of_package(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 #: Functions there, and what does the same here.
@@ -14,6 +17,8 @@ FUNCTIONS = {
     "index_select": "take(x, i, axis=0)", "manual_seed": "random.seed(n)", "masked_fill": "where(mask, value, x)",
     "mm": "matmul(x, y)", "mul": "multiply(x, y)", "ndarray": "asarray(x)", "neg": "negative(x)",
     "permute": "permute_dims(x, axes)", "randint": "random.integers(0, n, shape)", "range": "arange(n)",
+    "interpolate": "repeat(x, n, axis=-1)",
+    "trapz": "ti.xp.trapezoid(y, x)",
     "scatter_add": 'scatter(x, i, values, how="add")', "shuffle": "x[random.permutation(n)]", "sub": "subtract(x, y)",
     "unbind": "unstack(x)", "view": "reshape(x, shape)",
 }  # fmt: skip
@@ -24,11 +29,14 @@ TYPES = {
     "uint32": "u32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
 
+_CUDA = "ti.init(arch=ti.cuda)` before tensors are made: they are on the device of `ti.init"
+
 #: Methods there, and what does the same here.
 METHODS = {
     "add_": "x = x + y", "amax": "x.max()", "amin": "x.min()", "bool": "x.astype(ti.u1)",
     "chunk": "ti.tensor.split(x, n)", "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x",
-    "cpu": "x", "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
+    "cpu": "x", "cuda": _CUDA,
+    "dim": "x.ndim", "div": "x / y", "double": "x.astype(ti.f64)", "eq": "x == y",
     "expand": "ti.tensor.broadcast_to(x, shape)", "fill_": "x.fill(value)", "flat": "x.reshape(-1)",
     "float": "x.astype(ti.f32)", "ge": "x >= y", "gt": "x > y", "H": "x.mT.conj()", "half": "x.astype(ti.f16)",
     "index_select": "ti.tensor.take(x, i, axis=0)", "int": "x.astype(ti.i32)", "le": "x <= y",
@@ -52,7 +60,9 @@ _MODULES = {
 def _place(name: str) -> str:
     """Where a function of this name is; nothing if there is none."""
     for module, written in _MODULES.items():
-        if not name.startswith("_") and callable(getattr(importlib.import_module(f"aerogel.{module}"), name, None)):
+        # Their `__getattr__` leads here, so the names that they have are read from the dictionary.
+        own = vars(importlib.import_module(f"aerogel.{module}")).get(name)
+        if not name.startswith("_") and callable(own):
             return f"{written}.{name}"
     return ""
 
@@ -69,6 +79,50 @@ def function(name: str) -> str:
         return f": tensors have it, `x.{name}{'(...)' if callable(own) else ''}`"
     place = _place(name)
     return f": it is `{place}`" if place else ""
+
+
+def of_package(name: str) -> str:
+    """What is written for a name of NumPy or PyTorch that `aerogel` itself does not have, as the end of a message."""
+    own: Any = vars(importlib.import_module("aerogel.tensor")).get(name)
+    if callable(own) and not isinstance(own, type):
+        return f": it is a function of tensors, `ti.tensor.{name}`"
+    if name in FUNCTIONS:
+        return f": of the functions in `ti.tensor` write `{FUNCTIONS[name]}`"
+    if name in TYPES:
+        return f": the type is `ti.{TYPES[name]}`"
+    place = _place(name)
+    return f": it is a function of tensors, `{place}`" if place else ""
+
+
+#: Keywords there, and what they are here.
+KEYWORDS = {
+    "dim": "axis=", "dims": "axis=", "axes": "axis=", "keepdim": "keepdims=", "ddof": "correction=",
+    "unbiased": "correction=1` or `correction=0",
+}  # fmt: skip
+
+
+def hint_keywords(functions: dict[str, Any], put: Callable[[str, Any], None]) -> None:
+    """Makes functions that have an axis name it where they are called with a keyword of NumPy or PyTorch."""
+    for name, function in list(functions.items()):
+        code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+        if name.startswith("_") or code is None or "axis" not in code.co_varnames[: _n_parameters(code)]:
+            continue
+        put(name, _hinted(name, function, set(code.co_varnames[: _n_parameters(code)])))
+
+
+def _n_parameters(code: Any) -> int:
+    return code.co_argcount + code.co_kwonlyargcount
+
+
+def _hinted(name: str, function: Callable[..., Any], known: set[str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        for given in kwargs:
+            if given not in known and given in KEYWORDS:
+                raise TypeError(f"`{name}` has no keyword `{given}`: write `{KEYWORDS[given]}`")
+        return function(*args, **kwargs)
+
+    return called
 
 
 def method(name: str) -> str:

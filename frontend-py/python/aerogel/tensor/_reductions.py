@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
-from aerogel.tensor import _types
+from aerogel.tensor import _elsewhere, _types
 from aerogel.tensor._cells import are_at, refuse_order
 from aerogel.tensor._complex import by_planes, complex_type, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
@@ -325,3 +325,8 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: 
         after[axis], before[axis] = slice(1, None), slice(None, -1)
         x = x[tuple(after)] - x[tuple(before)] if x.dtype is not u1 else x[tuple(after)] != x[tuple(before)]
     return x
+
+
+_elsewhere.hint_keywords(
+    {name: own for name, own in globals().items() if getattr(own, "__module__", "") == __name__}, globals().__setitem__
+)

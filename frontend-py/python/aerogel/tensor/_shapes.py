@@ -327,7 +327,10 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
         if sections <= 0:
             raise ValueError(f"`split`: `sections` must be at least 1, not {sections}")
         if isinstance(n, int) and n % sections:
-            raise ValueError(f"`split`: {n} elements along axis {axis} do not divide into {sections} equal parts")
+            raise ValueError(
+                f"`split`: {n} elements along axis {axis} do not divide into {sections} equal parts: write "
+                f"`ti.xp.array_split(x, {sections})` for parts that differ by one element"
+            )
         if not isinstance(n, int):
             _unknown.demand(x, axis, n // sections * sections)
         ends = [n // sections * k for k in range(sections + 1)]

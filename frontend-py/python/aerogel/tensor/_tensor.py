@@ -131,6 +131,11 @@ class Tensor(Backward, Methods):
 
         if not isinstance(backend, str):
             raise ValueError(f"`to` takes the name of a back end, not {backend!r}; `astype` converts to another dtype")
+        if backend.partition(":")[0] in ("cpu", "cuda", "gpu"):
+            raise ValueError(
+                f"`to` takes the name of a back end, and {backend!r} is a device: tensors are on the device of "
+                "`ti.init(arch=ti.cuda)` or `ti.init(arch=ti.cpu)`; `ti.tensor.to_torch` and `numpy` copy them"
+            )
         return _registry.moved(self, backend)
 
     @property

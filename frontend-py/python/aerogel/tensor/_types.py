@@ -85,8 +85,18 @@ def checked(value: Any, dtype: DataType) -> Any:
     if name in _BITS and isinstance(value, int) and not isinstance(value, bool):
         lo, hi = _limits(name)
         if not lo <= value <= hi:
-            raise OverflowError(f"{value} is not a number of type `{name}`: its values are {lo} to {hi}")
+            raise OverflowError(f"{shown(value)} is not a number of type `{name}`: its values are {lo} to {hi}")
+    elif type(value) is int:
+        try:
+            float(value)
+        except OverflowError:
+            raise OverflowError(f"{shown(value)} is too large for a number of type `{name}`") from None
     return value
+
+
+def shown(value: int) -> str:
+    """An integer as messages have it: of one with many digits only how many bits it has."""
+    return str(value) if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
 
 
 def _limits(name: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import inspect
 import json
 import keyword
 import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from aerogel.tensor.programs._program import Lowered
 
+#: Functions of Python that a program calls while it runs, and what to do instead.
+_WATCHES = {"print_value": "print", "assert_value": "check", "at_least": "check", "expect": "check"}
 #: The version of the format.
 _VERSION = "1"
 _KINDS = ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD")
@@ -37,6 +40,11 @@ def save(lowered: Lowered, path: str | os.PathLike[str]) -> None:
     """Writes a compiled program to a file, as ``Lowered.save``."""
     kernels, fields = lowered._native.outside
     for what, names in (("calls the kernel", kernels), ("uses the field", fields)):
+        if names and names[0] in _WATCHES:
+            raise TypeError(
+                f"a program that calls `{names[0]}` cannot be saved, since Python runs it: return the value, and "
+                f"{_WATCHES[names[0]]} it outside"
+            )
         if names:
             raise TypeError(
                 f"a program that {what} `{names[0]}` cannot be saved: pass arrays, and compute with tensors"
@@ -96,7 +104,7 @@ class LoadedProgram:
 
     def __init__(self, text: str, signature: Any, constants: Mapping[str, Tensor]) -> None:
         self._native = _native.NativeProgram.read(text)
-        self.constants = dict(constants)
+        self.constants = MappingProxyType(dict(constants))
         self._saved = signature
         self.signature, self._trees, self._results = _read_signature(signature)
         self._expect_consistent()
@@ -164,11 +172,26 @@ class LoadedProgram:
         if not self._native.is_current:
             # `ti.init` may have changed the arithmetic.
             self._native = _native.NativeProgram.read(self.text)
+        _expect_values(natives)
         rest = iter(natives)
         made = self._native.run([next(rest) if own is None else own for own in self._given])
         planes = iter([Tensor(native) for native in made])
         return _saved_trees.built(
             self._results, lambda n: ComplexTensor(next(planes), next(planes)) if n == 2 else next(planes)
+        )
+
+
+def _expect_values(natives: list[Any]) -> None:
+    """Refuses what has to look into the program: it has no function to differentiate or to map."""
+    if any(native.is_one_of_many() for native in natives):
+        raise ValueError(
+            "a loaded program cannot be called inside `vmap`: save a program of the mapped function, "
+            "`ti.program(ti.vmap(f)).lower(x).save(path)`, or call it for one element after the other"
+        )
+    if not _native.are_gradients_off() and any(map(_native.has_history, natives)):
+        raise ValueError(
+            "a loaded program has no gradient: save a program of the gradient, "
+            "`ti.program(ti.grad(f)).lower(x).save(path)`; pass `x.detach()` if the gradient does not matter"
         )
 
 
@@ -188,7 +211,7 @@ def _natives(node: Any, value: Any, name: str) -> list[Any]:
         is_bool = isinstance(value, bool)
         if not is_number(value) or is_bool != (own is bool) or (own is int and isinstance(value, float)):
             raise TypeError(f"argument `{name}` is a number of type {own.__name__}, not {type(value).__name__}")
-        return [NumberKind.of(own(value)).wide(own(value))._native]
+        return [NumberKind.of(own(value)).wide(own(value), f"argument `{name}` of the program: ")._native]
     n_planes, dtype, shape = own
     is_plain = is_number(value) or isinstance(value, (list, tuple))
     tensor = _of_numbers(value, ALL[dtype], name) if is_plain else _tensor(value, name)

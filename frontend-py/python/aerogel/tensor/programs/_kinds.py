@@ -64,9 +64,12 @@ class NumberKind(NamedTuple):
         """The dtype of the input, which holds (almost) every Python number exactly."""
         return {bool: "u1", int: "i64", float: "f64"}[self.python]
 
-    def wide(self, value: Any) -> Tensor:
-        """The number as an input."""
-        return number_input(value, ALL[self.wide_dtype])
+    def wide(self, value: Any, whose: str = "") -> Tensor:
+        """The number as an input; ``whose`` begins the error for one that does not fit."""
+        try:
+            return number_input(value, ALL[self.wide_dtype])
+        except OverflowError as e:
+            raise OverflowError(f"{whose}{e}") from None
 
 
 def number_input(value: Any, dtype: Any) -> Tensor:

@@ -348,7 +348,7 @@ class Program:
                 return kinds[-1]
             if is_number(value):
                 kinds.append(NumberKind.of(value))
-                tensors.append(kinds[-1].wide(value))
+                tensors.append(kinds[-1].wide(value, f"argument `{name}` of `{self.__name__}`: "))
                 return kinds[-1]
             # Of a module, a program takes the values of parameters: `backward` of what it returns is an error.
             is_parameter = getattr(type(value), "_is_parameter", False)
