@@ -624,3 +624,40 @@ def test_a_word_is_placed_once(arch):
     ti.root.dense(ti.i, 4).place(word)
     with pytest.raises(RuntimeError, match="placed already"):
         ti.root.dense(ti.i, 4).place(word)
+
+
+def test_tensors_read_and_store_quantised_fields(cpu):
+    """Those with a shared exponent are read outside of programs only: a store would change the others."""
+    fixed = ti.types.quant.fixed(bits=10, max_value=2.0)
+    shared = ti.types.quant.float(exp=6, frac=13, signed=True)
+    x, y = ti.field(ti.types.quant.int(5, True), name="x"), ti.field(fixed, name="y")
+    a, b = ti.field(shared, name="a"), ti.field(shared, name="b")
+    for fields, how in (((x, y), {}), ((a, b), {"shared_exponent": True})):
+        word = ti.BitpackedFields(max_num_bits=32)
+        word.place(*fields, **how)
+        ti.root.dense(ti.i, 4).place(word)
+    for i in range(4):
+        x[i], y[i], a[i], b[i] = i - 2, i * 0.25, i * 3.0, -i * 0.5
+    t, p = ti.tensor, ti.tensor.programs
+    assert (t.asarray(x) * 2).tolist() == [-4, -2, 0, 2]
+    assert (t.asarray(a) * t.asarray(b)).tolist() == [0, -1.5, -6, -13.5]
+
+    @ti.program
+    def step():
+        i = p.indices(y)[0]
+        y[i] = y[i] * 0.5 + 0.001
+        return y[i] * 2, x[i] + 1
+
+    doubled, more = step()
+    # As rounded when they were stored: to multiples of 2 / 512.
+    expected = np.round((np.arange(4) * 0.125 + 0.001) * 256) / 256
+    np.testing.assert_allclose(y.to_numpy(), expected, atol=2e-3)
+    np.testing.assert_array_equal(doubled.numpy(), y.to_numpy() * 2)
+    assert more.tolist() == [-1, 0, 1, 2]
+
+    @ti.program
+    def spoil():
+        a[p.indices(a)[0]] = 1.0
+
+    with pytest.raises(ValueError, match="`a` shares its exponent with other fields"):
+        spoil()

@@ -482,3 +482,50 @@ def test_what_a_texture_lacks_is_said(cpu):
         tex.from_numpy(np.full((2, 2, 4), 0.5))
     tex.from_numpy(np.full((2, 2, 4), 7))
     assert (tex.to_numpy() == 7).all()
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_tensors_sample_textures(arch, ndim):
+    """As kernels do, outside of programs and in them, for coordinates of any shape."""
+    rng = np.random.default_rng(ndim)
+    tex = ti.Texture(F.rgba8, (5, 4, 3)[:ndim])
+    tex.from_numpy(rng.integers(0, 256, (*tex.shape, 4), dtype=np.uint8))
+    at = rng.uniform(-1, 2, (3, 7, ndim)).astype(np.float32)
+    expected = sampler(ndim)(tex, at).reshape(3, 7, 4)
+    coordinates = ti.tensor.asarray(at)
+    np.testing.assert_array_equal(tex.sample_lod(coordinates, 0.0).numpy(), expected)
+    program = ti.program(lambda at: tex.sample_lod(at) + 1)
+    np.testing.assert_array_equal(program(coordinates).numpy(), expected + np.float32(1))
+    assert program(coordinates[0, 0]).shape == (4,)
+    index = np.stack(np.meshgrid(*(np.arange(-1, n + 1) for n in tex.shape), indexing="ij"), -1).astype(np.int32)
+    texels = np.pad(tex.to_numpy().astype(np.float32) / np.float32(255), [(1, 1)] * ndim + [(0, 0)])
+    np.testing.assert_allclose(tex.fetch(index).numpy(), texels, rtol=1e-6)
+    assert not tex.fetch(index, 1).numpy().any()
+
+
+def test_gradients_of_sampled_coordinates(cpu):
+    rng = np.random.default_rng(0)
+    tex = ti.Texture(F.rgba32f, (4, 6))
+    tex.from_numpy(rng.normal(size=(4, 6, 4)).astype(np.float32))
+    # Between texels, far from where the slope jumps.
+    at = ((rng.integers(0, 4, (8, 2)) + rng.uniform(0.7, 1.3, (8, 2))) / (4, 6)).astype(np.float32)
+    loss = lambda at: (tex.sample_lod(at) ** 2).sum()  # noqa: E731
+    gradient = ti.grad(loss)(ti.tensor.asarray(at)).numpy()
+    for k in np.ndindex(at.shape):
+        ends = [at.copy(), at.copy()]
+        ends[0][k] -= 1e-3
+        ends[1][k] += 1e-3
+        low, high = (loss(ti.tensor.asarray(end)).item() for end in ends)
+        assert gradient[k] == pytest.approx((high - low) / float(ends[1][k] - ends[0][k]), rel=0.02, abs=0.05)
+
+
+def test_what_tensors_cannot_sample(cpu):
+    tex = ti.Texture(F.r8, (4, 4))
+    with pytest.raises(ValueError, match=r"the 2 coordinates of a place in the texture, and the shape is \(3, 3\)"):
+        tex.sample_lod(np.zeros((3, 3), np.float32))
+    with pytest.raises(TypeError, match="`fetch` takes integers, not f32"):
+        tex.fetch(np.zeros((3, 2), np.float32))
+    with pytest.raises(TypeError, match="`sample_lod` takes floats, not i32"):
+        tex.sample_lod([[1, 2]])
+    with pytest.raises(ValueError, match="3 elements where 2 are needed"):
+        ti.program(lambda at: tex.sample_lod(at))(np.zeros((5, 3), np.float32))

@@ -168,6 +168,13 @@ class RWTextureType(TextureType):
         return f"ti.types.rw_texture(num_dimensions={self.num_dimensions}, fmt=ti.{self.fmt}, lod=0)"
 
 
+def _of_parameters(function: Any) -> Any:
+    """Marks what kernels call on their parameters only: of a texture from outside they cannot."""
+    advice = "textures are passed as arguments: annotate a parameter `ti.types.texture(num_dimensions=2)`"
+    function.__aerogel_outside_kernels__ = advice
+    return function
+
+
 class Texture:
     """An image of 1, 2 or 3 axes, of zeros at first.
 
@@ -245,6 +252,47 @@ class Texture:
         axes = (*range(self.num_dims)[::-1], self.num_dims)
         texels = values.reshape(shape).transpose(axes)
         self._texels.from_numpy(texels[..., [2, 1, 0, 3]] if self.fmt.name[0] == "b" else texels)
+
+    @_of_parameters
+    def sample_lod(self, at: Any, lod: float = 0.0) -> Any:
+        """The colours at the coordinates of a tensor, as in kernels: linear between texels. Also in programs.
+
+        Gradients go through the coordinates, not to the texels.
+
+        Args:
+            at: Coordinates from 0 to 1 of shape ``[.., num_dims]``, floats.
+            lod: A texture has level 0 only, whatever this is.
+
+        Returns:
+            A tensor of shape ``[.., 4]``, ``f32``: red, green, blue and alpha.
+
+        Raises:
+            ValueError: The last axis has another size.
+            TypeError: The coordinates are no floats.
+        """
+        from aerogel.data._texture_tensors import read
+
+        return read(self, at, "sample_lod")
+
+    @_of_parameters
+    def fetch(self, at: Any, lod: int = 0) -> Any:
+        """The texels with the indices of a tensor, as in kernels: zeros outside, and at other levels than 0.
+
+        Args:
+            at: Indices of shape ``[.., num_dims]``, integers.
+            lod: The level.
+
+        Returns:
+            A tensor of shape ``[.., 4]``, ``f32``.
+
+        Raises:
+            ValueError: The last axis has another size.
+            TypeError: The indices are no integers.
+        """
+        from aerogel.data._texture_tensors import read
+
+        found = read(self, at, "fetch")
+        return found if lod == 0 else found * 0.0
 
     def _check_image(self) -> None:
         if self.num_dims != 2 or self.fmt is not Format.rgba8:

@@ -81,7 +81,7 @@ impl Lower<'_, '_> {
 
     /// Refuses functions that cannot be called in a kernel.
     fn expect_callable(&mut self, callee: &Known, args: &Args) -> Res<()> {
-        if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
+        if let Ok(Some(instead)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
             let name = match self.host.attr(callee, "__qualname__") {
                 Ok(Some(Known::Str(name))) => name.to_string(),
                 _ => "this".into(),
@@ -90,7 +90,10 @@ impl Lower<'_, '_> {
                 ErrorKind::Compilation,
                 "E0234",
                 format!("`{name}` cannot be called in a kernel"),
-                "call it before the kernel, and use its result here",
+                match &instead {
+                    Known::Str(instead) => instead,
+                    _ => "call it before the kernel, and use its result here",
+                },
             );
         }
         let poisoned = args.positional.iter().find_map(|val| match val {
