@@ -10,6 +10,7 @@ mod keys;
 mod packed;
 mod picture;
 mod pipelines;
+mod plots;
 mod present;
 mod room;
 mod screen;

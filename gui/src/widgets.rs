@@ -15,6 +15,7 @@ use wgpu::{
 
 use crate::gpu::Gpu;
 use crate::picture::Picture;
+use crate::plots::{self, Chart};
 
 /// A widget with its value.
 #[derive(Clone, Debug)]
@@ -25,6 +26,7 @@ pub(crate) enum Widget {
     Integer(String, i64, i64, i64),
     Number(String, f64, f64, f64),
     Color(String, [f32; 3]),
+    Plot(Chart),
 }
 
 /// What the user made of one.
@@ -46,6 +48,7 @@ impl Widget {
             | Self::Integer(label, ..)
             | Self::Number(label, ..)
             | Self::Color(label, _) => label,
+            Self::Plot(chart) => &chart.label,
         }
     }
 }
@@ -210,7 +213,12 @@ fn show(context: &Context, panel: &Panel, size: egui::Vec2, changes: &mut BTreeM
 }
 
 fn one(ui: &mut egui::Ui, widget: &Widget) -> Option<Change> {
+    if let Widget::Plot(chart) = widget {
+        plots::show(ui, chart);
+        return None;
+    }
     match widget.clone() {
+        Widget::Plot(_) => None,
         Widget::Text(text, color) => {
             let mut text = egui::RichText::new(text);
             if let Some(color) = color {

@@ -15,6 +15,7 @@ use crate::keys;
 use crate::packed::{SIZES, packed};
 use crate::picture::{Picture, Plane};
 use crate::pipelines::{Kind, RGBA};
+use crate::plots::{self, Chart, Series};
 use crate::present::Screen;
 use crate::room::{Given, Room, Rooms};
 use crate::screen::{self, Wanted};
@@ -599,6 +600,40 @@ impl Window {
             Some(Change::Color(now)) => now,
             _ => value,
         }
+    }
+
+    /// Adds a plot. A series is its kind, its name, numbers (`f64`) and the width of bars, or the length of rows.
+    fn plot(
+        &mut self,
+        label: String,
+        axes: [String; 2],
+        size: [f32; 2],
+        series: Vec<(String, String, PyBackedBytes, f64)>,
+    ) -> PyResult<()> {
+        self.open_frame();
+        let series = series.into_iter().map(|(kind, name, numbers, extra)| {
+            let kind = match &*kind {
+                "line" => plots::Kind::Line,
+                "scatter" => plots::Kind::Scatter,
+                "bars" => plots::Kind::Bars(extra),
+                "heatmap" => plots::Kind::Heatmap(extra as usize),
+                _ => return Err(PyValueError::new_err(format!("no plot is a {kind:?}"))),
+            };
+            let numbers = bytemuck::pod_collect_to_vec(&numbers[..]);
+            Ok(Series {
+                kind,
+                name,
+                numbers,
+            })
+        });
+        let chart = Chart {
+            label,
+            axes,
+            size,
+            series: series.collect::<PyResult<_>>()?,
+        };
+        self.widgets.add(Widget::Plot(chart));
+        Ok(())
     }
 
     /// Ends the frame: draws it, and shows it on the desktop.

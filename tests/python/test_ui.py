@@ -450,6 +450,82 @@ def test_widgets_keep_their_values(drawn_by):
         assert len(np.unique(w.get_image_buffer_as_numpy()[..., :3])) > 5
 
 
+def plotted(draw, **how):
+    """A picture of a plot alone."""
+    w = window(420, 330)
+    for _ in range(2):
+        w.get_canvas().set_background_color((0, 0, 0))
+        with w.get_gui().sub_window("panel", 0, 0, 1, 1) as gui, gui.plot("plot", height=240, **how) as plot:
+            draw(plot)
+        picture = w.get_image_buffer_as_numpy()
+        w.show()
+    # Rows from the top.
+    return np.rint(picture[..., :3] * 255).astype(int).transpose(1, 0, 2)[::-1]
+
+
+def where(picture, color, near=12):
+    """The rows and columns of a colour."""
+    return np.nonzero(np.abs(picture - color).max(-1) < near)
+
+
+BLUE, ORANGE = (78, 121, 167), (242, 142, 43)
+
+
+@needs_vulkan
+def test_plots(cpu):
+    rising = plotted(lambda plot: plot.line("", [0.0, 1.0, 2.0, 3.0]))
+    rows, columns = where(rising, BLUE)
+    assert np.corrcoef(rows, columns)[0, 1] < -0.99
+    # A gap where a number is missing, and axes that scale with the numbers.
+    gap = plotted(lambda plot: plot.line("", [0.0, 1e6, np.nan, 3e6, 4e6]))
+    found = np.unique(where(gap, BLUE)[1])
+    assert np.diff(found).max() > 60 and found.max() - columns.max() < 5
+    falling = plotted(lambda plot: plot.scatter("", ti.tensor.asarray([4.0, 5.0, 6.0]), np.array([3, 2, 1])))
+    rows, columns = where(falling, BLUE)
+    assert np.corrcoef(rows, columns)[0, 1] > 0.99 and len(rows) < 150
+
+    def two(plot, name=""):
+        plot.bars(name, [1, 2, 3], [1.0, 1.0, 4.0])
+        plot.histogram("", np.repeat([11.0, 12.0], [90, 10]), bins=2)
+
+    both = plotted(two)
+    heights = [np.ptp(where(both, color, 25)[0]) for color in (BLUE, ORANGE)]
+    assert heights[1] > 10 * heights[0] > 0
+    # The label of an axis and the legend change the picture, at the bottom and at the upper right.
+    labelled = plotted(two, x_label="numbers") != both
+    assert labelled[200:, 150:300].any()
+    legend = (plotted(lambda plot: two(plot, "first")) != both).any(-1)
+    assert legend[:120, 300:].any() and not legend[150:, :200].any()
+
+
+@needs_vulkan
+def test_heat_maps(cpu):
+    values = np.array([[0.0, 1.0, 2.0], [3.0, np.nan, 4.0]])
+    picture = plotted(lambda plot: plot.heatmap("", values))
+    dark, bright = (where(picture, color) for color in ((68, 1, 84), (253, 231, 37)))
+    # Element [0, 0] is at the lower left, [1, 2] at the upper right.
+    assert dark[0].min() > bright[0].max() and dark[1].max() < bright[1].min()
+    assert len(dark[0]) > 1000 and abs(len(dark[0]) / len(bright[0]) - 1) < 0.2
+
+
+def test_wrong_plots(drawn_by):
+    gui = window().get_gui()
+    with gui.plot("plot") as plot:
+        plot.line("whole", range(3))
+        plot.scatter("none", [])
+        for wrong, what in (
+            (lambda: plot.line("", [1, 2], [1, 2, 3]), "shapes \\(2,\\) and \\(3,\\)"),
+            (lambda: plot.scatter("", np.zeros((2, 2))), "one axis"),
+            (lambda: plot.line("", [1j]), "real numbers"),
+            (lambda: plot.bars("", [1], width=0), "positive width"),
+            (lambda: plot.heatmap("", [1, 2]), "two axes"),
+        ):
+            with pytest.raises(ValueError, match=what):
+                wrong()
+    with pytest.raises(ValueError, match="has no size"), gui.plot("plot", height=0):
+        pass
+
+
 @needs_vulkan
 def test_panels_are_whole_in_the_first_frame(cpu):
     pictures = []

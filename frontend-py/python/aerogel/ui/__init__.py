@@ -34,12 +34,13 @@ from aerogel.ui._keys import (
 )
 from aerogel.ui.camera import Camera, ProjectionMode, make_camera
 from aerogel.ui.canvas import Canvas
+from aerogel.ui.plots import Plot
 from aerogel.ui.scene import Scene
 from aerogel.ui.widgets import Gui
 from aerogel.ui.window import Window, check_ggui_availability
 
 __all__ = [
     "ALT", "BACKSPACE", "CAPSLOCK", "CTRL", "DOWN", "ESCAPE", "LEFT", "LMB", "MMB", "PRESS", "RELEASE", "RETURN",
-    "RIGHT", "RMB", "SHIFT", "SPACE", "TAB", "UP", "Camera", "Canvas", "GUI", "Gui", "ProjectionMode", "Scene",
+    "RIGHT", "RMB", "SHIFT", "SPACE", "TAB", "UP", "Camera", "Canvas", "GUI", "Gui", "Plot", "ProjectionMode", "Scene",
     "Window", "check_ggui_availability", "hex_to_rgb", "make_camera", "rgb_to_hex",
 ]  # fmt: skip

@@ -154,6 +154,9 @@ class Picture:
     def text(self, text: str, color: Any = None) -> None:
         """Nothing is shown."""
 
+    def plot(self, label: str, axes: Any, size: Any, series: list[Any]) -> None:
+        """Nothing is shown."""
+
     def button(self, label: str) -> bool:
         """Nobody presses it."""
         return False

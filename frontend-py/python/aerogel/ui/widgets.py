@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aerogel.ui import _arrays
+from aerogel.ui.plots import Plot
 
 if TYPE_CHECKING:
     from aerogel.ui.window import Window
@@ -90,6 +91,28 @@ class Gui:
     def color_edit_3(self, text: str, old_value: Any) -> tuple[float, float, float]:
         """Adds a chooser of a colour; the colour, three numbers from 0 to 1."""
         return tuple(self._view.color(str(text), _arrays.color(old_value)[:3]))  # type: ignore[return-value]
+
+    @contextmanager
+    def plot(
+        self, label: str, x_label: str = "", y_label: str = "", *, width: float = 0.0, height: float = 200.0
+    ) -> Iterator[Plot]:
+        """A plot, for ``with``: what is added inside is drawn in it. It is called again in every frame, as widgets are.
+
+        Args:
+            label: Its title.
+            x_label: What stands below the horizontal axis.
+            y_label: What stands beside the vertical axis.
+            width: Its width in points; that of the panel if zero.
+            height: Its height in points.
+
+        Raises:
+            ValueError: If the width is below zero, or the height is not positive.
+        """
+        if not (width >= 0 and height > 0):
+            raise ValueError(f"the plot {label!r} has no size: width={width}, height={height}")
+        plot = Plot()
+        yield plot
+        self._view.plot(str(label), (str(x_label), str(y_label)), (float(width), float(height)), plot._series)
 
     def button(self, text: str) -> bool:
         """Adds a button; whether it was pressed."""

@@ -81,6 +81,15 @@ def color_picker4(text: str, color: Any) -> np.ndarray:
     return np.array([*chosen, slider(f"{text}: opacity", opacity, 0.0, 1.0)], np.float32)
 
 
+def plot(label: str, x_label: str = "", y_label: str = "", *, width: float = 0.0, height: float = 200.0) -> Any:
+    """A plot in the panel, for ``with``, as :func:`aerogel.ui.Gui.plot`.
+
+    Raises:
+        ValueError: If the width is below zero, or the height is not positive.
+    """
+    return _panel().plot(label, x_label, y_label, width=width, height=height)
+
+
 def scale_all_sizes(factor: float) -> None:
     """Makes panels larger by a factor, from here on.
 
