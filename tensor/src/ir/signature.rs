@@ -309,7 +309,7 @@ impl Hasher for Words<'_> {
     }
 
     fn finish(&self) -> u64 {
-        unreachable!("nobody asks for the hash")
+        unreachable!("the hash is not used")
     }
 }
 

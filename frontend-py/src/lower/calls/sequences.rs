@@ -102,8 +102,9 @@ impl Lower<'_, '_> {
         if out.len() == n && order.items().is_none_or(|items| items.len() == n) {
             return Ok(out.into());
         }
-        let message =
-            format!("`axes=` of `ti.ndrange` names each of its {n} axes once, from 0, the outermost loop first");
+        let message = format!(
+            "`axes=` of `ti.ndrange` names each of its {n} axes once, from 0, the outermost loop first"
+        );
         self.fail(ErrorKind::Syntax, "E0222", message)
     }
 
