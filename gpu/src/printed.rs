@@ -44,7 +44,11 @@ pub(crate) fn print(
         }
         sink.print(&site.render(values));
     }
-    if sites.iter().any(|s| matches!(s.kind, SiteKind::Note(_))) {
+    let notes_accesses = sites.iter().any(|s| matches!(s.kind, SiteKind::Note(_)));
+    if at > 0 || notes_accesses {
+        sink.flush();
+    }
+    if notes_accesses {
         notes.compare();
         if let Some(race) = notes.races.found() {
             return Err(KernelFailure::Race(race));
@@ -60,8 +64,6 @@ pub(crate) fn print(
         sink.print(&format!(
             "[{lost} more prints are lost: a launch on the device buffers {kept} KiB of them]\n"
         ));
-    }
-    if at > 0 || lost > 0 {
         sink.flush();
     }
     Ok(())

@@ -45,3 +45,16 @@ def test_seeded(looks_for_races, program, cell, says):
 @pytest.mark.parametrize("program", CLEAN, ids=[program.__name__ for program in CLEAN])
 def test_clean(looks_for_races, program):
     program()
+
+
+def test_axes_in_another_order(looks_for_races):
+    """Iterations are named and compared as the axes are written."""
+    x = ti.field(ti.i32, shape=16, name="x")
+
+    @ti.kernel
+    def rows():
+        for i, j in ti.ndrange(4, 8, axes=(1, 0)):
+            x[i] = j
+
+    with pytest.raises(ti.AerogelRaceError, match=r"`x\[0\]`: iterations \(0, 0\) and \(0, 1\)"):
+        rows()

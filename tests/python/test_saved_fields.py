@@ -1,6 +1,7 @@
 """`ti.save` and `ti.load(into=)` of fields, arrays and what holds them, and checkpoints of running programs."""
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
+from aerogel import _safetensors
 
 t = ti.tensor
 
@@ -124,7 +126,7 @@ def test_what_does_not_fit_changes_nothing(tmp_path):
         (state(z=np.zeros(2)), ValueError, "the value has `z`, which the file lacks"),
         (state(y=sparse), ValueError, "`y` is a sparse field, the file has a value of the kind 'tensor'"),
         (state(y="text"), ValueError, "`y` is str, the file has a value of the kind 'tensor'"),
-        (state(step="text"), ValueError, "`step` is str, the file has a value of the kind 'value'"),
+        (state(step="text"), ValueError, "`step` is str, the file has a value of the kind 'int'"),
         (state(pair=(1, 3)), ValueError, "`pair.1` lies in a tuple or a frozen dataclass and cannot be replaced"),
         (state(pair=(1,)), ValueError, "`pair` has 1 values, the file has 2"),
         (state(pair=[1, [2]]), ValueError, "`pair.1` is a list"),
@@ -221,3 +223,86 @@ def test_a_simulation_that_is_resumed_continues_bit_equal(tmp_path):
     with pytest.raises(TypeError, match="a step is an integer, not 1.5"):
         ti.tools.checkpoint(path, {}, 1.5)
     t.random.seed(0)
+
+
+def test_states_of_modules_are_taken_together(tmp_path):
+    path = tmp_path / "n.safetensors"
+    ti.save(path, {"a": ti.nn.Linear(2, 2), "b": ti.nn.Linear(2, 3)})
+    first = ti.nn.Linear(2, 2)
+    before = first.weight.detach().numpy().copy()
+    with pytest.raises(ValueError):
+        ti.load(path, into={"a": first, "b": ti.nn.Linear(2, 2)})
+    np.testing.assert_array_equal(first.weight.detach().numpy(), before)
+
+
+def rewritten(path, tensors=(), tree=None):
+    """The file with other tensors, or another structure, and its hash."""
+    own, texts = _safetensors.read(str(path))
+    own |= {name: t.asarray(x) for name, x in dict(tensors).items()}
+    _safetensors.write(path, own, {"aerogel": texts["aerogel"] if tree is None else json.dumps(tree)})
+
+
+@pytest.mark.parametrize("cells", [[[1000]], [[-1]], [[1.5]], [1, 2, 3], [[1, 2, 3]]])
+def test_wrong_cells_of_inner_nodes_change_nothing(tmp_path, cells):
+    sparse, dense = ti.field(ti.f32), ti.field(ti.f32, shape=2)
+    ti.root.pointer(ti.i, 4).pointer(ti.i, 4).dense(ti.i, 4).place(sparse)
+    path, state = tmp_path / "s.safetensors", {"sparse": sparse, "dense": dense}
+    sparse[3] = 1
+    ti.save(path, state)
+    rewritten(path, {"nodes.0": np.array(cells, np.float32 if cells == [[1.5]] else np.int32)})
+    sparse[3] = 7
+    dense.fill(7)
+    with pytest.raises(ValueError, match="no indices of it"):
+        ti.load(path, into=state)
+    assert sparse[3] == 7 and dense[1] == 7
+
+
+@pytest.mark.parametrize("tree", [{"dict": 5}, {"list": 5}, {"dict": {"x": {"tensor": ["x"]}}}, {"dict": {"x": 3}}, 7])
+def test_structures_that_are_malformed(tmp_path, tree):
+    path, x = tmp_path / "x.safetensors", ti.field(ti.f32, shape=2)
+    ti.save(path, {"x": x, "n": 1})
+    rewritten(path, tree=tree)
+    for into in (None, {"x": x}, [x]):
+        with pytest.raises(ValueError, match="x.safetensors"):
+            ti.load(path, into=into)
+
+
+def test_numbers_and_vectors_of_another_kind(tmp_path):
+    path = tmp_path / "n.safetensors"
+    for saved, own in [(1.5, 3), (True, 3), (1, True), ("1", 3), (ti.Vector([1, 2, 3]), ti.Vector([1, 2]))]:
+        ti.save(path, {"n": saved})
+        with pytest.raises(ValueError, match="`n` is"):
+            ti.load(path, into={"n": own})
+    ti.save(path, {"n": 2})
+    assert ti.load(path, into={"n": 0.5}) == {"n": 2}
+
+
+def test_names_that_would_be_lost(tmp_path):
+    path, x = tmp_path / "x.safetensors", np.zeros(2, np.float32)
+    with pytest.raises(ValueError, match="two keys of one text"):
+        ti.save(path, {1: x, "1": x})
+    for name in ("aerogel", "aerogel.sha256"):
+        with pytest.raises(ValueError, match="which Aerogel uses"):
+            ti.save(path, {"x": x}, metadata={name: "y"})
+    assert not path.exists()
+    ti.save(path, {1: x, 2: x})
+    assert list(ti.load(path)) == [1, 2]
+
+
+def test_checkpoints_with_wrong_numbers_change_nothing(tmp_path):
+    path, x = tmp_path / "x.checkpoint", ti.field(ti.f32, shape=2)
+    with pytest.raises(ValueError, match="from 0"):
+        ti.tools.checkpoint(path, {"x": x}, -1)
+    ti.tools.checkpoint(path, {"x": x}, 3)
+    texts = _safetensors.read(str(path))[1]
+    for wrong in ({"step": {"value": 1.5}}, {"random": {"dict": {}}}):
+        tree = json.loads(texts["aerogel"])
+        tree["dict"] |= wrong
+        if "random" in wrong:
+            names = ("seed", "launches", "tensors", "drawn")
+            tree["dict"]["random"]["dict"] = {name: {"value": 1.5} for name in names}
+        rewritten(path, tree=tree)
+        x.fill(7)
+        with pytest.raises(ValueError, match="not integers from 0"):
+            ti.tools.resume(path, {"x": x})
+        assert x[0] == 7

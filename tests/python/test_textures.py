@@ -124,6 +124,9 @@ def test_linear_in_each_axis(arch, ndim):
 def test_outside_is_nothing(arch):
     outside = [(-1, 0), (4, 0), (0, -1), (0, 3), (2**31 - 1, 0), (-(2**31), 5)]
     fetch = fetcher(2)
+    for at in ([[2**32, 0]], [[-(2**32), 2**32]]):
+        assert (numbered().fetch(np.array(at)).numpy() == (0, 0, 0, 1)).all()
+    assert (numbered().fetch([[1, 1]], lod=1).numpy() == (0, 0, 0, 1)).all()
     assert (fetch(numbered(), outside) == (0, 0, 0, 1)).all()
     assert (fetch(numbered(), [(1, 1)], lod=1) == (0, 0, 0, 1)).all()
     full = ti.Texture(F.rgba8, (4, 3))

@@ -509,6 +509,8 @@ class TestVideos:
             ([], 24, "no frames"),
             ([np.zeros((2, 2)), np.zeros((2, 3))], 24, "frame 1 is"),
             ([np.zeros((2, 2))], 60, "50"),
+            ([np.zeros((2, 2))], 0.001, "1/600"),
+            ([np.zeros((70000, 1))], 24, "65535 pixels"),
         ],
     )
     def test_gifs_that_cannot_be(self, tmp_path, frames, rate, message):

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 def restore(path: str, tree: Any, tensors: Mapping[str, Tensor], into: Any) -> Any:
     """Writes what a file holds into a value of the same structure: the arguments of ``load``, and its errors."""
+    # Raises an error if the structure is malformed.
+    Rebuilt(path, tensors).of(tree)
     found = _Restored(path, tensors)
     found.compare(into, tree, "", None)
     nodes = found.inner_nodes(tree)
-    # A module or an optimizer may find something wrong of its own, before anything is changed.
-    for change in found.states + found.changes:
+    found.load_states()
+    for change in found.changes:
         change()
     if found.sparse:
         own = [(field, indices, values) for field, indices, values in found.sparse.values()]
@@ -39,7 +41,7 @@ class _Restored:
     def __init__(self, path: str, tensors: Mapping[str, Tensor]) -> None:
         self._path, self._tensors = path, tensors
         self._rebuilt = Rebuilt(path, tensors)
-        self.states: list[Callable[[], None]] = []
+        self._states: list[tuple[Any, Any]] = []
         self.changes: list[Callable[[], None]] = []
         self.sparse: dict[str, tuple[Any, Any, Any]] = {}
 
@@ -49,7 +51,7 @@ class _Restored:
         if hasattr(type(own), "load_state_dict"):
             state = self._rebuilt.of(tree)
             self._expect(isinstance(state, dict), name, f"the state of {type(own).__name__}", kind)
-            self.states.append(lambda: own.load_state_dict(state))
+            self._states.append((own, state))
         elif isinstance(own, (dict, StructField)) or is_dataclass(own):
             self._compare_named(own, kind, part, name)
         elif isinstance(own, (list, tuple)):
@@ -120,10 +122,7 @@ class _Restored:
             self._expect_alike(_name(own.dtype), (), value, name)
             value = value.numpy()[()]
         elif not (own is None or value is None):
-            kinds = ((str,), (Matrix,), (Struct,))
-            is_alike = is_number(own) and is_number(value)
-            is_alike = is_alike or any(isinstance(own, of) and isinstance(value, of) for of in kinds)
-            self._expect(is_alike, name, type(own).__name__, kind)
+            self._expect(_are_alike(own, value), name, _described(own), _described(value) if kind == "value" else kind)
         if put is not None:
             self.changes.append(lambda: put(value))
         elif isinstance(own, (Tensor, Matrix, Struct)) or own != value:
@@ -131,13 +130,30 @@ class _Restored:
                 name, "lies in a tuple or a frozen dataclass and cannot be replaced: use a list, or `replace`"
             )
 
+    def load_states(self) -> None:
+        """Lets modules and optimizers take their states. If one finds something wrong, all keep the states they had."""
+        before: list[tuple[Any, Any]] = []
+        try:
+            for own, state in self._states:
+                before.append((own, own.state_dict()))
+                own.load_state_dict(state)
+        except BaseException:
+            for own, kept in before:
+                own.load_state_dict(kept)
+            raise
+
     def inner_nodes(self, tree: Any) -> list[tuple[Any, Any]]:
         """The cells of inner nodes that become active, too."""
         try:
             found = _saved_fields.matching(tree.get("nodes", []), {name: own[0] for name, own in self.sparse.items()})
-            return [(node, self._tensors[cells].numpy()) for node, cells in found]
+            nodes = [(node, self._tensors[cells].numpy()) for node, cells in found]
         except (KeyError, TypeError, AttributeError):
-            raise ValueError(f"{self._path} is damaged: its structure has inner nodes that are none") from None
+            raise ValueError(f"{self._path} is damaged: its list of inner nodes is malformed") from None
+        for node, cells in nodes:
+            fits = cells.ndim == 2 and cells.shape[1] == len(node.shape) and cells.dtype.kind in "iu"
+            if not fits or ((cells < 0) | (cells >= np.asarray(node.shape, np.int64))).any():
+                raise ValueError(f"{self._path} is damaged: the cells of an inner node are no indices of it")
+        return nodes
 
     # What does not fit.
 
@@ -157,6 +173,30 @@ class _Restored:
 
     def _wrong(self, name: str, what: str) -> ValueError:
         return ValueError(f"{self._path} does not fit: {f'`{name}`' if name else 'the value'} {what}")
+
+
+def _are_alike(own: Any, value: Any) -> bool:
+    """Whether a number, a string, a vector or a structure may be replaced by another one."""
+    if is_number(own) and is_number(value):
+        # A float may be replaced by an integer.
+        kinds = [bool if isinstance(x, bool) else type(x) for x in (own, value)]
+        return kinds[0] is kinds[1] or kinds == [float, int]
+    if isinstance(own, Matrix) and isinstance(value, Matrix):
+        return (own.n, own.m) == (value.n, value.m)
+    if isinstance(own, Struct) and isinstance(value, Struct):
+        return own.entries.keys() == value.entries.keys() and all(
+            _are_alike(own.entries[key], value.entries[key]) for key in own.entries
+        )
+    return isinstance(own, str) and isinstance(value, str)
+
+
+def _described(value: Any) -> str:
+    """What a value is, for messages."""
+    if isinstance(value, Matrix):
+        return f"Matrix of {value.n} x {value.m} numbers"
+    if isinstance(value, Struct):
+        return f"Struct of {', '.join(f'`{key}`' for key in value.entries)}"
+    return type(value).__name__
 
 
 def _name(dtype: Any) -> str:

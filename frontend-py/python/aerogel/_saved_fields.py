@@ -32,7 +32,7 @@ def matching(records: list[dict[str, Any]], fields: Mapping[str, Any]) -> Iterat
     """The inner nodes that are what they were when the file was saved, and the names of their cells' tensors.
 
     Raises:
-        KeyError, TypeError: If the records are none.
+        KeyError, TypeError: If a record is malformed.
     """
     for own, node in inner_nodes(fields):
         for record in records:

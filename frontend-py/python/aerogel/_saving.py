@@ -49,7 +49,7 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
 
     Raises:
         TypeError: If there is something else in ``values``, a complex tensor, or metadata that are no texts.
-        ValueError: If a module has a parameter without values, or two tensors would have one name.
+        ValueError: If a module has a parameter without values, or two tensors, keys or texts would have one name.
         OSError: If the file cannot be written.
     """
     if not (hasattr(type(values), "state_dict") or isinstance(values, dict) or is_dataclass(values)):
@@ -63,7 +63,9 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"metadata map names to strings, {name!r}: {text!r} is not: write `json.dumps(value)`")
-    if "dict" not in tree or not all("tensor" in own for own in tree["dict"].values()):
+        if name.split(".")[0] == _TREE:
+            raise ValueError(f"`save`: the metadata cannot have the name {name!r}, which Aerogel uses itself")
+    if "dict" not in tree or "whole" in tree or not all("tensor" in own for own in tree["dict"].values()):
         texts[_TREE] = json.dumps(tree)
     write(path, {name: data_of(x) for name, x in collected.tensors.items()}, texts)
 
@@ -94,7 +96,10 @@ class _Collected:
                     raise TypeError(
                         f"`save`: {name or 'the dictionary'} has the key {key!r}; keys are strings or integers"
                     )
-            kinds = {"dict": self._named({str(k): v for k, v in value.items()}, name)}
+            named = {str(k): v for k, v in value.items()}
+            if len(named) < len(value):
+                raise ValueError(f"`save`: {name or 'the dictionary'} has two keys of one text, such as 1 and '1'")
+            kinds = {"dict": self._named(named, name)}
             whole = [str(k) for k in value if isinstance(k, int)]
             return {**kinds, "whole": whole} if whole else kinds
         if is_dataclass(value):
@@ -174,10 +179,7 @@ def load(path: str | os.PathLike[str], into: Any = None, *, metadata: bool = Fal
             if a name is missing on either side, or a shape differs.
         TypeError: With ``into``, if a dtype differs.
     """
-    path = os.fspath(path)
-    tensors, texts = read(path)
-    tree = texts.pop(_TREE, None)
-    plan: Any = {"dict": {name: {"tensor": name} for name in tensors}} if tree is None else parsed(path, tree, 8)
+    path, tensors, plan, texts = opened(path)
     from aerogel._restoring import restore
 
     try:
@@ -185,6 +187,19 @@ def load(path: str | os.PathLike[str], into: Any = None, *, metadata: bool = Fal
     except RecursionError:
         raise wrong(path, 8, "the structure in the metadata is nested too deeply") from None
     return (out, texts) if metadata else out
+
+
+def opened(path: str | os.PathLike[str]) -> tuple[str, dict[str, Tensor], Any, dict[str, str]]:
+    """The path of a file, its tensors by name, the structure of its values, and the texts of its metadata.
+
+    Raises:
+        OSError, ValueError: As ``load``.
+    """
+    path = os.fspath(path)
+    tensors, texts = read(path)
+    tree = texts.pop(_TREE, None)
+    plan: Any = {"dict": {name: {"tensor": name} for name in tensors}} if tree is None else parsed(path, tree, 8)
+    return path, tensors, plan, texts
 
 
 def kind_of(tree: Any) -> tuple[str, Any]:

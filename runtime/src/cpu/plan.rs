@@ -336,7 +336,10 @@ impl PlannedTask {
         means
             .pool
             .run_numbered(parts.n_chunks, parts.n_threads, &work);
-        times.note(spent.into_inner() as f32 / extents.total as f32);
+        // Unless chunks were left out.
+        if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
+            times.note(spent.into_inner() as f32 / extents.total as f32);
+        }
         if let Some(copies) = course.copies {
             copies.add(means.pool);
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use aerogel_base::{AssertKind, ScalarType};
+use aerogel_runtime::abi::{ErrorRecord, LaunchContext};
 use aerogel_runtime::{Bounds, KernelCode, SiteKind, TaskCode};
 use indexmap::{IndexMap, IndexSet};
 
@@ -14,8 +15,10 @@ use crate::ir::{
 };
 use crate::lower::Parameter;
 
-/// What every driver begins with.
+/// The types and functions that every driver begins with.
 const COMMON: &str = include_str!("driver.c");
+/// Its declarations of these types are of this size.
+const _: () = assert!(size_of::<LaunchContext>() == 72 && size_of::<ErrorRecord>() == 80);
 
 pub(super) struct Driver<'p> {
     program: &'p Program,

@@ -22,11 +22,11 @@ pub(crate) struct Signature {
     pub(crate) words: Vec<u64>,
     /// The buffers, in the order of their ids in a program of these statements.
     pub(crate) buffers: Vec<Buffer>,
-    /// Those of them that the statements are given.
+    /// Those of them that have values already.
     pub(crate) inputs: Vec<Buffer>,
     /// Those that they make.
     pub(crate) made: Vec<Buffer>,
-    /// The checked accesses, which are not part of what statements do, as such a program has them.
+    /// The checked accesses. They do not affect the words; they have the ids of the sliced program.
     pub(crate) sites: PrimaryMap<Site, SiteDef>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn signature(
     signer.out
 }
 
-/// What a number stands for, in its upper half: those without a tag are smaller.
+/// The upper half of a word says what the lower half is. Words below 2^32 are plain numbers.
 #[derive(Clone, Copy)]
 enum Tag {
     Buffer = 1,

@@ -73,7 +73,7 @@ struct Ready {
     plan: Arc<Plan>,
     /// The numbers that it takes.
     given: Vec<Scalar>,
-    /// The statements; their checked accesses are those of whoever recorded them first.
+    /// The statements. Its sites are those of the first recording; errors use the caller's.
     program: Arc<Program>,
 }
 
@@ -283,7 +283,8 @@ pub fn realise(
         let values = values.map(|&b| session.values[b].clone().expect("it is there"));
         let inputs: Vec<Operand> = values.collect();
         session.plans.forget_others(settings.stamp);
-        job.signature.words.push(settings.backend.into());
+        let setting = [settings.stamp, settings.backend.into()];
+        job.signature.words.extend(setting);
         let known = session.plans.known.get(&job.signature.words[..]).cloned();
         let known = known.ok_or_else(|| job.program(&mut session));
         (job, inputs, known)

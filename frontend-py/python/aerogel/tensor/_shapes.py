@@ -117,7 +117,7 @@ def flip(x: Any, /, axis: Any = None) -> Tensor:
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """The elements moved along some axes, those that leave at one end at the other; without an axis row by row."""
     x = asarray(x)
-    if type(shift) is int and type(axis) is int:
+    if type(shift) is int and type(axis) is int and abs(shift) < 2**31:
         return Tensor(x._native.roll([shift], [axis]), x._outside)
     if axis is None:
         if isinstance(x.size, int) and x.size == 0:

@@ -22,13 +22,15 @@ def checkpoint(path: str | os.PathLike[str], state: Any, step: int = 0) -> None:
         step: The step with which ``resume`` continues.
 
     Raises:
-        TypeError, ValueError: As ``ti.save``.
+        TypeError, ValueError: As ``ti.save``; or the step is no integer, or is negative.
         OSError: If the file cannot be written.
     """
     from aerogel._saving import save
 
     if not hasattr(step, "__index__"):
         raise TypeError(f"`checkpoint`: a step is an integer, not {step!r}")
+    if not 0 <= step.__index__() < 1 << 64:
+        raise ValueError(f"`checkpoint`: a step is an integer from 0 to 2^64 - 1, not {step!r}")
     save(path, {"state": state, "step": step.__index__(), "random": _random_state()})
 
 
@@ -49,15 +51,20 @@ def resume(path: str | os.PathLike[str], state: Any) -> int:
         ValueError, TypeError: If the file is damaged, is no checkpoint, or does not fit ``state``.
         OSError: If it cannot be read.
     """
-    from aerogel._saving import load
+    from aerogel._restoring import restore
+    from aerogel._saving import Rebuilt, opened
 
     if not os.path.exists(path):
         return 0
-    whole = {"state": state, "step": 0, "random": dict.fromkeys(_RANDOM, 0)}
-    load(path, into=whole)
+    path, tensors, plan, _ = opened(path)
+    saved = Rebuilt(path, tensors).of(plan)
+    whole: dict[str, Any] = {"state": state, "step": 0, "random": dict.fromkeys(_RANDOM, 0)}
+    if isinstance(saved, dict) and saved.keys() == whole.keys() and isinstance(saved["random"], dict):
+        numbers = [saved["step"], *saved["random"].values()]
+        if not all(type(n) is int and 0 <= n < 1 << 64 for n in numbers):
+            raise ValueError(f"{path} is damaged: its step or its random numbers are not integers from 0 to 2^64 - 1")
+    restore(path, plan, tensors, whole)
     own = [whole["random"][name] for name in _RANDOM]
-    if not all(isinstance(n, int) and 0 <= n < 1 << 64 for n in [*own[:2], own[3], whole["step"]]):
-        raise ValueError(f"{os.fspath(path)} is damaged: its step or its random numbers are no integers")
     from aerogel.tensor import random
 
     _native.set_random_state(own[0], own[1])

@@ -41,7 +41,7 @@ def write_gif(
         vmax: The number of the last colour.
 
     Raises:
-        ValueError: There are no frames, they have different sizes, or the rate is not between 0 and 50.
+        ValueError: There are no frames, they have different sizes, or the rate is not from 1/600 to 50.
         TypeError: As ``imwrite``.
         OSError: The file cannot be written; then there is none.
     """
@@ -51,21 +51,22 @@ def write_gif(
 
 def encoded(frames: Iterable[np.ndarray], framerate: float) -> bytes:
     """Bytes of shape (width, height, channels), the second axis upwards, as a GIF."""
-    if not 0 < framerate <= 50:
-        raise ValueError(f"a GIF has more than 0 and at most 50 frames a second, not {framerate!r}")
+    # The time of a frame has 16 bits.
+    if not 1 / 600 <= framerate <= 50:
+        raise ValueError(f"a GIF has from 1/600 to 50 frames a second, not {framerate!r}")
     parts: list[bytes] = []
     size: tuple[int, ...] = ()
     for k, pixels in enumerate(frames):
         if size and pixels.shape[:2] != size:
             raise ValueError(f"the frames of a GIF have one size, {size}; frame {k} is {pixels.shape[:2]}")
         size = pixels.shape[:2]
+        if max(size) > 0xFFFF:
+            raise ValueError(f"a GIF has at most 65535 pixels each way, not {size}")
         # The sum of the times does not drift.
         delay = round(100 * (k + 1) / framerate) - round(100 * k / framerate)
         parts += _frame(_rgb(pixels), delay)
     if not size:
         raise ValueError("there are no frames to make a GIF of")
-    if max(size) > 0xFFFF:
-        raise ValueError(f"a GIF has at most 65535 pixels each way, not {size}")
     head = b"GIF89a" + struct.pack("<HHBBB", *size, 0x70, 0, 0)
     repeats = b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
     return b"".join([head, repeats, *parts, b"\x3b"])
@@ -116,7 +117,7 @@ def _palette(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _boxes(colors: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Parts colours into 256 boxes, always the one of the largest squared error at its mean; the box of each colour."""
+    """Splits colours into at most 256 boxes, always the box with the largest squared error: the box of each colour."""
 
     def errors(of: np.ndarray) -> np.ndarray:
         """The squared error of a box by component."""

@@ -94,12 +94,14 @@ impl Lower<'_, '_> {
     /// The order of axes that a tuple names, the outermost first: each of `n` once.
     fn axes_order(&mut self, order: &Val, n: usize) -> Res<Rc<[usize]>> {
         let mut out = Vec::new();
-        for axis in self.iterate_static(order)? {
+        let given = self.iterate_static(order)?;
+        let fits = given.len() == n;
+        for axis in given {
             let axis = self.static_int(&axis, "an axis of `axes=`")?;
             let at = usize::try_from(axis).ok();
             out.extend(at.filter(|at| *at < n && !out.contains(at)));
         }
-        if out.len() == n && order.items().is_none_or(|items| items.len() == n) {
+        if fits && out.len() == n {
             return Ok(out.into());
         }
         let message = format!(

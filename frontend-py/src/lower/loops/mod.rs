@@ -292,6 +292,13 @@ impl<'a> Lower<'a, '_> {
         let control = Control::Parallel {
             breakable: attrs.serial,
         };
+        // Iterations that run in any order are numbered as the axes are written.
+        let (space, bind) = match (space, bind) {
+            (Space::Box(bounds), Bind::Permuted(bind, order)) if !attrs.serial => {
+                (Space::Box(in_order(&bounds, order)), &**bind)
+            }
+            other => other,
+        };
         match space {
             Space::Range(lo, hi, None) => {
                 let region = self.state.func.new_region(&[self.ty(lo)]);

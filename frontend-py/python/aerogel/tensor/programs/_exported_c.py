@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import dataclasses
 import os
 import re
@@ -22,7 +23,9 @@ _RESERVED = frozenset(
     nullptr operator or or_eq private protected public register reinterpret_cast requires restrict return short signed
     sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq linux unix i386
-    main int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t errno stdin stdout stderr NULL
+    main int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t errno stdin stdout stderr NULL EOF
+    BUFSIZ FILENAME_MAX FOPEN_MAX L_tmpnam SEEK_CUR SEEK_END SEEK_SET TMP_MAX EXIT_FAILURE EXIT_SUCCESS RAND_MAX
+    MB_CUR_MAX
     """.split()
 )
 
@@ -30,7 +33,8 @@ _RESERVED = frozenset(
 def export_c(lowered: Lowered, folder: str | os.PathLike[str], name: str | None) -> list[str]:
     """Writes the files of ``Lowered.export_c``."""
     name = lowered.name if name is None else name
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _RESERVED or name.lower().startswith("ag_"):
+    is_name = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and name not in _RESERVED
+    if not is_name or name.lower().startswith("ag_") or _is_of_libraries(name):
         raise ValueError(f"a function of C cannot be named {name!r}: pass one, as in `export_c(folder, 'step')`")
     if any(callable(own) for own in lowered.given):
         raise TypeError(
@@ -59,6 +63,12 @@ def export_c(lowered: Lowered, folder: str | os.PathLike[str], name: str | None)
         with open(paths[-1], "wb") as out:
             out.write(content if isinstance(content, bytes) else content.encode())
     return paths
+
+
+def _is_of_libraries(name: str) -> bool:
+    """Whether libraries that every program links have a function of this name, such as ``write`` or ``cosh``."""
+    found = [ctypes.util.find_library(library) for library in ("c", "m")]
+    return any(hasattr(ctypes.CDLL(library), name) for library in found if library)
 
 
 def _leaves(tree: Any, name: str) -> list[str]:
