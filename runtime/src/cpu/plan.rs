@@ -320,7 +320,7 @@ impl PlannedTask {
         if parts.n_threads == 1 && (extents.total as f32) * times.cost() < WORTH_MEASURING {
             return call(run, &ctx.0, [0, extents.total], trace);
         }
-        // What the chunks take. Waking threads may take longer than a small task, and is no reason to wake them again.
+        // The time of the chunks alone. If it included that of waking threads, a small task would stay on several threads.
         let spent = AtomicU64::new(0);
         let work = |chunk: usize, worker| {
             if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
@@ -336,7 +336,7 @@ impl PlannedTask {
         means
             .pool
             .run_numbered(parts.n_chunks, parts.n_threads, &work);
-        // Unless chunks were left out.
+        // If chunks were skipped, the time of one iteration is unknown.
         if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
             times.note(spent.into_inner() as f32 / extents.total as f32);
         }

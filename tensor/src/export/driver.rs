@@ -25,7 +25,7 @@ pub(super) struct Driver<'p> {
     sizes: &'p Sizes,
     kernels: &'p Kernels,
     request: &'p Request<'p>,
-    /// What C calls the address of each buffer.
+    /// The C expression for the address of each buffer.
     names: IndexMap<Buffer, String>,
     histories: IndexSet<Buffer>,
     /// Arguments of the function: what C declares, the buffer, whether it is passed by value.
@@ -38,7 +38,7 @@ pub(super) struct Driver<'p> {
     crossing: Vec<u64>,
     /// How many bytes they take. They are zero at first.
     zeros: u64,
-    /// What statements store to.
+    /// The buffers that statements store to.
     written: IndexSet<Buffer>,
 }
 

@@ -26,7 +26,7 @@ pub(super) fn layout(
     }
     let mut offsets = IndexMap::new();
     let mut end = reserved;
-    // What lies in memory, by offset: its end, and its last use.
+    // The temporaries in use, sorted by offset: offset, end, and last statement that uses it.
     let mut live: Vec<[u64; 3]> = Vec::new();
     for (&buffer, &[first, last]) in &used {
         let bytes = sizes.bytes(program, buffer)?.next_multiple_of(ALIGN);

@@ -25,7 +25,7 @@ pub(crate) enum Bind {
     Indices,
     /// All indices, as one vector.
     Grouped,
-    /// Those of another order of axes: which axis each one is.
+    /// Indices in another order: entry `k` is the axis to which the `k`-th index belongs.
     Permuted(Rc<Bind>, Rc<[usize]>),
     /// The element of a mesh with this index, or the one whose number stands there in a field.
     Element(Rc<ElementsRef>, Option<Rc<FieldRef>>),
@@ -689,7 +689,7 @@ impl<'a> Lower<'a, '_> {
     }
 }
 
-/// Items of axes in their order, of those in another one.
+/// Sorts items by their axes: `order[k]` is the axis of the `k`-th item.
 fn in_order<T: Clone>(items: &[T], order: &[usize]) -> Vec<T> {
     let mut out = items.to_vec();
     for (item, &axis) in items.iter().zip(order) {

@@ -81,7 +81,7 @@ pub(crate) enum Iter {
         hi: Val,
         step: Val,
     },
-    /// Pairs of begin and end, the outermost axis first; which axis of the loop each is, unless they are in order.
+    /// Pairs of begin and end, the outermost loop first, and the axis of each; no axes if they are in order.
     NdRange(Vec<(Val, Val)>, Rc<[usize]>),
     Grouped(Val),
 }
