@@ -232,6 +232,8 @@ struct Cut {
     n_parts: Dim,
     /// No part is longer, if that is known.
     most: Option<u64>,
+    /// All parts have this length, and one more has what is left.
+    length: Option<Expr>,
 }
 
 /// The axis to split: if elements are few and values many, the longest, or the first whose size is not known; if
@@ -260,6 +262,7 @@ fn cut(program: &mut Program, sums: &Sums) -> Option<Cut> {
         axis,
         n_parts: program.size(n_parts),
         most: size.map(|n| n.most.div_ceil(n_parts)),
+        length: None,
     })
 }
 
@@ -299,8 +302,8 @@ fn by_rows(program: &mut Program, sums: &Sums, n_elements: u64) -> Option<Cut> {
     Some(Cut {
         axis,
         n_parts: program.dim(DimDef::Value(n_parts)),
-        // What is left over is less than a row for each.
-        most: Some(ROWS + 1),
+        most: Some(ROWS),
+        length: Some(length),
     })
 }
 
@@ -319,6 +322,7 @@ enum First {
 }
 
 /// A part of an axis: the axis, and the axis of the new domain that counts parts.
+#[derive(Clone, Copy)]
 struct Part {
     axis: u32,
     length: Expr,
@@ -542,6 +546,45 @@ fn bounds(program: &mut Program, dim: Dim, part: Option<&Part>) -> [Expr; 2] {
     [lo, exprs.binary(BinaryOp::Min, part.length, rest)]
 }
 
+/// The parts of an axis, and how many there are: points of one domain, and what is left over of those of a stated length.
+fn parts(program: &mut Program, sums: &Sums, cut: &Cut) -> (Vec<Part>, Dim) {
+    let &Cut {
+        axis,
+        n_parts,
+        most,
+        ..
+    } = cut;
+    let dim = sums.domain[axis as usize];
+    let [n, number] = [dim, n_parts].map(|dim| program.extent(dim));
+    let consts = program.const_dim(dim).zip(program.const_dim(n_parts));
+    let exprs = &mut program.exprs;
+    let one = exprs.i32(1);
+    let all = Part {
+        axis,
+        number: exprs.axis(0),
+        // The quotient rounded up, without sums beyond the largest number; of nothing, parts of one number that is not there.
+        length: cut.length.unwrap_or_else(|| {
+            let less = exprs.binary(BinaryOp::Sub, n, one);
+            let length = exprs.binary(BinaryOp::Div, less, number);
+            exprs.binary(BinaryOp::Add, length, one)
+        }),
+        n_parts,
+        most,
+        is_exact: cut.length.is_some() || consts.is_some_and(|(n, parts)| n > 0 && n % parts == 0),
+    };
+    if cut.length.is_none() || consts.is_some_and(|(n, parts)| n == ROWS * parts) {
+        return (vec![all], n_parts);
+    }
+    let more = exprs.binary(BinaryOp::Add, number, one);
+    let rest = Part {
+        number,
+        n_parts: program.size(1),
+        is_exact: false,
+        ..all
+    };
+    (vec![all, rest], program.dim(DimDef::Value(more)))
+}
+
 /// Sums of parts of an axis first, then their sums.
 fn in_parts(
     program: &mut Program,
@@ -551,48 +594,30 @@ fn in_parts(
     span: Span,
     before: &mut Vec<Stmt>,
 ) -> For {
-    let &Cut { axis, n_parts, .. } = cut;
-    let dim = sums.domain[axis as usize];
-    let both = program.const_dim(dim).zip(program.const_dim(n_parts));
-    let is_exact = both.is_some_and(|(n, parts)| n > 0 && n % parts == 0);
-    let [n, parts] = [dim, n_parts].map(|dim| program.extent(dim));
-    let exprs = &mut program.exprs;
-    // The quotient rounded up, without sums beyond the largest number; of nothing, parts of one number that is not there.
-    let one = exprs.i32(1);
-    let less = exprs.binary(BinaryOp::Sub, n, one);
-    let length = exprs.binary(BinaryOp::Div, less, parts);
-    let length = exprs.binary(BinaryOp::Add, length, one);
-    let number = exprs.axis(0);
     let n_kept = sums.kept.len();
+    let (parts, n_parts) = parts(program, sums, cut);
     let mut shape = vec![n_parts];
     shape.extend(sums.kept.iter().map(|&k| sums.domain[k as usize]));
-    let mut partial = Vec::new();
-    for store in &sums.stores {
-        let target = program.temporary(program.buffers[store.target].ty, &shape);
-        let index = program.axes(n_kept + 1);
-        partial.push(Store {
-            target,
-            index,
-            ..store.clone()
-        });
+    let targets = sums.stores.iter();
+    let targets = targets.map(|s| program.temporary(program.buffers[s.target].ty, &shape));
+    let targets: Vec<_> = targets.collect();
+    for part in parts {
+        let mut partial = sums.stores.clone();
+        for (store, &target) in partial.iter_mut().zip(&targets) {
+            store.target = target;
+            store.index = program.axes(n_kept + 1);
+            store.index[0] = part.number;
+        }
+        let neutral = vec![First::Neutral; partial.len()];
+        let all = loops(program, sums, Some(part), &neutral, &partial, span);
+        before.push(Stmt::For(all));
     }
-    let part = Part {
-        axis,
-        length,
-        number,
-        n_parts,
-        most: cut.most,
-        is_exact,
-    };
-    let neutral = vec![First::Neutral; partial.len()];
-    let parts = loops(program, sums, Some(part), &neutral, &partial, span);
-    before.push(Stmt::For(parts));
     // The parts' sums, by one loop for each element.
     let domain: Vec<Dim> = shape.clone();
     let mut stores = Vec::new();
-    for (store, part) in sums.stores.iter().zip(&partial) {
+    for (store, target) in sums.stores.iter().zip(targets) {
         let index = program.axes(n_kept + 1);
-        let value = program.load(part.target, index, Outside::Never);
+        let value = program.load(target, index, Outside::Never);
         let mut done = LookupMap::default();
         let places = sums.kept.clone();
         let index = store.index.iter().map(|&e| {

@@ -137,6 +137,48 @@ fn sums_over_rows_read_some_rows_at_a_time() {
 }
 
 #[test]
+fn rows_that_are_left_over_are_a_part_of_their_own() {
+    let program = after(
+        "reductions",
+        r#"
+        in b0 "x": f32[8195, 2048]
+        tmp b1 "s": f32[2048]
+        for [2048, 8195] { b1[i0] add init = b0[i1, i0] }
+        result b1
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @"
+    for [512, 2048] {
+      x1 = f32(0.0)
+      loop x0 in i32(0), i32(16), 1 {
+        x1 = add(x1, b0[add(mul(i0, i32(16)), x0), i1])
+      }
+      b2[i0, i1] = x1
+    }
+    for [1, 2048] {
+      x3 = f32(0.0)
+      loop x2 in i32(8192), i32(8195), 1 {
+        x3 = add(x3, b0[x2, i1])
+      }
+      b2[i32(512), i1] = x3
+    }
+    for [2048] {
+      x6 = f32(0.0)
+      loop x5 in i32(0), i32(2), 1 {
+        x7 = f32(0.0)
+        %0 = mul(x5, i32(512))
+        loop x4 in %0, add(%0, min(sub(i32(513), %0), i32(512))), 1 {
+          x7 = add(x7, b2[x4, i0])
+        }
+        x6 = add(x6, x7)
+      }
+      b1[i0] = x6
+    }
+    result b1
+    ");
+}
+
+#[test]
 fn sums_that_are_the_same_along_an_axis_are_made_once() {
     let program = after(
         "invariant_axes",
