@@ -195,6 +195,7 @@ CASES = {
     "power": (lambda m, x: m.power(m.abs(x), 1.5), X),
     "float_power": (lambda m, x: m.float_power(x, 3), I),
     "heaviside": (lambda m, x: m.heaviside(x, 0.5), np.array([-1.0, 0.0, -0.0, 2.0, NAN])),
+    "ldexp": (lambda m, x, n: m.ldexp(x, n), X, I),
     "logaddexp2": (lambda m, x, y: m.logaddexp2(x, y), np.array([1.0, -INF, INF, NAN]), np.array([2.0, -INF, INF, 1.0])),
     "sinc": (lambda m, x: m.sinc(x), np.array([-0.5, 0.0, 0.25, 1.5])),
     "isposinf": (lambda m, x: m.isposinf(x), np.array([1.0, INF, -INF, NAN])),

@@ -157,6 +157,40 @@ def test_more_of_two():
     exact(t.minimum(t.asarray(nan), t.asarray(nan[::-1].copy())), np.minimum(nan, nan[::-1]))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_ldexp_rounds_once(dtype):
+    limits, rng = np.finfo(dtype), np.random.default_rng(11)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, limits.tiny, -limits.smallest_subnormal]
+    x = np.concatenate([np.array(special), rng.uniform(1, 2, 200)]).astype(dtype)[:, None]
+    # Sums of exponents around the ends of the range, where numbers lose bits, and others far outside.
+    lowest = int(np.log2(limits.smallest_subnormal))
+    n = np.array(
+        [*range(lowest - 2, lowest + 60), -5, 0, 1, limits.maxexp - 1, limits.maxexp, 2**31 - 1, -(2**31)], "int32"
+    )
+    with np.errstate(all="ignore"):
+        for scale in (0, 40, -40):
+            start = np.ldexp(x, np.int32(scale))
+            want, got = np.ldexp(start, n), t.ldexp(t.asarray(start), t.asarray(n)).numpy()
+            exact(got, want)
+            exact(np.signbit(got) & (got == 0), np.signbit(want) & (want == 0))
+
+
+@pytest.mark.parametrize("dtype", [*INTS, "bool"])
+def test_ldexp_of_integers(dtype):
+    for left, right in PAIRS:
+        x, n = numbers(left, dtype, 12), numbers(right, dtype, 13)
+        exact(t.ldexp(t.asarray(x), t.asarray(n)), np.ldexp(x.astype("float32"), n.astype("int32")))
+    most = 1 if dtype == "bool" else np.iinfo(dtype).max
+    want = np.float32(2.0**most if most < 128 else np.inf)
+    exact(t.ldexp(1.0, t.asarray(np.asarray(most, dtype))), want)
+
+
+def test_ldexp_takes_integers_as_exponents():
+    for wrong in (2.0, 2j, [0.5]):
+        with pytest.raises(TypeError, match=r"`ldexp` takes exponents of integers, not `(f32|f64|complex64)`: write"):
+            t.ldexp(1.0, wrong)
+
+
 def test_numbers_of_python_take_the_tensors_type():
     x = t.asarray(np.array([1, 2], "int8"))
     assert (x + 1).dtype is ti.i8

@@ -19,6 +19,7 @@ def rows(row: Any) -> None:
     for name in "fmax fmin logaddexp2 divmod true_divide float_power copysign".split():
         xp(name, "p34 p4")
     xp("heaviside", "r34 r4")
+    xp("ldexp", "r34", lambda w, x: w.xp.ldexp(x, w.asarray([-3, 0, 2, 5])) ** 2)
     xp("where select", "r34 r34", lambda w, x, y: w.xp.select([x > 1, y > 0], [x * x, y * x], x * 0.5))
     xp("unwrap", "r6", lambda w, x: w.xp.unwrap(x * 4) ** 2)
     # Reductions.

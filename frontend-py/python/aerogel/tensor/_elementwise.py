@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import u1
+from aerogel._dtypes import f64, u1
 from aerogel.tensor import _complex
 from aerogel.tensor._tensor import Tensor, asarray, binary, is_number, operands, unary
 
@@ -125,6 +125,38 @@ def lerp(x: Any, y: Any, a: Any, /) -> Tensor:
 def fma(x: Any, y: Any, z: Any, /) -> Tensor:
     """``x * y + z``."""
     return asarray(x) * y + z
+
+
+def ldexp(x1: Any, x2: Any, /) -> Tensor:
+    """``x1 * 2**x2``, rounded once, although ``2**x2`` may be no floating-point number.
+
+    The result has the shape of both broadcast together, and the dtype of ``x1``: integers become the default float.
+
+    Raises:
+        TypeError: If ``x2`` has no integers.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> ti.tensor.ldexp([0.75, -1.0], [2, -1])
+    tensor([ 3. , -0.5], dtype=f32)
+    """
+    (x,), n = operands(x1, to_float=True), asarray(x2)
+    if _complex.is_complex(n) or n.dtype.is_float:
+        raise TypeError(f"`ldexp` takes exponents of integers, not `{n.dtype}`: write `x1 * ti.tensor.exp2(x2)`")
+    # All results are 0 or infinite beyond these, and `i64` holds those of `u64` then.
+    n = maximum(minimum(n.astype(f64), 2200.0), -2200.0).astype("i64")
+    product = x.astype(f64)
+    # A factor of `f64` is not enough for its own range; elements of the others have a single one.
+    for _ in range(2 if x.dtype is f64 else 0):
+        # Down to 2**-969 only, so that a product that is rounded below the normal numbers is zero after the next one.
+        factor = minimum(n, 1023) + (n < -1022).astype("i64") * (-969 - n)
+        product, n = product * _power_of_two(factor), n - factor
+    return (product * _power_of_two(maximum(minimum(n, 1023), -1022))).astype(x.dtype)
+
+
+def _power_of_two(n: Tensor) -> Tensor:
+    """2 to the power of -1022 to 1023, in ``f64``."""
+    return bitwise_left_shift(n + 1023, 52).bitcast(f64)
 
 
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:

@@ -6,7 +6,7 @@ from aerogel.tensor import cumprod, cumsum, identity, interp
 from aerogel.tensor._calculus import gradient, trapezoid, unwrap
 from aerogel.tensor._complex import conj as conjugate
 from aerogel.tensor._complex_arithmetic import angle
-from aerogel.tensor._elementwise import allclose, cbrt, exp2, fmod, isclose
+from aerogel.tensor._elementwise import allclose, cbrt, exp2, fmod, isclose, ldexp
 from aerogel.tensor._ignoring_nan import (
     nanargmax,
     nanargmin,
@@ -140,8 +140,8 @@ __all__ = [
     "divmod", "dot", "dsplit", "dstack", "ediff1d", "euler_gamma", "exp2", "fabs", "fix", "flatnonzero", "fliplr",
     "flipud", "float_power", "fmax", "fmin", "fmod", "geomspace", "gradient", "hamming", "hanning", "heaviside",
     "histogram", "histogram_bin_edges", "hsplit", "hstack", "identity", "indices", "inner", "interp", "invert",
-    "isclose", "iscomplexobj", "isneginf", "isposinf", "isrealobj", "kron", "left_shift", "lexsort", "logaddexp2",
-    "logspace", "matvec", "median", "mod", "modf", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "isclose", "iscomplexobj", "isneginf", "isposinf", "isrealobj", "kron", "ldexp", "left_shift", "lexsort",
+    "logaddexp2", "logspace", "matvec", "median", "mod", "modf", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
     "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
     "nansum", "nanvar", "ndim", "outer", "pad", "partition", "percentile", "polyadd", "polyder", "polyfit",
     "polyint", "polymul", "polysub", "polyval", "power", "ptp", "quantile", "rad2deg", "radians", "ravel",
