@@ -498,6 +498,9 @@ def test_texts_are_texts():
             T.einsum(wrong, T.ones(2))
     with pytest.raises(ValueError, match="`einsum`: 'i->i' needs tensors, but none are passed"):
         T.einsum("i->i")
+    for wrong, sign in zip("i-j ij->j->i ij=>j i.j ...i... ij->i,j i1".split(), "--=..,1", strict=True):
+        with pytest.raises(ValueError, match=re.escape(f"`einsum`: {wrong!r} has `{sign}` where a letter")):
+            T.einsum(wrong, T.ones((2, 2)))
     with pytest.raises(TypeError, match="`from_dlpack` takes an array that supports DLPack, not NoneType"):
         T.from_dlpack(None)
     with pytest.raises(TypeError, match="`tensordot` takes a number of axes, or those of both tensors in a pair"):

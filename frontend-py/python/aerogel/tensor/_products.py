@@ -125,6 +125,7 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     text = equation.replace(" ", "")
     inputs, arrow, result = text.partition("->")
     terms = inputs.split(",")
+    _expect_letters(equation, [*terms, result])
     if len(terms) != len(made):
         raise ValueError(f"`einsum`: the equation names {len(terms)} operands, but {len(made)} are passed")
     if not arrow:
@@ -146,6 +147,15 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     if len(set(out)) != len(out):
         raise ValueError(f"`einsum`: an axis of the result is named twice in {equation!r}")
     return _contracted(made, named, out)
+
+
+def _expect_letters(equation: str, terms: list[str]) -> None:
+    for term in terms:
+        if wrong := next((c for c in term.replace("...", "", 1) if not c.isalpha()), None):
+            raise ValueError(
+                f"`einsum`: {equation!r} has `{wrong}` where a letter or one `...` belongs: write a letter for each "
+                'axis, a comma between operands, and one arrow before the result, as in "ij,jk->ik"'
+            )
 
 
 def _contracted(tensors: list[Tensor], named: list[list[int]], out: list[int]) -> Tensor:
