@@ -50,3 +50,21 @@ def type_of_list(array: Any) -> Any:
         info = np.iinfo(numpy_dtype(_types.default_int()))
         return None if array.min() < info.min or array.max() > info.max else _types.default_int()
     return _types.default_float() if array.size == 0 and array.dtype.kind == "f" else None
+
+
+def array_of(obj: Any) -> Any:
+    """NumPy's array of an object, as `np.asarray` makes it.
+
+    Raises:
+        ValueError: If the elements of a list have different shapes.
+    """
+    import numpy as np
+
+    try:
+        return np.asarray(obj)
+    except ValueError as e:
+        if "inhomogeneous" not in str(e):
+            raise
+        raise ValueError(
+            "elements of a list have different shapes, as in `[[1, 2], [3]]`: pad them, or make a tensor of each"
+        ) from None

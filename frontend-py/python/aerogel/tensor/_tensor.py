@@ -574,7 +574,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
 
                 return nested(obj, dtype)
             obj = _without_tensors(obj)
-    array = np.asarray(obj)
+    array = _lists.array_of(obj)
     if array.dtype.kind == "c":
         kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
         return _complex.of_numpy(array, kind)  # type: ignore[return-value]
@@ -582,7 +582,7 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         array = _lists.whole(obj, array, dtype is None or not (dtype_of(dtype).is_float or dtype_of(dtype) is u1))
     if dtype is None and is_plain:
         dtype = _lists.type_of_list(array)
-    if array.dtype.kind == "O":
+    if array.dtype.kind == "O" or array.dtype.kind in "SU" and not hasattr(obj, "dtype") and dtype is None:
         raise TypeError(f"elements of a tensor are numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -608,7 +608,10 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
 def _what_is_no_number(obj: Any) -> str:
     if isinstance(obj, (list, tuple)):
         for part in obj:
-            if not isinstance(part, (list, tuple)) and not is_number(part) and not hasattr(part, "dtype"):
+            if isinstance(part, (list, tuple)):
+                if found := _what_is_no_number(part):
+                    return found
+            elif not is_number(part) and not hasattr(part, "dtype"):
                 return f" with {part!r} in it"
     return ""
 
