@@ -14,8 +14,8 @@ PYTEST  := $(PY) -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-load
 PACKAGE := frontend-py/python/aerogel
 VIZ     := gui/python/aerogel_viz
 
-# Tests of numbers: what may differ between processors shows here.
-NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py decisions.py linalg.py large_matrices.py matrix.py pages.py types.py)
+# Tests of numbers: what may differ between processors shows here. The pages take long, and run at the lowest level only.
+NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py decisions.py linalg.py large_matrices.py matrix.py types.py)
 
 export PYO3_PYTHON := $(abspath $(PY))
 
@@ -62,9 +62,11 @@ test: build viz ## Every test, Rust and Python
 	$(PYTEST) --doctest-modules $(PACKAGE) tests/python
 
 levels: build ## What computes with floats, once more at each lower level of x86-64 that this processor executes
-	@for level in $$($(PY) scripts/levels.py); do \
+	@pages=tests/python/test_pages.py; \
+	for level in $$($(PY) scripts/levels.py); do \
 		echo "at $$level"; \
-		AEROGEL_CPU=$$level $(PYTEST) $(NUMERICAL) || exit 1; \
+		AEROGEL_CPU=$$level $(PYTEST) $(NUMERICAL) $$pages || exit 1; \
+		pages=; \
 	done
 
 gpu-test: ## The Python tests on an NVIDIA GPU, from a wheel in dist/ or what is built here; AEROGEL_CUDA=machine stands in for one

@@ -19,6 +19,7 @@ mod promises;
 mod region;
 mod rewrite;
 mod scope;
+mod short;
 mod signature;
 mod site;
 mod size;
@@ -50,6 +51,7 @@ pub(crate) use rewrite::{
     exprs_of, map_exprs, rewrite, rewrite_blocks, rewrite_fors, visit, visit_host, visit_mut,
 };
 pub(crate) use scope::Scope;
+pub use short::{ShortAxes, for_short_axes, short_axes};
 pub(crate) use signature::{Signature, signature};
 pub use site::{OutOfBounds, Place, SiteDef};
 pub(crate) use size::LONGEST_SHORT;

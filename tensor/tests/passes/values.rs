@@ -73,6 +73,98 @@ fn what_has_changed_is_not_computed_again() {
 }
 
 #[test]
+fn what_fits_into_no_cache_is_computed_again_sooner() {
+    // Read at two places: thirteen operations twice are more than one store and two loads, but less than those in memory.
+    let is_inlined = |n: &str, shape: &str| {
+        let text = format!(
+            r#"
+        in b0 "x": f32[?]
+        in b1 "n": f32[{n}]
+        tmp b2 "pairs": f32[{shape}]
+        tmp b3 "y": f32[{shape}]
+        for [{shape}] {{ b2[i0, i1] = exp(sub(b0[i0], b1[i1])) }}
+        for [{shape}] {{ b3[i0, i1] = add(b2[i0, i1], b2[i1, i0] zero) }}
+        result b3
+    "#
+        );
+        let program = after("inline", &text);
+        !body(&program).replace("b2[i0, i1] =", "").contains("b2[")
+    };
+    assert!(!is_inlined("512", "512, 512"));
+    assert!(is_inlined("4096", "4096, 4096"));
+    // Pairs of an input's elements are many more than its elements, however many these are: but the result is as large.
+    assert!(!is_inlined("?", "b0:0, b0:0"));
+}
+
+#[test]
+fn pairs_of_elements_are_taken_to_be_many() {
+    let program = after(
+        "inline",
+        r#"
+        in b0 "x": f32[?]
+        tmp b1 "pairs": f32[b0:0, b0:0]
+        tmp b2 "rows": f32[b0:0]
+        tmp b3 "columns": f32[b0:0]
+        for [b0:0, b0:0] { b1[i0, i1] = exp(sub(b0[i0], b0[i1])) }
+        for [b0:0, b0:0] { b2[i0] add init = b1[i0, i1] }
+        for [b0:0, b0:0] { b3[i0] add init = b1[i1, i0] }
+        result b2
+        result b3
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @"
+    for [b0:0, b0:0] {
+      b1[i0, i1] = exp(sub(b0[i0], b0[i1]))
+    }
+    for [b0:0, b0:0] {
+      b2[i0] add init = exp(sub(b0[i0], b0[i1]))
+    }
+    for [b0:0, b0:0] {
+      b3[i0] add init = exp(sub(b0[i1], b0[i0]))
+    }
+    result b2
+    result b3
+    ");
+}
+
+#[test]
+fn sizes_of_short_axes_are_constants_where_inputs_are_large() {
+    use aerogel_tensor::ir::{for_short_axes, short_axes};
+    let axes = |shapes: &[&[usize]]| short_axes(shapes.iter().copied()).to_vec();
+    assert_eq!(axes(&[&[600, 3], &[2, 2], &[5000]]), [0, 3, 0, 0, 0]);
+    assert_eq!(axes(&[&[5, 3], &[600, 5]]), []);
+    let text = r#"
+        in b0 "x": f32[?, ?]
+        in b1 "y": f32[?, b0:1]
+        tmp b2 "pairs": f32[b0:0, b1:0, b0:1]
+        tmp b3 "all": i32[(mul(extent(b0:1), i32(2)))]
+        agree b0:1 = b1:1 "{} and {}"
+        for [b0:0, b1:0, b0:1] { b2[i0, i1, i2] = sub(b0[i0, i2], b1[i1, sub(sub(extent(b0:1), i2), i32(1))]) }
+        for [(mul(extent(b0:1), i32(2)))] { b3[i0] = i0 }
+        result b2
+        result b3
+    "#;
+    let program = aerogel_tensor::ir::parse(text).expect("it parses");
+    let program = for_short_axes(program, &[0, 3, 0, 0]);
+    aerogel_tensor::verify(&program).expect("it is a program");
+    insta::assert_snapshot!(program.to_string(), @r#"
+    in b0 "x": f32[?, 3]
+    in b1 "y": f32[?, 3]
+    tmp b2 "pairs": f32[b0:0, b1:0, 3]
+    tmp b3 "all": i32[6]
+    agree 3 = b1:1 "{} and {}"
+    for [b0:0, b1:0, 3] {
+      b2[i0, i1, i2] = sub(b0[i0, i2], b1[i1, add(sub(i32(3), i2), i32(-1))])
+    }
+    for [6] {
+      b3[i0] = i0
+    }
+    result b2
+    result b3
+    "#);
+}
+
+#[test]
 fn an_index_that_may_be_an_error_is_asked_for_as_often_as_it_was() {
     let is_inlined = |extent: &str, value: &str| {
         let text = format!(

@@ -1,11 +1,12 @@
 //! Programs that are ready to run.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use aerogel_compiler::{CompileError, caught};
-use aerogel_tensor::ir::{Promises, checked};
+use aerogel_tensor::ir::{Promises, ShortAxes, checked, for_short_axes, short_axes};
 use aerogel_tensor::record::Lines;
 use aerogel_tensor::{Given, Operand, Plan, Program};
+use indexmap::IndexMap;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
@@ -38,10 +39,12 @@ impl NativeProgram {
             promises,
             checked: OnceLock::new(),
         };
-        let plan = plan_of(py, program)?;
+        let plans = Plans::default();
+        plans.keep(ShortAxes::new(), plan_of(py, program)?);
         Ok(Self {
             guard: Some(guard),
-            ..Self::new(plan, text.to_owned(), traced)
+            plans,
+            ..Self::new(py, text.to_owned(), traced)?
         })
     }
 
@@ -135,10 +138,24 @@ impl NativeProgram {
         self.runners.iter().for_each(|r| r.clear());
     }
 
-    /// The compiled statements as text: which share a kernel, which temporaries are materialised, and why.
+    /// Compiles it for inputs of these shapes, or, without them, for any.
+    #[pyo3(signature = (shapes=None))]
+    fn prepare(&self, py: Python<'_>, shapes: Option<Vec<Vec<usize>>>) -> PyResult<()> {
+        let shapes = shapes.unwrap_or_default();
+        self.plan_of_shapes(py, shapes.iter().map(|shape| &shape[..]))?;
+        Ok(())
+    }
+
+    /// The compiled statements as text, of what ran or was compiled last: which share a kernel, which temporaries are
+    /// materialised, and why.
     #[getter]
-    fn explained(&self) -> String {
-        format!("{}{}", self.explained, self.plan.chosen())
+    fn explained(&self, py: Python<'_>) -> PyResult<String> {
+        let plan = match self.plans.last() {
+            Some(plan) => plan,
+            None => self.plan_of_shapes(py, std::iter::empty())?,
+        };
+        let explained = aerogel_tensor::run::explain::of_plan(&self.traced.program, &plan);
+        Ok(format!("{explained}{}", plan.chosen()))
     }
 
     /// The statements as they were traced.
@@ -151,7 +168,7 @@ impl NativeProgram {
 /// A traced program, ready to run.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeProgram {
-    pub(super) plan: Plan,
+    plans: Plans,
     /// The trees of its fields.
     trees: Vec<Arc<TreeStore>>,
     stores_to_fields: bool,
@@ -160,8 +177,6 @@ pub(crate) struct NativeProgram {
     /// The generation of `ti.init` that compiled it.
     generation: u64,
     text: String,
-    /// The explanation of its compiled statements.
-    explained: String,
     /// The traced program, for messages and other back ends.
     pub(super) traced: Traced,
     views: backends::Views,
@@ -174,7 +189,38 @@ struct Guard {
     program: Program,
     promises: Promises,
     /// The plan that checks every index, made when it is first needed.
-    checked: OnceLock<Plan>,
+    checked: OnceLock<Arc<Plan>>,
+}
+
+/// The plans of a program, by the short axes of its inputs.
+#[derive(Default)]
+struct Plans(Mutex<IndexMap<ShortAxes, Arc<Plan>>>);
+
+/// Plans that are kept: when there are more, the oldest one is dropped.
+const MOST_PLANS: usize = 16;
+
+impl Plans {
+    /// The plan for these axes, which is the last one from now on.
+    fn get(&self, axes: &ShortAxes) -> Option<Arc<Plan>> {
+        let mut all = lock(&self.0);
+        let (last, own) = (all.len().checked_sub(1)?, all.get_index_of(axes)?);
+        all.move_index(own, last);
+        Some(all[last].clone())
+    }
+
+    fn keep(&self, axes: ShortAxes, plan: Plan) -> Arc<Plan> {
+        let mut all = lock(&self.0);
+        if all.len() == MOST_PLANS {
+            all.shift_remove_index(0);
+        }
+        let plan = Arc::new(plan);
+        all.insert(axes, plan.clone());
+        plan
+    }
+
+    fn last(&self) -> Option<Arc<Plan>> {
+        lock(&self.0).last().map(|(_, plan)| plan.clone())
+    }
 }
 
 /// Compiles a program with the current settings.
@@ -187,20 +233,21 @@ pub(super) fn plan_of(py: Python<'_>, program: Program) -> PyResult<Plan> {
 }
 
 impl NativeProgram {
-    /// A program of this plan, without fields and kernels.
-    pub(super) fn new(plan: Plan, text: String, traced: Traced) -> Self {
-        Self {
-            explained: aerogel_tensor::run::explain::of_plan(&traced.program, &plan),
-            stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
+    /// A program without fields and kernels.
+    pub(super) fn new(py: Python<'_>, text: String, traced: Traced) -> PyResult<Self> {
+        // Without `ti.init` before, the first program starts what the generation is of.
+        program::settings_or_begin(py)?;
+        Ok(Self {
+            stores_to_fields: aerogel_tensor::passes::stores_to_fields(&traced.program),
             runners: Vec::new(),
             generation: program::generation(),
             trees: Vec::new(),
-            plan,
+            plans: Plans::default(),
             text,
             traced,
             views: backends::Views::default(),
             guard: None,
-        }
+        })
     }
 
     /// The same with the trees of fields and the kernels that it uses.
@@ -213,19 +260,41 @@ impl NativeProgram {
     }
 
     /// The plan for these inputs.
-    fn plan_for(&self, py: Python<'_>, inputs: &[Operand]) -> PyResult<&Plan> {
-        let Some(guard) = &self.guard else {
-            return Ok(&self.plan);
-        };
-        let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
-        if guard.promises.hold(&guard.program, &shapes) {
-            return Ok(&self.plan);
+    fn plan_for(&self, py: Python<'_>, inputs: &[Operand]) -> PyResult<Arc<Plan>> {
+        if let Some(guard) = &self.guard {
+            let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
+            if !guard.promises.hold(&guard.program, &shapes) {
+                return self.checked(py, guard);
+            }
         }
+        self.plan_of_shapes(py, inputs.iter().map(|i| &i.shape[..]))
+    }
+
+    /// The plan that checks every index.
+    fn checked(&self, py: Python<'_>, guard: &Guard) -> PyResult<Arc<Plan>> {
         if guard.checked.get().is_none() {
             let plan = plan_of(py, self.traced.program.clone())?;
             // Another thread may have made it meanwhile.
-            let _ = guard.checked.set(plan);
+            let _ = guard.checked.set(Arc::new(plan));
         }
-        Ok(guard.checked.get().expect("made above"))
+        Ok(guard.checked.get().expect("made above").clone())
+    }
+
+    /// The plan for inputs of these shapes; for any, if there are none.
+    pub(super) fn plan_of_shapes<'s>(
+        &self,
+        py: Python<'_>,
+        shapes: impl Iterator<Item = &'s [usize]>,
+    ) -> PyResult<Arc<Plan>> {
+        // What was promised of a program that was read holds for the program as it is.
+        let axes = match self.guard {
+            Some(_) => ShortAxes::new(),
+            None => short_axes(shapes),
+        };
+        if let Some(plan) = self.plans.get(&axes) {
+            return Ok(plan);
+        }
+        let program = for_short_axes(self.traced.program.clone(), &axes);
+        Ok(self.plans.keep(axes, plan_of(py, program)?))
     }
 }

@@ -35,6 +35,8 @@ impl NativeProgram {
             let data = value.map(|value| bytes(py, &value)).transpose()?;
             given.push(Input { name, shape, data });
         }
+        // One library is for one set of shapes, which the program for all sizes takes as well.
+        let plan = self.plan_of_shapes(py, std::iter::empty())?;
         let made = settings_now(py, |settings| {
             let request = Request {
                 name,
@@ -46,8 +48,7 @@ impl NativeProgram {
                 },
                 fast_math: settings.fast_math,
             };
-            export(self.plan.program(), settings.compiler, &request)
-                .map_err(|e| self.refused(py, &e))
+            export(plan.program(), settings.compiler, &request).map_err(|e| self.refused(py, &e))
         });
         let Exported {
             header,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use aerogel_tensor::record::Mode;
 use aerogel_tensor::record::trace::FieldDef;
-use aerogel_tensor::{Accum, RegionDef};
+use aerogel_tensor::{Accum, Outside, RegionDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::compiled::{NativeProgram, plan_of};
+use super::compiled::NativeProgram;
 use super::ended::Traced;
 use super::kernels::{KernelCall, Key, Watcher};
 use super::keys::Keys;
@@ -358,30 +358,39 @@ impl NativeTrace {
         Ok(self.tensor(value))
     }
 
-    /// Requires a tensor to have a shape.
+    /// A tensor whose sizes are these, which is required of it; nothing if they are others.
     fn assert_shape(
         &self,
         tensor: &NativeTensor,
         shape: Vec<Option<Extent>>,
         message: &str,
-    ) -> PyResult<bool> {
+    ) -> PyResult<Option<NativeTensor>> {
         let (value, message) = (self.value(tensor)?, message.to_owned());
-        self.step(move |s| {
+        let made = self.step(move |s| {
             let buffer = s.buffer(value)?;
             let own = s.r.shape(buffer);
             if own.len() != shape.len() {
-                return Ok(false);
+                return Ok(None);
             }
-            for (dim, extent) in own.into_iter().zip(&shape) {
+            let mut stated = own.clone();
+            for (dim, extent) in stated.iter_mut().zip(&shape) {
                 if let Some(extent) = extent {
                     let wanted = dims(&mut s.r, std::slice::from_ref(extent))[0];
-                    if !s.r.ask_equal(dim, wanted, &message) {
-                        return Ok(false);
+                    if !s.r.ask_equal(*dim, wanted, &message) {
+                        return Ok(None);
                     }
+                    *dim = wanted;
                 }
             }
-            Ok(true)
-        })
+            if stated == own {
+                return Ok(Some(value));
+            }
+            let axes = s.r.program.axes(own.len());
+            let element = s.r.program.load(buffer, axes, Outside::Never);
+            let made = s.r.map(&stated, element);
+            Ok(Some(s.value(made)))
+        })?;
+        Ok(made.map(|value| self.tensor(value)))
     }
 
     /// Requires a size to be at least `count`, with this message if it is smaller; `{}` stands for the size.
@@ -534,8 +543,7 @@ impl NativeTrace {
             own.expect("each tree is used by a step").clone()
         });
         let trees: Vec<Arc<TreeStore>> = trees.collect();
-        let plan = plan_of(py, program)?;
         let runners = lock(&self.runners).clone();
-        Ok(NativeProgram::new(plan, text, traced).with(trees, runners))
+        Ok(NativeProgram::new(py, text, traced)?.with(trees, runners))
     }
 }

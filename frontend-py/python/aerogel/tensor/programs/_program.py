@@ -214,7 +214,7 @@ class Program:
             raise TypeError(
                 f"`{self.__name__}` has parameters: compile it for arguments by `{self.__name__}.lower(...)`"
             )
-        self._lowered(())
+        self._lowered(())._native.prepare()
         return self
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -226,6 +226,7 @@ class Program:
             lowered, natives, _ = self._bound(args, kwargs)
         lowered = copy.copy(lowered)
         lowered.sizes = None if natives is None else [list(native.shape) for native in natives]
+        lowered._native.prepare(lowered.sizes)
         lowered.name = self.__name__
         return lowered
 

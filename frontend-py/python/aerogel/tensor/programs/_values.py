@@ -58,9 +58,10 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
         raise TypeError(f"a tensor of `{dtype_of(dtype)}` is asserted, not of `{tensor.dtype}`")
     wanted = _wanted(trace, shape, "assert_tensor")
     message = "a tensor has an axis of size {}, asserted is {}"
-    if not trace.native.assert_shape(tensor._native, wanted, message):
+    stated = trace.native.assert_shape(tensor._native, wanted, message)
+    if stated is None:
         raise ValueError(f"a tensor of {len(wanted)} axes with other sizes is asserted; it has {tensor._native.shape}")
-    return tensor
+    return Tensor(stated)
 
 
 def indices(shape: Any) -> Any:
