@@ -11,6 +11,7 @@ use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
 use aerogel_llvm::{Jit, OptLevel, Target, target};
 use aerogel_passes::autodiff::{DerivativeError, Differentiated, Wanted, differentiate};
+use aerogel_passes::split::{SplitError, SplitGrid, SplitKernel, split};
 use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
 use aerogel_runtime::code::Site;
@@ -364,6 +365,27 @@ impl Compiler {
                 Ok(done) => Ok(Ok(done)),
                 Err(DerivativeError::Mistake(mistake)) => Ok(Err(mistake)),
                 Err(DerivativeError::Broken(broken)) => Err(broken.into()),
+            }
+        })?;
+        Ok(outcome)
+    }
+
+    /// The module of one of the processes that share fields, of one at stage `Structured`; `grids` has the part of each tree
+    /// that is split.
+    ///
+    /// # Errors
+    /// The outer one as `compile`; the inner one is a mistake of the user's.
+    pub fn split(
+        &self,
+        module: Module,
+        grids: Vec<Option<Arc<SplitGrid>>>,
+    ) -> Result<Result<SplitKernel, Box<Diagnostic>>, CompileError> {
+        let options = self.backend.options;
+        let (outcome, _) = apart(module, move |module| {
+            match split(module.clone(), &grids, options) {
+                Ok(done) => Ok(Ok(done)),
+                Err(SplitError::Mistake(mistake)) => Ok(Err(mistake)),
+                Err(SplitError::Broken(broken)) => Err(broken.into()),
             }
         })?;
         Ok(outcome)

@@ -529,6 +529,10 @@ pub trait Host {
     }
     /// The layout of a tree that a field or node belongs to.
     fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>>;
+    /// Whether other processes have cells of a field of the tree, too.
+    fn is_split(&self, _key: TreeKey) -> bool {
+        false
+    }
 }
 
 impl Known {

@@ -218,6 +218,9 @@ impl OpField for LoopAttrs {
         if let Some(level) = self.fast_math {
             p.text(&format!(" fast_math={level}"));
         }
+        if let Some(n) = self.exchange {
+            p.text(&format!(" exchange={n}"));
+        }
     }
     fn parse(p: &mut dyn FieldParser<'_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
         let mut attrs = LoopAttrs::default();
@@ -243,6 +246,9 @@ impl OpField for LoopAttrs {
             } else if lexer.accept("block") {
                 lexer.expect("=")?;
                 attrs.block = Some(lexer.number()?);
+            } else if lexer.accept("exchange") {
+                lexer.expect("=")?;
+                attrs.exchange = Some(lexer.number()?);
             } else if lexer.accept("fast_math") {
                 lexer.expect("=")?;
                 let word = lexer.word()?;

@@ -329,6 +329,8 @@ pub struct LoopAttrs {
     pub writes_around: bool,
     /// The loop's own level of fast maths, in place of the module's.
     pub fast_math: Option<FastMath>,
+    /// The exchange between processes around it, by its number.
+    pub exchange: Option<u32>,
 }
 
 kinds! {

@@ -19,6 +19,7 @@ mod pass;
 mod pipeline;
 mod simplify;
 mod single_exit;
+pub mod split;
 mod sums;
 mod tasks;
 mod tensors;

@@ -94,6 +94,8 @@ pub struct TaskCode {
     pub in_blocks: bool,
     /// Its other function, if it only adds to some places.
     pub sums: Option<SumsCode>,
+    /// The exchange between processes around it, by its number; tasks of one number are parts of one loop.
+    pub exchange: Option<u32>,
 }
 
 /// A function that does what a task's does, but adds to memory that is the thread's own.

@@ -28,12 +28,32 @@ impl PrintSink for Mutex<String> {
     }
 }
 
+/// What processes send each other around the loops of a launch.
+pub trait Exchanges: Sync {
+    /// Called before the first task of an exchange's loop, and after the last one. An error ends the launch.
+    fn run(&self, number: u32, moment: Moment) -> Result<(), Refused>;
+}
+
+/// When an exchange happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the loop.
+    Before,
+    /// After it.
+    After,
+}
+
+/// An exchange that did not happen; who made it knows why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
 /// Argument slots. Arrays are borrowed, so that they outlive the launch.
 #[derive(Default)]
 pub struct Args<'a> {
     values: SmallVec<[u64; 8]>,
     kinds: SmallVec<[ArgSlot; 16]>,
     arrays: Vec<&'a Buffer>,
+    exchanges: Option<&'a dyn Exchanges>,
 }
 
 impl<'a> Args<'a> {
@@ -74,6 +94,16 @@ impl<'a> Args<'a> {
             self.kinds.push(ArgSlot::Extent);
         }
         Ok(())
+    }
+
+    /// Sets what is called around loops with an exchange.
+    pub fn set_exchanges(&mut self, exchanges: &'a dyn Exchanges) {
+        self.exchanges = Some(exchanges);
+    }
+
+    /// What is called around loops with an exchange.
+    pub fn exchanges(&self) -> Option<&'a dyn Exchanges> {
+        self.exchanges
     }
 
     /// The slots.
@@ -170,6 +200,8 @@ pub enum KernelFailure {
     Mismatch(&'static str),
     /// The device cannot run the kernel, or was lost.
     Device(String),
+    /// An exchange between processes did not happen.
+    Exchange,
 }
 
 /// The signature of a kernel.

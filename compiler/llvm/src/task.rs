@@ -178,6 +178,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         block: attrs.block,
         in_blocks: threads::in_blocks(kernel, *body),
         sums: images.code(own.symbol(cx)),
+        exchange: attrs.exchange,
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use aerogel_base::render::{Sources, render_all, render_place};
 use aerogel_base::{AssertKind, Diagnostic, ErrorKind, NoteKind, SpanTable};
+use aerogel_compiler::CompileError;
 use aerogel_runtime::races::Race;
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
 use aerogel_snode::{NodeKind, Tree};
@@ -87,6 +88,14 @@ pub(crate) fn noted(error: PyErr, kernel: &Bound<'_, PyAny>, signature: &str) ->
     error
 }
 
+/// The exception for a kernel that there is not, which is not the user's mistake.
+pub(crate) fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
+    match e {
+        CompileError::Interrupted => interrupted(py, &format!("kernel `{kernel}`")),
+        other => runtime(py, format!("kernel `{kernel}`: {other}")),
+    }
+}
+
 /// The class of the exception for a check that does not hold.
 pub(crate) fn of_check(kind: AssertKind) -> &'static str {
     use AssertKind::{
@@ -143,6 +152,10 @@ pub(crate) fn failure(
             runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))
         }
         KernelFailure::Device(what) => runtime(py, format!("kernel `{kernel}`: {what}")),
+        KernelFailure::Exchange => {
+            let what = "an exchange between processes failed";
+            runtime(py, format!("kernel `{kernel}`: {what}"))
+        }
     }
 }
 

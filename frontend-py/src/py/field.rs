@@ -322,6 +322,13 @@ impl NativeField {
         PyTuple::new(py, &self.placement(py)?.shape)
     }
 
+    /// The key of its tree, and the place of each component.
+    fn _places(&self, py: Python<'_>) -> PyResult<(u64, Vec<u32>)> {
+        let placement = self.placement(py)?;
+        let places = placement.places.iter().map(|place| place.as_u32());
+        Ok((placement.store.key, places.collect()))
+    }
+
     /// The first index of each axis; empty for zeros.
     #[getter]
     fn _offset(&self, py: Python<'_>) -> PyResult<Vec<i32>> {

@@ -26,7 +26,7 @@ use super::field::NativeField;
 use super::lists::Lists;
 use super::ndarray::NativeNdarray;
 use super::operator::{binary_name, unary_name};
-use super::snode::tree_definition;
+use super::snode::{find, tree_definition};
 use super::traced::{self, Exchange};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::derived::Derived;
@@ -638,6 +638,10 @@ impl Host for PyHost<'_> {
         let original = self.object(func.function);
         self.func_source(&original)
             .map_err(|error| self.error(&error))
+    }
+
+    fn is_split(&self, key: TreeKey) -> bool {
+        find(key.0).is_some_and(|store| store.grid.get().is_some())
     }
 
     fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>> {

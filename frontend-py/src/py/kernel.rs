@@ -585,6 +585,10 @@ impl NativeKernel {
             true => later::waiting(settings, instance, &self.signature.name, begin, &memories),
             false => None,
         };
+        let exchanges = instance.exchanges(py)?;
+        if let Some(exchanges) = &exchanges {
+            args.set_exchanges(exchanges);
+        }
         signals::heed(py)?;
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
@@ -597,6 +601,9 @@ impl NativeKernel {
                 trace: trace.as_ref(),
                 later: later.as_ref(),
             })
+        });
+        let exchanged = exchanges.map_or(Ok(()), |exchanges| {
+            exchanges.end(py, matches!(outcome, Ok(Ok(()))))
         });
         // What was launched before has printed before.
         let mut earlier = later::tell(py);
@@ -619,6 +626,7 @@ impl NativeKernel {
         let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         after = after.and(later::print(py, &printed));
         earlier?;
+        exchanged?;
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.signature.name))?
             .map_err(|failure| match failure {

@@ -39,6 +39,8 @@ mod signature;
 mod small;
 mod snapshot;
 mod snode;
+mod split;
+mod split_grid;
 mod steps;
 mod structs;
 mod summary;
@@ -111,6 +113,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<field::NativeField>()?;
     m.add_class::<snode::NativeSNode>()?;
     m.add_class::<snode::NativeTree>()?;
+    m.add_class::<split::PlaceMemory>()?;
+    m.add_function(wrap_pyfunction!(split::place_memory, m)?)?;
     m.add_class::<ndarray::NativeNdarray>()?;
     m.add_class::<tensor::NativeTensor>()?;
     m.add_class::<tensor::NativeTrace>()?;

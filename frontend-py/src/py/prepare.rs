@@ -29,6 +29,7 @@ use super::program::{self, Settings};
 use super::signals;
 use super::signature::{Param, ParamKind, Signature, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
+use super::split::{self, OfProcess, Running};
 use super::summary::{Given, Summary};
 use crate::derived::Derived;
 use crate::host::{Known, StructType};
@@ -80,6 +81,8 @@ pub(crate) struct Instance {
     /// Whether the kernel of which this is perhaps a derivative does.
     pub(crate) primal_writes: Vec<bool>,
     guards: Vec<Guard>,
+    /// What is called around its loops, if it accesses fields that processes share.
+    exchanges: Option<Py<PyAny>>,
     compiler: Arc<Compiler>,
     compiled: CompiledKernel,
 }
@@ -117,7 +120,8 @@ impl Instance {
 
     /// Reports the objects it references to Python's garbage collector.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.captured.iter().try_for_each(|c| visit.call(c))?;
+        let mut held = self.captured.iter().chain(&self.exchanges);
+        held.try_for_each(|c| visit.call(c))?;
         self.guards.iter().try_for_each(|guard| match guard {
             Guard::Strong(held) | Guard::Weak(held) => visit.call(held),
             Guard::Name(watched) => watched.visit(visit),
@@ -176,6 +180,12 @@ impl Instance {
             Some((_, mistake)) => Err(self.raised(py, mistake)),
             None => Ok(()),
         }
+    }
+
+    /// The exchanges of a launch to come.
+    pub(crate) fn exchanges(&self, py: Python<'_>) -> PyResult<Option<Running>> {
+        let plan = self.exchanges.as_ref();
+        plan.map(|plan| Running::begin(py, plan)).transpose()
     }
 
     fn raised(&self, py: Python<'_>, mistake: &Diagnostic) -> PyErr {
@@ -351,7 +361,7 @@ pub(crate) fn compile<'py>(
     let captured = captured.into_iter().map(|handle| host.held(handle));
     let captured = captured.collect();
     let arguments = argument_trees(py, values);
-    let trees = trees
+    let mut trees = trees
         .iter()
         .map(|tree| tree_ref(py, tree.0, arguments.contains(&tree.0)))
         .collect::<PyResult<Vec<_>>>()?;
@@ -378,9 +388,21 @@ pub(crate) fn compile<'py>(
     let is_alone = module.funcs.len() == 1;
     let kernel_of = module.kernel().filter(|_| is_alone);
     let does_nothing = kernel_of.is_some_and(|kernel| written(&module.env, kernel).is_empty());
+    let stores: Vec<_> = trees.iter().map(TreeRef::store).collect();
+    let OfProcess {
+        module,
+        hidden,
+        plan: exchanges,
+    } = split::of_process(
+        (py, &kernel.name, &compiler),
+        module,
+        &stores,
+        derivative.is_some(),
+    )?;
+    trees.extend(hidden.into_iter().map(TreeRef::Strong));
     let compiled = py
         .detach(|| compiler.compile(module))
-        .map_err(|e| not_compiled(py, &kernel.name, e))?;
+        .map_err(|e| error::not_compiled(py, &kernel.name, e))?;
     let steps = compiled.times().iter().map(|(name, time)| (&**name, *time));
     let steps = std::iter::once(("frontend", frontend)).chain(steps);
     profile::compiled(&kernel.name, begin, steps);
@@ -395,6 +417,7 @@ pub(crate) fn compile<'py>(
         writes,
         primal_writes,
         guards,
+        exchanges,
         compiler,
         compiled,
     })
@@ -505,7 +528,7 @@ fn differentiated(
     let (spans, sources) = (module.env.spans.clone(), module.env.sources.clone());
     let done = py
         .detach(|| compiler.differentiate(module, wanted))
-        .map_err(|e| not_compiled(py, kernel, e))?;
+        .map_err(|e| error::not_compiled(py, kernel, e))?;
     match done {
         Ok(done) => Ok(done),
         Err(mistake) => Err(error::raise(py, &[*mistake], &spans, &sources)),
@@ -539,15 +562,7 @@ fn struct_type<'py>(spec: &StructSpec, host: &mut PyHost<'py>) -> PyResult<Rc<St
 
 /// The exception for a panic, which is a bug of ours.
 pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
-    not_compiled(py, kernel, CompileError::Internal(panic))
-}
-
-/// The exception for a kernel that there is not, which is not the user's mistake.
-fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
-    match e {
-        CompileError::Interrupted => error::interrupted(py, &format!("kernel `{kernel}`")),
-        other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
-    }
+    error::not_compiled(py, kernel, CompileError::Internal(panic))
 }
 
 /// The result of `kernel.inspect()`.
@@ -558,7 +573,7 @@ pub(crate) fn inspect<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let inspection = py
         .detach(|| instance.compiler.inspect(&instance.compiled))
-        .map_err(|e| not_compiled(py, kernel, e))?;
+        .map_err(|e| error::not_compiled(py, kernel, e))?;
     // A pass may run several times; its last text is the one under its name alone.
     let stages = PyDict::new(py);
     for (name, text) in &inspection.stages {

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
-use aerogel_compiler::Arch;
+use aerogel_compiler::{Arch, SplitGrid};
 use aerogel_runtime::TreeMemory;
 use aerogel_runtime::tree::{Elements, NodeStats};
 use aerogel_snode::{BuildError, NodeId, NodeKind, Tree, TreeBuilder};
@@ -16,7 +16,7 @@ use pyo3::types::PyByteArray;
 use super::field::NativeField;
 use super::foreign;
 use super::placement::{self, Placement};
-use super::{error, later, program, recorder};
+use super::{error, later, program, recorder, split_grid};
 
 /// A kind of derivatives, as one bit.
 #[derive(Clone, Copy)]
@@ -75,6 +75,8 @@ pub(crate) struct TreeStore {
     pub(crate) tree: Arc<Tree>,
     /// None once the tree is destroyed or the program reset.
     memory: RwLock<Option<Arc<TreeMemory>>>,
+    /// The part of a grid that processes share, if it is that.
+    pub(crate) grid: OnceLock<Arc<SplitGrid>>,
     /// Which kinds of derivatives are zero, `Cleared` or'ed together: cleared, and the memory was not accessed since.
     cleared: AtomicU8,
 }
@@ -90,7 +92,11 @@ fn trees() -> MutexGuard<'static, (u64, BTreeMap<u64, Weak<TreeStore>>)> {
 
 impl TreeStore {
     fn new(tree: Tree) -> PyResult<Arc<Self>> {
-        let tree = Arc::new(tree);
+        Self::of_shared(Arc::new(tree))
+    }
+
+    /// A tree with memory of its own.
+    pub(crate) fn of_shared(tree: Arc<Tree>) -> PyResult<Arc<Self>> {
         let margin = tree.byte_size().min(MARGIN) as usize;
         let memory =
             TreeMemory::new(tree.clone(), margin).map_err(|e| error::tree_memory(e, &tree))?;
@@ -100,6 +106,7 @@ impl TreeStore {
             key: trees.0,
             tree,
             memory: RwLock::new(Some(Arc::new(memory))),
+            grid: OnceLock::new(),
             cleared: AtomicU8::new(0),
         });
         let key = store.key;
@@ -338,6 +345,23 @@ impl NativeTree {
             other => *stage = other,
         }
         Ok(())
+    }
+
+    /// The key of a finished layout.
+    fn key(&self) -> PyResult<u64> {
+        match &*self.stage() {
+            Stage::Laid(store) => Ok(store.key),
+            _ => Err(PyRuntimeError::new_err("the layout is not finished")),
+        }
+    }
+
+    /// Makes a finished layout the part of a grid that processes share; returns its key.
+    fn split(&self, axes: Vec<split_grid::AxisArgs>, is_trusted: bool) -> PyResult<u64> {
+        let Stage::Laid(store) = &*self.stage() else {
+            return Err(PyRuntimeError::new_err("the layout is not finished"));
+        };
+        let _ = store.grid.set(Arc::new(split_grid::grid(axes, is_trusted)));
+        Ok(store.key)
     }
 
     /// Frees the memory.

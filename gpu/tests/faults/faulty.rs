@@ -88,6 +88,7 @@ pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
             block: None,
             in_blocks: false,
             sums: None,
+            exchange: None,
         }],
         args: vec![ArgSlot::Pointer, ArgSlot::Extent],
         written: vec![true],

@@ -154,6 +154,7 @@ fn tasks_before_one_that_is_refused_are_waited_for() {
         block: None,
         in_blocks: false,
         sums: None,
+        exchange: None,
     };
     let twice = KernelCode {
         tasks: vec![task("count"), task("count")],

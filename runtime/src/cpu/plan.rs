@@ -17,10 +17,10 @@ use super::sums::{IN_PLACE, Spare};
 use super::{Pool, STACK};
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::Buffer;
-use crate::code::{Atomics, Bounds, KernelCode, Site, SiteKind};
+use crate::code::{Atomics, Bounds, KernelCode, Site, SiteKind, TaskCode};
 use crate::device::LoadError;
 use crate::interrupt;
-use crate::launch::{Args, KernelFailure, Launch, PrintSink, Signature};
+use crate::launch::{Args, KernelFailure, Launch, Moment, PrintSink, Refused, Signature};
 use crate::races::Races;
 use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
@@ -57,6 +57,9 @@ pub(super) struct Means<'a> {
 struct PlannedTask {
     space: Space,
     functions: Functions,
+    /// The exchange that it begins, and the one that it ends.
+    begins: Option<u32>,
+    ends: Option<u32>,
 }
 
 enum Space {
@@ -107,7 +110,7 @@ impl LaunchPlan {
         // One thread notes accesses in the order of the iterations, so that the same race is found each time.
         let notes_accesses = code.notes_accesses();
         let one_thread = notes_accesses.then_some(1);
-        for task in &code.tasks {
+        for (k, task) in code.tasks.iter().enumerate() {
             let run = address(&task.symbol)?;
             let space = match &task.bounds {
                 Bounds::Serial => Space::Serial,
@@ -141,7 +144,15 @@ impl LaunchPlan {
                 max_threads: one_thread.or(task.max_threads).unwrap_or(usize::MAX),
                 own,
             };
-            tasks.push(PlannedTask { space, functions });
+            let is_in = |other: &TaskCode| other.exchange == task.exchange;
+            tasks.push(PlannedTask {
+                space,
+                functions,
+                begins: task.exchange.filter(|_| !code.tasks[..k].iter().any(is_in)),
+                ends: task
+                    .exchange
+                    .filter(|_| !code.tasks[k + 1..].iter().any(is_in)),
+            });
         }
         Ok(Self {
             tasks,
@@ -246,10 +257,19 @@ impl LaunchPlan {
         };
         let turn = Turn::with_sums(launch.roots, &self.atomics);
         let _active = interrupt::Active::begin();
+        let mut exchanged = Ok(());
         for (k, task) in self.tasks.iter().enumerate() {
+            exchanged = exchange(launch.args, task.begins, Moment::Before);
+            if exchanged.is_err() {
+                break;
+            }
             task.launch(&means, launch.trace.map(|trace| (trace, k)));
             interrupt::task_ended();
             if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
+                break;
+            }
+            exchanged = exchange(launch.args, task.ends, Moment::After);
+            if exchanged.is_err() {
                 break;
             }
         }
@@ -264,7 +284,7 @@ impl LaunchPlan {
         } else if let Some(race) = host.races().and_then(|mut races| races.found()) {
             Err(KernelFailure::Race(race))
         } else {
-            decode(&errors)
+            decode(&errors).and(exchanged)
         };
         if outcome.is_err() {
             // The tasks that collect what was given back did not run.
@@ -286,6 +306,18 @@ impl LaunchPlan {
 
     fn temps_lock(&self) -> MutexGuard<'_, Vec<Buffer>> {
         self.idle_temps.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// What processes send each other before or after a loop.
+fn exchange(args: &Args<'_>, number: Option<u32>, moment: Moment) -> Result<(), KernelFailure> {
+    match (number, args.exchanges()) {
+        (Some(number), Some(exchanges)) => {
+            let done = exchanges.run(number, moment);
+            done.map_err(|Refused| KernelFailure::Exchange)
+        }
+        (Some(_), None) => Err(KernelFailure::Mismatch("no exchanges between processes")),
+        (None, _) => Ok(()),
     }
 }
 
@@ -445,7 +477,7 @@ mod tests {
     use aerogel_base::{ScalarType, Span};
 
     use super::*;
-    use crate::code::{ArgSlot, Part, TaskCode};
+    use crate::code::{ArgSlot, Part};
 
     struct Functions;
 
@@ -555,6 +587,7 @@ mod tests {
             block: None,
             in_blocks: false,
             sums: None,
+            exchange: None,
         }
     }
 

@@ -469,6 +469,7 @@ impl<'p> Running<'p> {
             KernelFailure::Device(e) => RunError::Device(e),
             KernelFailure::Overlap => RunError::Overlap,
             KernelFailure::Mismatch(what) => RunError::Mismatch(what),
+            KernelFailure::Exchange => RunError::Mismatch("no exchanges between processes"),
         })
     }
 

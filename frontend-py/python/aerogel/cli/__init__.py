@@ -112,6 +112,14 @@ def _do_view(args: argparse.Namespace) -> None:
     view(args.program, args.arguments, options_of(args))
 
 
+def _do_mpi(args: argparse.Namespace) -> None:
+    from aerogel.cli import _mpi
+
+    if args.n < 1:
+        args.misuse("-n is at least 1")
+    raise SystemExit(_mpi.run(args.n, args.program, args.arguments))
+
+
 def _do_backends(args: argparse.Namespace) -> None:
     from aerogel.cli import _backends
 
@@ -199,8 +207,18 @@ def _parser() -> argparse.ArgumentParser:
     look.add_argument("program", metavar="PROGRAM.py")
     look.set_defaults(do=_do_view, misuse=look.error)
 
+    ranks = commands.add_parser(
+        "mpi",
+        help="run a program in several processes that share fields by MPI",
+        description="Runs a program in N processes, which `ti.mpi.grid` lets share fields. The first one prints. An "
+        "exception in one of them ends all.",
+    )
+    ranks.add_argument("-n", metavar="N", type=int, default=2, help="the number of processes (2)")
+    ranks.add_argument("program", metavar="PROGRAM.py")
+    ranks.set_defaults(do=_do_mpi, misuse=ranks.error)
+
     look.usage = "python -m aerogel view [OPTIONS] PROGRAM.py [ARGUMENTS ...]"
-    for command in (run, example, inspect, look):
+    for command in (run, example, inspect, look, ranks):
         rest = command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
         # Without a program, the error names the program only.
         rest.required = False

@@ -7,6 +7,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -426,12 +427,32 @@ def _place(
     offset: int | Sequence[int] | None,
     layout: Any,
 ) -> None:
+    if "aerogel.mpi" in sys.modules and isinstance(shape, sys.modules["aerogel.mpi"].Grid):
+        from aerogel.mpi import _fields
+
+        if offset is not None:
+            raise AerogelSyntaxError("a field with a grid as its shape has no offset: its indices begin at 0")
+        return _fields.place(fields, shape, lambda dims, first: _lay_out(fields, dims, order, first, layout))
+    _lay_out(fields, shape, order, offset, layout)
+    for out in fields:
+        if shape is not None:
+            _unused.remember(out, lambda gradient: _lay_out([gradient], shape, order, offset, layout))
+
+
+def _lay_out(
+    fields: list[Any],
+    shape: Any,
+    order: str | None,
+    offset: int | Sequence[int] | None,
+    layout: Any,
+) -> Any:
+    """Places fields in a layout of their own, if there is a shape; returns the native layout."""
     if shape is None:
         if offset is not None:
             raise AerogelSyntaxError("shape cannot be None when offset is set")
         if order is not None:
             raise AerogelSyntaxError("shape cannot be None when order is set")
-        return
+        return None
     dims = _shape(shape)
     if offset is not None:
         offset = [int(offset)] if is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
@@ -484,8 +505,7 @@ def _place(
         lay_out(own)
         lay_out([out.__dict__["dual"] for out in own if "dual" in out.__dict__])
     builder._lay_out()
-    for out in fields:
-        _unused.remember(out, lambda gradient: _place([gradient], shape, order, offset, layout))
+    return builder._native
 
 
 if TYPE_CHECKING:

@@ -480,6 +480,17 @@ impl<'a> Lower<'a, '_> {
                         "move it to the kernel's outermost scope, or loop over `ti.ndrange`",
                     );
                 }
+                if self
+                    .host
+                    .is_split(self.naming.trees[node.tree.as_u32() as usize])
+                {
+                    return self.fail_noted(
+                        ErrorKind::Compilation,
+                        "E0701",
+                        "a loop over a split field stands inside another loop or a branch, or runs in order".to_owned(),
+                        "move it to the kernel's outermost scope: each process runs a part of it",
+                    );
+                }
                 let extents = tree.shape(node.node);
                 let offset = |axis: usize| offset.get(axis).copied().unwrap_or(0);
                 extents

@@ -262,6 +262,13 @@ impl<'a> Lower<'a, '_> {
             return Ok(());
         };
         let field = &self.module.env.fields[id];
+        // Of one that is split, this process has a part only; whose part it is, is looked at later.
+        if self
+            .host
+            .is_split(self.naming.trees[field.tree.as_u32() as usize])
+        {
+            return Ok(());
+        }
         let shape = self.module.env.trees[field.tree].shape(field.places[0]);
         let first = |axis: usize| i128::from(field.offset.get(axis).copied().unwrap_or(0));
         let inside = |(axis, (&at, &n)): (usize, (&i128, &u64))| {

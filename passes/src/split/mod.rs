@@ -1,0 +1,387 @@
+//! Kernels over fields that many processes share: from a module to the module of one process.
+//!
+//! A split field holds a box of the grid's cells and a halo of its neighbours' cells around it; its offset makes global indices
+//! right. A parallel loop that accesses such fields runs over the process' own cells, and its attribute `exchange` names
+//! what other processes must send before it and hear after it:
+//!
+//! ```text
+//! parallel_cells tree0.S1 (i, j) {                   parallel [4, 0], [8, 8] exchange=0 (i, j) {
+//!     store g[i, j], f[(i + 1) mod 8, j]       ==>       store g[i, j], f[i + 1, j]
+//! }                                                  }
+//! exchange 0: reads f, of axis 0 one cell above; writes g
+//! ```
+//! The process that owns the cell that an iteration stores to runs the iteration. What is added to data that all processes
+//! have is combined after the loop; a variable of the kernel becomes a field for that.
+
+mod accesses;
+mod offsets;
+mod owners;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use aerogel_base::{Diagnostic, ErrorKind, Span};
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::{
+    AtomicOp, Env, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Stage, TreeId, Type, walk,
+};
+use aerogel_snode::Tree;
+
+use self::accesses::Accesses;
+use self::owners::Owners;
+use crate::pass::{Pass, When};
+use crate::simplify::{cse, dce, fold, promote_locals};
+use crate::sums::demote_atomics;
+use crate::tensors::{loop_tensors, scalarize};
+use crate::{BrokenPass, Options, PassCx, driver, inline, single_exit};
+
+/// One axis of a grid that processes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitAxis {
+    /// Cells of the whole grid.
+    pub size: i64,
+    /// The first of the process' own cells.
+    pub lo: i64,
+    /// The cell after the last one.
+    pub hi: i64,
+    /// How many cells of neighbours memory has on each side.
+    pub width: i64,
+    /// Whether the last cell's neighbour is the first one.
+    pub is_periodic: bool,
+}
+
+impl SplitAxis {
+    /// Whether other processes have cells along the axis.
+    pub fn is_divided(&self) -> bool {
+        (self.lo, self.hi) != (0, self.size)
+    }
+
+    /// The first index in memory: that of a halo, which ends at the grid's edge unless the axis is periodic.
+    pub fn first(&self) -> i64 {
+        match self.is_periodic {
+            true => self.lo - self.width,
+            false => (self.lo - self.width).max(0),
+        }
+    }
+
+    fn is_same_box(&self, other: &Self) -> bool {
+        (self.size, self.lo, self.hi) == (other.size, other.lo, other.hi)
+    }
+}
+
+/// The part of a grid that a process has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitGrid {
+    /// The axes.
+    pub axes: Vec<SplitAxis>,
+    /// Whether the user gave the width of the halo: indices without known bounds are then trusted to stay inside.
+    pub is_trusted: bool,
+}
+
+/// What processes send each other around a loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// The fields of which it reads neighbours' cells: how many on the lower and on the upper side of each axis.
+    pub reads: Vec<(FieldId, Vec<[i64; 2]>)>,
+    /// The split fields that it writes.
+    pub writes: Vec<FieldId>,
+    /// The fields that are not split to which it adds.
+    pub sums: Vec<Sum<FieldId>>,
+}
+
+/// Something to which all processes add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum<T> {
+    /// A field, or a variable.
+    pub target: T,
+    /// Which component of its elements, if it is not all of them.
+    pub component: Option<usize>,
+    /// The operation that combines shares.
+    pub op: AtomicOp,
+}
+
+/// A kernel of one process.
+#[derive(Debug)]
+pub struct SplitKernel {
+    /// The module, at stage `Structured`.
+    pub module: Module,
+    /// What the attribute `exchange` of loops refers to.
+    pub exchanges: Vec<Exchange>,
+    /// The trees behind all that there were: variables to which all processes add.
+    pub hidden: Vec<Arc<Tree>>,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub enum SplitError {
+    /// The user's mistake.
+    Mistake(Box<Diagnostic>),
+    /// A bug of ours.
+    Broken(BrokenPass),
+}
+
+type Outcome<T> = Result<T, Box<Diagnostic>>;
+
+const fn pass(name: &'static str, run: fn(&mut Function, &PassCx<'_>) -> bool) -> Pass {
+    Pass {
+        name,
+        run,
+        from: Stage::Structured,
+        to: Stage::Structured,
+        when: When::Always,
+        kernels_only: false,
+    }
+}
+
+const CALLED: &[Pass] = &[pass("single_exit", single_exit::all)];
+
+/// Indices become values of one function, whatever variables and vectors they went through.
+const KERNEL: &[Pass] = &[
+    pass("inline", inline::all),
+    pass("loop_tensors", loop_tensors::run),
+    pass("scalarize", scalarize::run),
+    pass("demote_atomics", demote_atomics::run),
+    pass("promote_locals", promote_locals::run),
+    pass("fold", fold::run),
+    pass("cse", cse::run),
+    pass("dce", dce::run),
+];
+
+/// Whether the module's functions access a field in a tree, or loop over one, that `is_split` accepts.
+pub fn accesses_split(module: &Module, is_split: &dyn Fn(TreeId) -> bool) -> bool {
+    let mut found = false;
+    for func in module.funcs.values() {
+        walk(func, func.body, &mut |func, inst| {
+            found |= tree_of(&module.env, &func[inst]).is_some_and(is_split);
+        });
+    }
+    found
+}
+
+/// The tree that an instruction names a cell of, or loops over.
+fn tree_of(env: &Env, op: &Op) -> Option<TreeId> {
+    match op {
+        Op::FieldAt { field, .. } => Some(env.fields[*field].tree),
+        Op::ParallelCells { node, .. } => Some(node.tree),
+        _ => None,
+    }
+}
+
+/// The kernel of one process. `grids` has the grid of each tree of the module, if it is split.
+///
+/// # Errors
+/// If the kernel accesses split fields in a way that other processes would have to know.
+pub fn split(
+    mut module: Module,
+    grids: &[Option<Arc<SplitGrid>>],
+    options: Options,
+) -> Result<SplitKernel, SplitError> {
+    prepare(&mut module, options).map_err(SplitError::Broken)?;
+    let kernel = module.funcs.iter().find(|(_, func)| func.is_kernel);
+    let id = kernel.expect("a kernel's module has one").0;
+    let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
+    let calls = calls_accesses(&module, &func, grids);
+    let mut split = Split {
+        env: &mut module.env,
+        grids,
+        exchanges: Vec::new(),
+        hidden: Vec::new(),
+    };
+    let outcome = match calls {
+        Some(wrong) => Err(wrong),
+        None => split.kernel(&mut func),
+    };
+    let Split {
+        exchanges, hidden, ..
+    } = split;
+    module.funcs[id] = func;
+    outcome.map_err(SplitError::Mistake)?;
+    Ok(SplitKernel {
+        module,
+        exchanges,
+        hidden,
+    })
+}
+
+/// The mistake that a kernel calls a function which accesses split fields.
+fn calls_accesses(
+    module: &Module,
+    kernel: &Function,
+    grids: &[Option<Arc<SplitGrid>>],
+) -> Option<Box<Diagnostic>> {
+    let is_split = |tree: TreeId| matches!(grids.get(tree.as_u32() as usize), Some(Some(_)));
+    // The kernel is not in the table meanwhile.
+    if !accesses_split(module, &is_split) {
+        return None;
+    }
+    let mut found = None;
+    walk(kernel, kernel.body, &mut |func, inst| {
+        if let Op::Call { .. } = func[inst] {
+            found.get_or_insert(func.insts[inst].span);
+        }
+    });
+    let message = "a real function accesses split fields, and which cells it accesses is not known";
+    let note = "make it a `ti.func`, which is compiled into the kernel";
+    found.map(|span| mistake(span, message, note))
+}
+
+fn prepare(module: &mut Module, options: Options) -> Result<(), BrokenPass> {
+    let ids: Vec<FuncId> = module.funcs.keys().collect();
+    for &id in &ids {
+        driver::run_list(CALLED, module, id, options)?;
+    }
+    for id in ids {
+        if module.funcs[id].is_kernel {
+            driver::run_list(KERNEL, module, id, options)?;
+        }
+    }
+    Ok(())
+}
+
+fn mistake(span: Span, message: impl Into<String>, note: &str) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(ErrorKind::Compilation, "E0701", span, message).note(note))
+}
+
+struct Split<'a> {
+    env: &'a mut Env,
+    grids: &'a [Option<Arc<SplitGrid>>],
+    exchanges: Vec<Exchange>,
+    hidden: Vec<Arc<Tree>>,
+}
+
+impl Split<'_> {
+    fn grid(&self, tree: TreeId) -> Option<&Arc<SplitGrid>> {
+        self.grids.get(tree.as_u32() as usize)?.as_ref()
+    }
+
+    fn grid_of(&self, field: FieldId) -> Option<&Arc<SplitGrid>> {
+        self.grid(self.env.fields[field].tree)
+    }
+
+    fn name(&self, field: FieldId) -> &str {
+        &self.env.fields[field].name
+    }
+
+    fn is_split(&self, func: &Function, inst: Inst) -> bool {
+        tree_of(self.env, &func[inst]).is_some_and(|tree| self.grid(tree).is_some())
+    }
+
+    fn kernel(&mut self, func: &mut Function) -> Outcome<()> {
+        let body = func.body;
+        for inst in func.regions[body].insts.clone() {
+            let mut is_split = self.is_split(func, inst);
+            let mut at = func.insts[inst].span;
+            func[inst].regions(|region| {
+                walk(func, region, &mut |func, inner| {
+                    if self.is_split(func, inner) {
+                        (is_split, at) = (true, func.insts[inner].span);
+                    }
+                });
+            });
+            if !is_split {
+                continue;
+            }
+            if !matches!(func[inst], Op::Parallel { .. } | Op::ParallelCells { .. }) {
+                let message = "an element of a split field is accessed outside of a parallel loop: one process has it";
+                let note = "loop over the field, `for i, j in f`, or access the element from Python, `f[i, j]`";
+                return Err(mistake(at, message, note));
+            }
+            self.parallel(func, inst)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a loop that of the process' own cells.
+    fn parallel(&mut self, func: &mut Function, inst: Inst) -> Outcome<()> {
+        let span = func.insts[inst].span;
+        let (Op::Parallel { attrs, .. } | Op::ParallelCells { attrs, .. }) = func[inst] else {
+            unreachable!("the caller looked")
+        };
+        if attrs.serial {
+            let message =
+                "a loop over split fields cannot run in order: each process runs a part of it";
+            return Err(mistake(span, message, "leave out `serialize=True`"));
+        }
+        let mut before = Vec::new();
+        let over = self.over_numbers(func, inst, &mut before)?;
+        let accesses = Accesses::of(self, func, inst)?;
+        let (sums, locals) = sums::find(self, func, inst)?;
+        let ranges = {
+            self.insert(func, inst, before);
+            Ranges::within(func, func.body)
+        };
+        let owners = Owners::find(self, (func, &ranges), (inst, over.as_ref()), &accesses)?;
+        let mut exchange = owners.exchange;
+        let mut before = Vec::new();
+        owners::narrow(func, inst, &owners.narrowed, &mut before);
+        self.insert(func, inst, before);
+        owners::unwrap(func, owners.unwrapped);
+        exchange.sums = sums;
+        for sum in locals {
+            let target = self.hide(func, sum.target);
+            exchange.sums.push(Sum {
+                target,
+                component: sum.component,
+                op: sum.op,
+            });
+        }
+        let number = self.exchanges.len() as u32;
+        self.exchanges.push(exchange);
+        if let Op::Parallel { attrs, .. } = &mut func.insts[inst].op {
+            attrs.exchange = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Puts instructions before one of the kernel's outermost scope.
+    fn insert(&self, func: &mut Function, inst: Inst, before: Vec<Inst>) {
+        let body = func.body;
+        let list = &mut func.regions[body].insts;
+        let at = list.iter().position(|&i| i == inst).expect("it is there");
+        list.splice(at..at, before);
+    }
+
+    /// Makes a loop over cells one over numbers, all of the grid; the grid and what is added to its counters, if it is split.
+    fn over_numbers(
+        &self,
+        func: &mut Function,
+        inst: Inst,
+        before: &mut Vec<Inst>,
+    ) -> Outcome<Option<Arc<SplitGrid>>> {
+        let Op::ParallelCells { node, attrs, body } = func[inst] else {
+            return Ok(None);
+        };
+        let span = func.insts[inst].span;
+        let NodeRef { tree, node } = node;
+        if self.env.trees[tree].is_below_sparse(node) {
+            let message = "a loop over a sparse layout accesses a split field";
+            return Err(mistake(span, message, "loop over the split field"));
+        }
+        let grid = self.grid(tree).cloned();
+        let shape = self.env.trees[tree].shape(node);
+        let ends: Vec<[i64; 2]> = match &grid {
+            Some(grid) => {
+                let of = |axis: &SplitAxis| [-axis.first(), axis.size - axis.first()];
+                grid.axes.iter().map(of).collect()
+            }
+            None => shape.iter().map(|&n| [0, n as i64]).collect(),
+        };
+        let mut constant = |func: &mut Function, value: i64| {
+            let value = aerogel_base::Scalar::i32(value as i32);
+            let inst = func.new_inst(Op::Const { value }, &[Type::I32], span);
+            before.push(inst);
+            func.insts[inst].results[0]
+        };
+        let lo = ends.iter().map(|e| constant(func, e[0])).collect();
+        let hi = ends.iter().map(|e| constant(func, e[1])).collect();
+        func.insts[inst].op = Op::Parallel {
+            lo,
+            hi,
+            attrs,
+            body,
+        };
+        Ok(grid)
+    }
+}

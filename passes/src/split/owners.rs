@@ -1,0 +1,400 @@
+//! Which process runs which iterations, and what it reads of others.
+
+use std::sync::Arc;
+
+use aerogel_base::{Scalar, Span};
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::{BinaryOp, Builder, Function, Inst, Op, Rewrite, Type, Value, rewrite};
+
+use super::accesses::{Access, Accesses, body_of};
+use super::offsets::{Along, Offset};
+use super::{Exchange, Outcome, Split, SplitAxis, SplitGrid, mistake};
+
+/// The bounds of a counter: the process runs iterations for which the counter plus `shift` is one of its cells.
+pub(super) struct Narrowed {
+    counter: usize,
+    shift: i64,
+    axis: SplitAxis,
+}
+
+/// An index that needs no modulo, since memory has a halo: of which instruction and along which axis.
+pub(super) type Unwrapped = (Inst, usize, (Value, i64));
+
+/// What is found out about a loop.
+pub(super) struct Owners {
+    pub(super) narrowed: Vec<Narrowed>,
+    pub(super) unwrapped: Vec<Unwrapped>,
+    pub(super) exchange: Exchange,
+}
+
+/// A loop, and what is found out about it.
+struct Finder<'a> {
+    split: &'a Split<'a>,
+    func: &'a Function,
+    ranges: &'a Ranges,
+    counters: &'a [Value],
+    grid: &'a SplitGrid,
+    over: Option<&'a Arc<SplitGrid>>,
+    out: Owners,
+}
+
+impl Owners {
+    /// Those of a loop; `over` is the grid that it goes over by cells.
+    ///
+    /// # Errors
+    /// If an index has no known distance from the loop's counters.
+    pub(super) fn find(
+        split: &Split<'_>,
+        (func, ranges): (&Function, &Ranges),
+        (inst, over): (Inst, Option<&Arc<SplitGrid>>),
+        accesses: &Accesses,
+    ) -> Outcome<Self> {
+        let mut grids = accesses.0.iter().map(|access| {
+            let grid = split.grid_of(access.field).expect("it is split");
+            (func.insts[access.at].span, grid)
+        });
+        let first = over.or_else(|| grids.clone().next().map(|grid| grid.1));
+        let first = first.expect("the loop accesses a split field, or goes over one");
+        let alike = |grid: &SplitGrid| {
+            let axes = grid.axes.iter().zip(&first.axes);
+            grid.axes.len() == first.axes.len() && axes.into_iter().all(|(a, b)| a.is_same_box(b))
+        };
+        if let Some((span, _)) = grids.find(|(_, grid)| !alike(grid)) {
+            let message = "a loop accesses split fields of two grids";
+            let note =
+                "each process has other cells of the one than of the other: use fields of one grid";
+            return Err(mistake(span, message, note));
+        }
+        let mut finder = Finder {
+            split,
+            func,
+            ranges,
+            counters: &func.regions[body_of(func, inst)].params,
+            grid: first,
+            over,
+            out: Self {
+                narrowed: Vec::new(),
+                unwrapped: Vec::new(),
+                exchange: Exchange::default(),
+            },
+        };
+        for axis in 0..first.axes.len() {
+            finder.axis(axis, accesses, func.insts[inst].span)?;
+        }
+        for access in accesses.0.iter().filter(|access| access.writes) {
+            let writes = &mut finder.out.exchange.writes;
+            if !writes.contains(&access.field) {
+                writes.push(access.field);
+            }
+        }
+        Ok(finder.out)
+    }
+}
+
+impl<'a> Finder<'a> {
+    fn along(&self, axis: usize) -> Along<'a> {
+        Along {
+            func: self.func,
+            ranges: self.ranges,
+            counters: self.counters,
+            size: self.grid.axes[axis].size,
+            base: self.over.map_or(0, |grid| grid.axes[axis].first()),
+        }
+    }
+
+    fn index(&self, access: &Access, axis: usize) -> (Value, Span) {
+        let Op::FieldAt { indices, .. } = &self.func[access.at] else {
+            unreachable!("an access is that")
+        };
+        let whole = self.func.insts[access.at].span;
+        let of_index = self.func.def(indices[axis]);
+        let span = of_index.map_or(Span::NONE, |def| self.func.insts[def].span);
+        // A bare counter comes from the loop's own line.
+        let spans = &self.split.env.spans;
+        let is_part = match (spans.get(span), spans.get(whole)) {
+            (Some(part), Some(whole)) => {
+                part.source == whole.source && (whole.start..whole.end).contains(&part.start)
+            }
+            _ => false,
+        };
+        (indices[axis], if is_part { span } else { whole })
+    }
+
+    /// One axis of all accesses.
+    fn axis(&mut self, axis: usize, accesses: &Accesses, span: Span) -> Outcome<()> {
+        if !self.grid.axes[axis].is_divided() {
+            return accesses
+                .0
+                .iter()
+                .try_for_each(|access| self.undivided(axis, access));
+        }
+        let along = self.along(axis);
+        let mut owner: Option<(Value, i64)> = None;
+        for access in accesses.0.iter().filter(|access| access.writes) {
+            let (index, span) = self.index(access, axis);
+            let offset = along.offset(index);
+            let exact = offset.and_then(|offset| Some((offset.counter, offset.exact()?)));
+            let Some(found) = exact else {
+                return Err(self.unbounded_store(axis, span));
+            };
+            if *owner.get_or_insert(found) != found {
+                let message = format!(
+                    "a loop stores to cells at several distances along axis {axis} of a split grid"
+                );
+                let note = "the process that has a cell runs the iteration that stores to it: store to one cell, and read its \
+                            neighbours";
+                return Err(mistake(span, message, note));
+            }
+        }
+        let owner = owner.or_else(|| self.owner_of_reads(axis, accesses));
+        let Some((counter, shift)) = owner else {
+            let message =
+                format!("no index says which cells along axis {axis} the iterations are for");
+            return Err(mistake(span, message, BOUNDED));
+        };
+        for access in accesses.0.iter().filter(|access| !access.writes) {
+            self.read(axis, access, (counter, shift))?;
+        }
+        let at = self.counters.iter().position(|&c| c == counter);
+        self.out.narrowed.push(Narrowed {
+            counter: at.expect("a counter of the loop"),
+            shift,
+            axis: self.grid.axes[axis],
+        });
+        Ok(())
+    }
+
+    /// The counter of an axis, and what is added to it, where nothing is stored.
+    fn owner_of_reads(&self, axis: usize, accesses: &Accesses) -> Option<(Value, i64)> {
+        if let Some(grid) = self.over {
+            return Some((*self.counters.get(axis)?, grid.axes[axis].first()));
+        }
+        let along = self.along(axis);
+        let mut offsets = accesses.0.iter().filter_map(|access| {
+            let (index, _) = self.index(access, axis);
+            along.offset(index)
+        });
+        offsets.next().map(|offset| (offset.counter, 0))
+    }
+
+    /// A read along a divided axis.
+    fn read(&mut self, axis: usize, access: &Access, owner: (Value, i64)) -> Outcome<()> {
+        let (index, span) = self.index(access, axis);
+        let here = self.split.grid_of(access.field).expect("it is split");
+        let (own, is_trusted) = (here.axes[axis], here.is_trusted);
+        let offset = self.along(axis).offset(index);
+        let Some(offset) = offset.filter(|offset| offset.counter == owner.0) else {
+            if !is_trusted {
+                return Err(self.unbounded_read(axis, access, span));
+            }
+            self.needs(axis, access, [own.width; 2]);
+            return Ok(());
+        };
+        let Offset { by, wrapped, .. } = offset;
+        if let Some(wrapped) = wrapped {
+            if !own.is_periodic {
+                let message = format!(
+                    "an index of `{}` wraps around along axis {axis}, which is not periodic",
+                    self.split.name(access.field)
+                );
+                let note = "make the grid periodic: ti.mpi.grid(shape, periodic=True)";
+                return Err(mistake(span, message, note));
+            }
+            self.out.unwrapped.push((access.at, axis, wrapped));
+        }
+        let widths = [(owner.1 - by[0]).max(0), (by[1] - owner.1).max(0)];
+        self.within(axis, access, (widths, span))
+    }
+
+    /// An access along an axis all of whose cells the process has.
+    fn undivided(&mut self, axis: usize, access: &Access) -> Outcome<()> {
+        let own = self.split.grid_of(access.field).expect("it is split").axes[axis];
+        if own.width == 0 {
+            return Ok(());
+        }
+        let (index, span) = self.index(access, axis);
+        let along = self.along(axis);
+        // A loop whose bounds only a launch knows is taken to go over cells of the grid.
+        let range = along.range(index);
+        let range = range.or_else(|| along_counter(&along, index));
+        let Some([lo, hi]) = range else {
+            if access.writes {
+                return Err(self.unbounded_store(axis, span));
+            }
+            self.needs(axis, access, [own.width; 2]);
+            return Ok(());
+        };
+        let widths = [(-lo).max(0), (hi - own.size + 1).max(0)];
+        if access.writes && widths != [0, 0] {
+            let message = format!("a store beyond the edge of axis {axis}, which is periodic");
+            return Err(mistake(
+                span,
+                message,
+                "take the index modulo the axis' size",
+            ));
+        }
+        self.within(axis, access, (widths, span))
+    }
+
+    /// Notes how much of a halo is needed.
+    fn within(
+        &mut self,
+        axis: usize,
+        access: &Access,
+        (widths, span): ([i64; 2], Span),
+    ) -> Outcome<()> {
+        let own = self.split.grid_of(access.field).expect("it is split").axes[axis];
+        let needed = widths[0].max(widths[1]);
+        if needed > own.width {
+            let message = format!(
+                "`{}` is read {needed} cells away along axis {axis} of its grid, whose halo is {} wide",
+                self.split.name(access.field),
+                own.width
+            );
+            let note = format!("give the grid a wider one: ti.mpi.grid(shape, halo={needed})");
+            return Err(mistake(span, message, &note));
+        }
+        self.needs(axis, access, widths);
+        Ok(())
+    }
+
+    fn needs(&mut self, axis: usize, access: &Access, widths: [i64; 2]) {
+        if widths == [0, 0] {
+            return;
+        }
+        let reads = &mut self.out.exchange.reads;
+        let at = reads.iter().position(|read| read.0 == access.field);
+        let at = at.unwrap_or_else(|| {
+            reads.push((access.field, vec![[0, 0]; self.grid.axes.len()]));
+            reads.len() - 1
+        });
+        let all = &mut reads[at].1[axis];
+        *all = [all[0].max(widths[0]), all[1].max(widths[1])];
+    }
+
+    fn unbounded_read(
+        &self,
+        axis: usize,
+        access: &Access,
+        span: Span,
+    ) -> Box<aerogel_base::Diagnostic> {
+        let message = format!(
+            "how far this index of `{}` along axis {axis} lies from the loop's own cell is not known",
+            self.split.name(access.field)
+        );
+        mistake(span, message, BOUNDED)
+    }
+
+    fn unbounded_store(&self, axis: usize, span: Span) -> Box<aerogel_base::Diagnostic> {
+        let message = format!(
+            "the index of a store along axis {axis} of a split grid is not a counter of the parallel loop plus a constant"
+        );
+        let note = "the process that has a cell runs the iteration that stores to it: loop over all divided axes, \
+                    `for i, j in f`, and store to `f[i, j]`";
+        mistake(span, message, note)
+    }
+}
+
+/// The remedy for an index without bounds.
+const BOUNDED: &str = "an index is a counter of the parallel loop plus a constant, or that modulo the size of a periodic axis; \
+                       if others stay within n cells, say so: ti.mpi.grid(shape, halo=n)";
+
+/// The range of an index that is a counter of cells plus something.
+fn along_counter(along: &Along<'_>, index: Value) -> Option<[i64; 2]> {
+    let (offset, last) = (along.offset(index)?, along.size - 1);
+    let [lo, hi] = offset.by.map(|by| by - along.base);
+    match offset.wrapped {
+        Some(_) => Some([0, last]),
+        None => Some([lo, last + hi]),
+    }
+}
+
+/// Narrows the bounds of a loop to the process' own cells; those at the edge of the grid keep what lies beyond.
+pub(super) fn narrow(
+    func: &mut Function,
+    inst: Inst,
+    narrowed: &[Narrowed],
+    before: &mut Vec<Inst>,
+) {
+    let Op::Parallel {
+        mut lo,
+        mut hi,
+        attrs,
+        body,
+    } = func[inst].clone()
+    else {
+        unreachable!("loops over cells have become loops over numbers")
+    };
+    let span = func.insts[inst].span;
+    for Narrowed {
+        counter,
+        shift,
+        axis,
+    } in narrowed
+    {
+        let (lo, hi) = (&mut lo[*counter], &mut hi[*counter]);
+        if axis.lo > 0 {
+            *lo = limited(func, (*lo, axis.lo - shift), BinaryOp::Max, (before, span));
+        }
+        if axis.hi < axis.size {
+            *hi = limited(func, (*hi, axis.hi - shift), BinaryOp::Min, (before, span));
+        }
+    }
+    func.insts[inst].op = Op::Parallel {
+        lo,
+        hi,
+        attrs,
+        body,
+    };
+}
+
+/// A bound that is no less, or no more, than a limit.
+fn limited(
+    func: &mut Function,
+    (bound, limit): (Value, i64),
+    op: BinaryOp,
+    (before, span): (&mut Vec<Inst>, Span),
+) -> Value {
+    let ty = func.ty(bound);
+    let elem = func.elem(bound);
+    let mut emit = |func: &mut Function, op: Op, ty: Type| {
+        let inst = func.new_inst(op, &[ty], span);
+        before.push(inst);
+        func.insts[inst].results[0]
+    };
+    let known = func.as_const(bound).map(Scalar::as_i128);
+    let value = match (known, op) {
+        (Some(bound), BinaryOp::Max) => bound.max(limit.into()),
+        (Some(bound), _) => bound.min(limit.into()),
+        (None, _) => limit.into(),
+    };
+    let value = Scalar::int(elem, value);
+    let rhs = emit(func, Op::Const { value }, ty);
+    match known {
+        Some(_) => rhs,
+        None => {
+            let lhs = bound;
+            emit(func, Op::Binary { op, lhs, rhs }, ty)
+        }
+    }
+}
+
+/// Indices that lie in a halo need no modulo.
+pub(super) fn unwrap(func: &mut Function, unwrapped: Vec<Unwrapped>) {
+    rewrite(func, |b: &mut Builder<'_>, inst| {
+        for &(_, axis, (of, turns)) in unwrapped.iter().filter(|it| it.0 == inst) {
+            let elem = b.func.elem(of);
+            let index = match turns {
+                0 => of,
+                _ => {
+                    let turns = b.constant(Scalar::int(elem, turns.into()));
+                    b.binary(BinaryOp::Sub, of, turns)
+                }
+            };
+            if let Op::FieldAt { indices, .. } = &mut b.func.insts[inst].op {
+                indices[axis] = index;
+            }
+        }
+        Rewrite::Keep
+    });
+}
