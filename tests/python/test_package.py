@@ -252,6 +252,32 @@ def test_values_of_another_kind_than_a_setting_takes(wrong, says):
         ti.init(**wrong)
 
 
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1, 2**70])
+def test_seeds_of_more_than_64_bits_are_refused(seed):
+    """Else another seed would draw the same numbers."""
+    tries = [lambda: ti.init(arch=ti.cpu, random_seed=seed, log_level="error"), lambda: ti.tensor.random.seed(seed)]
+    tries += [lambda: ti.tensor.random.Generator(seed), lambda: ti.nn.Random(seed)]
+    for call in tries:
+        with pytest.raises(ValueError, match="has at most 64 bits"):
+            call()
+    with pytest.raises(TypeError, match="a seed is an integer, not 1.5"):
+        ti.tensor.random.Generator(1.5)
+
+
+def test_seeds_of_64_bits():
+    @ti.kernel
+    def draw() -> ti.f32:
+        return ti.random()
+
+    found = set()
+    for seed in (0, 1, 2**63, 2**64 - 1):
+        ti.init(arch=ti.cpu, random_seed=seed, log_level="error")
+        ti.tensor.random.seed(seed)
+        found |= {draw(), ti.tensor.random.rand(1).item()}
+    assert len(found) == 8
+    ti.reset()
+
+
 def test_whole_numbers_of_other_packages_are_settings():
     ti.init(arch=ti.cpu, cpu_max_num_threads=np.int64(2), random_seed=np.uint8(3), log_level="error", fast_math=1)
     assert ti.cfg.cpu_max_num_threads == 2

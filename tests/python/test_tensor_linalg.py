@@ -67,6 +67,22 @@ def test_square_matrices(shape, dtype):
         close(L.cond(t), np.linalg.cond(a), tol)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_the_condition_of_singular_matrices(dtype):
+    """Infinite for zeros, as in NumPy."""
+    regular = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
+    x = T.asarray(np.stack([np.zeros((3, 3)), regular]).astype(dtype))
+    for p in (2, -2):
+        found = T.linalg.cond(x, p=p).numpy()
+        assert found[0] == np.linalg.cond(np.zeros((3, 3)), p) == np.inf
+        assert np.isclose(found[1], np.linalg.cond(regular, p))
+    for p in (1, "fro"):
+        with pytest.raises(ValueError, match="singular"):
+            T.linalg.cond(x, p=p).numpy()
+    with pytest.raises(ValueError, match="no elements"):
+        T.linalg.cond(T.zeros((0, 0))).numpy()
+
+
 @pytest.mark.parametrize("shape", SHAPES + WIDE)
 def test_matrices_of_any_extents(shape):
     a = matrices(shape)

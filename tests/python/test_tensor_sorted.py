@@ -80,6 +80,19 @@ def test_as_numpy_sorts(dtype, n):
         assert np.array_equal(values, np.sort(x)[:, ::-1])
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_nan_comes_last_in_descending_order_too(dtype):
+    """As in NumPy 2.5, where `sort` has `descending`."""
+    x = np.array([3, np.nan, 1, -np.inf, np.inf, np.nan], dtype)
+    t, down = T.asarray(x), np.array([np.inf, 3, 1, -np.inf, np.nan, np.nan], dtype)
+    assert np.array_equal(T.sort(t, descending=True).numpy(), down, equal_nan=True)
+    assert T.argsort(t, descending=True).tolist() == [4, 0, 2, 3, 1, 5]
+    for largest, order in ((True, [4, 0, 2, 3, 1]), (False, [3, 2, 0, 4, 1])):
+        values, indices = T.topk(t, 5, largest=largest)
+        assert indices.tolist() == order
+        assert np.array_equal(values.numpy(), x[order], equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", [ti.f16, ti.f32, ti.f64])
 def test_zeros_of_both_signs_stay_in_order(dtype):
     x = T.asarray([0.0, -0.0, 1.0, -0.0, -1.0, 0.0], dtype=dtype)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _dtypes, _log, _native, _processes
 from aerogel._dtypes import dtype_of
+from aerogel._seeds import seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -443,6 +444,7 @@ def _begin_new(
     _expect_opt_level(given.get("opt_level", 0))
     if values["log_level"] is not None:
         _log.set_logging_level(values["log_level"])
+    seed_of(values["random_seed"], "random_seed")
     if values["backend"] != "native":
         # Refuses one that there is not, before anything has changed.
         importlib.import_module("aerogel.backends._registry").entry(values["backend"])
@@ -514,7 +516,7 @@ def _apply() -> None:
         check_bounds=bool(current["debug"] if bounds is None else bounds),
         opt_level=int(current["opt_level"]),
         max_threads=int(current["cpu_max_num_threads"]),
-        random_seed=int(current["random_seed"]),
+        random_seed=seed_of(current["random_seed"], "random_seed"),
         print_ir=bool(current["print_ir"]),
         thread_local=bool(current["make_thread_local"]),
         products=str(current["tensor_products"]),

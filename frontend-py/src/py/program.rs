@@ -263,7 +263,7 @@ pub(crate) fn init(
     check_bounds: bool,
     opt_level: u8,
     max_threads: usize,
-    random_seed: i64,
+    random_seed: u64,
     print_ir: bool,
     thread_local: bool,
     products: &str,
@@ -301,7 +301,7 @@ pub(crate) fn init(
         default_fp: scalar_type(default_fp)?,
         default_ip: scalar_type(default_ip)?,
         short_circuit,
-        random_seed: random_seed as u64,
+        random_seed,
         ad_memory,
     });
     LAUNCHES.store(0, Ordering::Relaxed);

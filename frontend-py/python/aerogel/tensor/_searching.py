@@ -68,14 +68,14 @@ def _bound(value: Any, dtype: Any, whole: Any) -> Any:
 
 
 def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """A copy sorted along an axis; NaN comes last."""
+    """A copy sorted along an axis; NaN comes last, in descending order too, as in NumPy 2.5."""
     x = asarray(x)
     refuse_order(x, axis, "sort")
     return Tensor(x._native.sort(axis, descending)[0])
 
 
 def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort the tensor along an axis; the sort is stable."""
+    """The indices that sort the tensor along an axis; the sort is stable, and NaN comes last in both orders."""
     x = asarray(x)
     refuse_order(x, axis, "argsort")
     return Tensor(x._native.sort(axis, descending)[1])
@@ -89,7 +89,7 @@ class TopK(NamedTuple):
 
 
 def topk(x: Any, k: Any, /, axis: int = -1, largest: bool = True) -> TopK:
-    """The ``k`` largest (or smallest) elements along an axis in order, and their indices.
+    """The ``k`` largest (or smallest) elements along an axis in order, and their indices; NaN comes last.
 
     In a program, ``k`` may be computed from shapes.
     """

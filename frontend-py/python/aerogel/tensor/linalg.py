@@ -296,11 +296,17 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
 
 def cond(x: Any, /, *, p: Any = 2) -> Tensor:
-    """How much a matrix enlarges errors: its norm times that of its inverse."""
+    """How much a matrix enlarges errors: its norm times that of its inverse, infinite for a matrix of zeros.
+
+    Raises:
+        ValueError: The matrix has no elements, or some that are not finite, or is singular and ``p`` is not 2 or -2.
+    """
+    from aerogel.tensor._searching import where
+
     if p in (2, -2):
         s = svdvals(x)
         large, small = s.max(axis=-1), s.min(axis=-1)
-        return large / small if p == 2 else small / large
+        return where(large == 0, math.inf, large / small if p == 2 else small / large)
     return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
 
 

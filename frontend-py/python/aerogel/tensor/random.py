@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
+from aerogel._seeds import seed_of
 from aerogel.backends import _extensions
 from aerogel.tensor import _types
 from aerogel.tensor._creation import _shape
@@ -53,7 +54,7 @@ _draws = _Draws()
 
 
 class Generator:
-    """Draws numbers one tensor after the other, from a seed.
+    """Draws numbers one tensor after the other, from a seed: an integer of at most 64 bits.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -63,7 +64,7 @@ class Generator:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._seed = int(seed)
+        self._seed = seed_of(seed)
         self._drawn = 0
 
     def key(self) -> Tensor:
@@ -197,9 +198,12 @@ default = Generator(0)
 
 
 def seed(value: int) -> None:
-    """Resets the random numbers of ``rand`` and ``randn`` to a seed."""
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"a seed is an integer, not {value!r}")
+    """Resets the random numbers of ``rand`` and ``randn`` to a seed.
+
+    Raises:
+        TypeError: The seed is not an integer.
+        ValueError: It has more than 64 bits.
+    """
     default.__init__(value)
 
 

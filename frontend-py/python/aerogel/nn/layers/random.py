@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aerogel._seeds import seed_of
 from aerogel.nn._module import Module
 from aerogel.tensor import random
 from aerogel.tensor._tensor import Tensor, asarray
@@ -28,14 +29,13 @@ class Random(Module):
 
     Raises:
         TypeError: If the seed is not an integer.
+        ValueError: If it has more than 64 bits.
     """
 
     state: Tensor
 
     def __init__(self, seed: int = 0) -> None:
-        if not hasattr(seed, "__index__"):
-            raise TypeError(f"`Random`: a seed is an integer, not {seed!r}")
-        number = seed.__index__() % (1 << 64)
+        number = seed_of(seed, "the seed of `Random`")
         self.register_buffer("state", asarray([number & 0xFFFFFFFF, number >> 32], "u32"))
 
     def key(self) -> Tensor:
