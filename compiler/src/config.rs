@@ -39,6 +39,8 @@ pub struct Config {
     pub cache: Option<CacheSettings>,
     /// How loops over sparse nodes are divided.
     pub thresholds: Thresholds,
+    /// Results depend neither on the number of threads nor on the order in which they work.
+    pub deterministic: bool,
 }
 
 impl Default for Config {
@@ -54,6 +56,7 @@ impl Default for Config {
             print_ir: false,
             cache: None,
             thresholds: Thresholds::default(),
+            deterministic: false,
         }
     }
 }

@@ -191,6 +191,14 @@ impl Compiler {
         &self.pool
     }
 
+    /// How many threads a library may use that divides its work by their number.
+    pub fn library_threads(&self) -> usize {
+        match self.config.deterministic {
+            true => 1,
+            false => self.pool.n_threads(),
+        }
+    }
+
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
@@ -202,6 +210,7 @@ impl Compiler {
         let mut module = module;
         // The launcher checks it, and falls back on code that does without: see `Overlapping`.
         module.env.arrays_apart = self.config.arch != Arch::Interp;
+        module.env.deterministic = self.config.deterministic;
         let compiler = self.clone();
         let (kernel, source) = apart(module, move |module| {
             compiler.compile_checked(module, &request)
@@ -409,6 +418,8 @@ impl Compiler {
     /// As `compile`.
     pub fn linkable(&self, mut module: Module) -> Result<(KernelCode, String), CompileError> {
         module.env.arrays_apart = true;
+        // Nobody there runs a task on more than one thread.
+        module.env.deterministic = false;
         let compiler = self.clone();
         let (made, _) = apart(module, move |module| {
             let done = compiler.run_passes(module.clone(), &Request::default(), false)?;

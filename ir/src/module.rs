@@ -70,6 +70,8 @@ pub struct Env {
     pub arrays_apart: bool,
     /// Accesses of parallel loops are noted, to find data races.
     pub debug_races: bool,
+    /// Results depend neither on the number of threads nor on the order in which they work.
+    pub deterministic: bool,
 }
 
 impl Env {

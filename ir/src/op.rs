@@ -329,6 +329,9 @@ insts! {
         /// of the task. What stands before and after it runs once for each such part.
         Each ("each") { body: Region } = Control in Offloaded..=Lowered;
 
+        /// Waits, after the `each` of a task, until all earlier parts of the task have ended.
+        AwaitTurn ("await_turn") {} = Writes in Lowered..=Lowered;
+
         /// The storage of a scalar at an address, in the functions of `runtime/device`.
         PlaceAt ("place_at") { address: Value } = Pure in Lowered..=Lowered;
         /// Requests memory from the host, so that an element of the arena with this control block can be used;

@@ -203,6 +203,9 @@ impl OpField for LoopAttrs {
         if self.own_words {
             p.text(" own_words");
         }
+        if self.ordered {
+            p.text(" ordered");
+        }
         if let Some(around) = self.around {
             p.text(&format!(" around={around}"));
         }
@@ -232,6 +235,8 @@ impl OpField for LoopAttrs {
                 attrs.serial = true;
             } else if lexer.accept("own_words") {
                 attrs.own_words = true;
+            } else if lexer.accept("ordered") {
+                attrs.ordered = true;
             } else if lexer.accept("around") {
                 lexer.expect("=")?;
                 let word = lexer.word()?;

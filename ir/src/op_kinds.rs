@@ -331,6 +331,9 @@ pub struct LoopAttrs {
     pub fast_math: Option<FastMath>,
     /// The exchange between processes around it, by its number.
     pub exchange: Option<u32>,
+    /// Results depend on the order of the iterations, of which each thread runs a range in order; ranges depend on the
+    /// number of iterations alone.
+    pub ordered: bool,
 }
 
 kinds! {

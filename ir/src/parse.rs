@@ -33,6 +33,8 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
             module.env.arrays_apart = true;
         } else if lexer.accept("debug_races") {
             module.env.debug_races = true;
+        } else if lexer.accept("deterministic") {
+            module.env.deterministic = true;
         } else if lexer.peek_id("tree") {
             let word = lexer.word()?;
             lexer.expect("{")?;

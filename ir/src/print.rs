@@ -28,6 +28,9 @@ pub fn print_module(module: &Module) -> String {
     if module.env.debug_races {
         out.push_str("debug_races\n");
     }
+    if module.env.deterministic {
+        out.push_str("deterministic\n");
+    }
     for (id, tree) in &module.env.trees {
         let _ = writeln!(out, "{id} {{ {tree} }}");
     }

@@ -483,6 +483,7 @@ impl Check<'_> {
             Op::FieldAt { field, indices } => self.field_at(*field, indices),
             Op::ArrayAt { array, indices } => self.array_at(*array, indices),
             Op::Load { place } => self.result(self.place(*place)?),
+            Op::AwaitTurn {} => self.no_result(),
             Op::Prefetch { place } => {
                 self.place(*place)?;
                 self.no_result()

@@ -157,6 +157,7 @@ fn run_pass(
         When::Always => true,
         When::Debug => cx.options.debug,
         When::Races => cx.env.debug_races,
+        When::Deterministic => cx.env.deterministic,
         When::Optimize => cx.options.optimize,
         When::ThreadLocal => cx.options.optimize && cx.options.thread_local,
         When::PrivateCells => {

@@ -30,6 +30,8 @@ pub enum When {
     Debug,
     /// Where data races are looked for.
     Races,
+    /// Where results must not depend on threads.
+    Deterministic,
     /// Unless optimisation is off.
     Optimize,
     /// With optimisation and thread-local storage.

@@ -16,7 +16,7 @@ use crate::sums::{
     demote_atomics, guarded_steps, merge_atomics, privatize, scan_counters, split_branches,
     thread_local,
 };
-use crate::tasks::offload;
+use crate::tasks::{offload, order};
 use crate::tensors::{loop_tensors, scalarize, unroll};
 use crate::{Pass, PassCx, Step, When};
 use crate::{bounds_check, clamp_indices, inline, lower_access, note_accesses, single_exit};
@@ -326,6 +326,8 @@ pub const PIPELINE: &[Step] = &[
         rounds: 2,
     },
     member_step("merge_atomics", merge_atomics::run, Lowered),
+    // When nothing changes any more which memory tasks add to.
+    kernel("order", order::run, Lowered, Lowered, When::Deterministic),
 ];
 
 /// The names of all passes, in the order in which they first run.

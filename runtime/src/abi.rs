@@ -47,6 +47,8 @@ pub struct LaunchContext {
     pub stop: *const AtomicU32,
     /// For each image of the task how many bytes from it the thread's own copy lies.
     pub apart: *const i64,
+    /// The number of this part of the task, where parts wait for their turn.
+    pub part: u64,
 }
 
 /// The first failure of a launch. Generated code claims it by `state` 0 -> 1, fills it, and
@@ -91,6 +93,8 @@ pub struct HostCalls {
     pub release: unsafe extern "C" fn(ctx: *const LaunchContext, handle: *mut BufferHandle),
     /// Takes the note of a site with these argument slots.
     pub note: unsafe extern "C" fn(ctx: *const LaunchContext, site: u32, args: *const u64),
+    /// Returns when all earlier parts of the task have ended.
+    pub turn: unsafe extern "C" fn(ctx: *const LaunchContext),
 }
 
 /// What `LaunchContext::host` points to if a task cannot call the host: memory for the services of the host.
@@ -162,6 +166,8 @@ pub mod offset {
     pub const HOST_RELEASE: u64 = 32;
     /// `HostCalls::note`
     pub const HOST_NOTE: u64 = 40;
+    /// `HostCalls::turn`
+    pub const HOST_TURN: u64 = 48;
     /// `Services::log_taken`
     pub const LOG_TAKEN: u64 = 0;
     /// `Services::log_words`
@@ -186,9 +192,9 @@ mod tests {
 
     #[test]
     fn sizes_and_offsets() {
-        assert_eq!(size_of::<LaunchContext>(), 72);
+        assert_eq!(size_of::<LaunchContext>(), 80);
         assert_eq!(size_of::<ErrorRecord>(), 80);
-        assert_eq!(size_of::<HostCalls>(), 48);
+        assert_eq!(size_of::<HostCalls>(), 56);
         let expected = [
             (offset_of!(LaunchContext, args), offset::ARGS),
             (offset_of!(LaunchContext, roots), offset::ROOTS),
@@ -209,6 +215,7 @@ mod tests {
             (offset_of!(HostCalls, reserve), offset::HOST_RESERVE),
             (offset_of!(HostCalls, release), offset::HOST_RELEASE),
             (offset_of!(HostCalls, note), offset::HOST_NOTE),
+            (offset_of!(HostCalls, turn), offset::HOST_TURN),
             (offset_of!(Services, log_taken), offset::LOG_TAKEN),
             (offset_of!(Services, log_words), offset::LOG_WORDS),
             (offset_of!(Services, log), offset::LOG),

@@ -35,6 +35,8 @@ pub struct KernelCode {
     pub atomics: Atomics,
     /// Messages that generated code refers to by index.
     pub sites: Vec<Site>,
+    /// Whether results must depend neither on threads nor on times.
+    pub deterministic: bool,
 }
 
 impl KernelCode {
@@ -96,6 +98,20 @@ pub struct TaskCode {
     pub sums: Option<SumsCode>,
     /// The exchange between processes around it, by its number; tasks of one number are parts of one loop.
     pub exchange: Option<u32>,
+    /// How its parts follow each other.
+    pub order: Order,
+}
+
+/// How the parts of a task follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// At the same time, in any order.
+    #[default]
+    Any,
+    /// At the same time, but what each does at its end waits for the end of all earlier ones.
+    Turns,
+    /// One after the other; groups of them at the same time, if each group adds to copies.
+    Groups,
 }
 
 /// A function that does what a task's does, but adds to memory that is the thread's own.
@@ -119,6 +135,10 @@ const COST: f32 = 0.03;
 const COST_FAR: f32 = 0.3;
 /// The largest copies that caches hold.
 const NEAR: u64 = 8 << 20;
+/// At most so many ranges of iterations have copies, where which ones do must not depend on the machine.
+const MOST_GROUPS: usize = 8;
+/// The most bytes that their copies take.
+const MOST_GROUP_BYTES: u64 = 256 << 20;
 
 impl SumsCode {
     /// How much less time an iteration takes than one whose sums are atomic.
@@ -131,6 +151,15 @@ impl SumsCode {
         let cost = if bytes <= NEAR { COST } else { COST_FAR };
         let copies = n_iterations as f32 * self.gain() / (bytes as f32 * cost);
         1_usize.saturating_add(copies as usize)
+    }
+
+    /// Into how many ranges, of which all but the first have copies of so many bytes, so many iterations are divided on any
+    /// machine.
+    pub fn groups(&self, n_iterations: i64, bytes: u64) -> usize {
+        let fit = 1 + (MOST_GROUP_BYTES / bytes.max(1)) as usize;
+        self.threads_that_pay(n_iterations, bytes)
+            .min(fit)
+            .min(MOST_GROUPS)
     }
 }
 

@@ -21,8 +21,8 @@ pub mod tree;
 
 pub use buffer::{Buffer, MemoryError};
 pub use code::{
-    ArgSlot, Atomics, Bounds, Image, ImageMemory, KernelCode, Part, Run, Site, SiteKind, Sum,
-    SumsCode, TaskCode,
+    ArgSlot, Atomics, Bounds, Image, ImageMemory, KernelCode, Order, Part, Run, Site, SiteKind,
+    Sum, SumsCode, TaskCode,
 };
 pub use cpu::{LoadedObject, ObjectLoader};
 pub use device::{Device, LoadError, LoadedKernel};

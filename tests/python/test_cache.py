@@ -100,9 +100,11 @@ def test_it_is_taken_from_there(tmp_path):
     assert from_cache(double)
 
 
-@pytest.mark.parametrize(
-    "option", [{"debug": True}, {"debug_races": True}, {"opt_level": 1}, {"fast_math": False}, {"default_ip": ti.i64}]
-)
+OPTIONS = [{"debug": True}, {"debug_races": True}, {"opt_level": 1}, {"fast_math": False}, {"default_ip": ti.i64}]
+OPTIONS += [{"deterministic": True}]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 def test_other_options_are_other_kernels(tmp_path, option):
     @ti.kernel
     def third(a: ti.i32) -> ti.f32:

@@ -104,6 +104,7 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
                 .collect(),
             atomics: atomics(module),
             sites: sites.all,
+            deterministic: module.env.deterministic,
         },
         llvm_ir,
         assembly,

@@ -4,7 +4,7 @@
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::Class;
 use aerogel_ir::analysis::sums::sums;
-use aerogel_ir::{Arg, AtomicOp, Env, Function, Inst, Module, NodeRef, ParamType};
+use aerogel_ir::{Arg, AtomicOp, Env, Function, Inst, Module, NodeRef, Op, ParamType};
 use aerogel_runtime::abi::MAX_IMAGES;
 use aerogel_runtime::{Image, ImageMemory, Run, Sum, SumsCode};
 use aerogel_snode::{NodeKind, Tree};
@@ -41,7 +41,8 @@ impl Images {
         if made.is_empty() || made.code.images.len() > MAX_IMAGES {
             return Self::default();
         }
-        made.code.always = made.always_pays(kernel, task);
+        let is_ordered = matches!(kernel[task], Op::Task { attrs, .. } if attrs.ordered);
+        made.code.always = is_ordered || made.always_pays(kernel, task);
         made
     }
 

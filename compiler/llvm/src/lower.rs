@@ -84,6 +84,10 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 self.b.prefetch(self.value(*place));
                 None
             }
+            Op::AwaitTurn {} => {
+                self.call_host(offset::HOST_TURN, None, &[]);
+                None
+            }
             Op::Store { place, value } => {
                 self.store(*place, *value);
                 None

@@ -371,7 +371,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             None => operand,
             Some(op) => {
                 let mut arith = self.arith(ty);
-                if matches!(kind, Place::Local { accumulates: true }) {
+                if matches!(kind, Place::Local { accumulates: true }) && self.regroups_sums() {
                     // A sum that stands for an atomic one has no order to keep.
                     arith.flags |= SUM;
                 }

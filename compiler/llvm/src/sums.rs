@@ -53,7 +53,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let op = op.binary().expect("sums are arithmetic");
         // Iterations that add to one place one after the other, such as those of a row, become a sum of vectors.
         let mut arith = self.arith(ty);
-        if matches!(op, BinaryOp::Add | BinaryOp::Sub) {
+        if matches!(op, BinaryOp::Add | BinaryOp::Sub) && self.regroups_sums() {
             arith.flags |= SUM;
         }
         let new = arith.binary(op, old, operand);
@@ -69,6 +69,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.b.mark(inst, "tbaa", tag);
         }
         true
+    }
+
+    /// Whether the order of sums that parallel iterations make is free: how many are made at once depends on the processor.
+    pub(crate) fn regroups_sums(&self) -> bool {
+        self.reassociates || !self.module.env.deterministic
     }
 
     /// The bits of a number in the copies of an image, and none in the places themselves.

@@ -26,7 +26,7 @@ use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::changed::Changed;
 use crate::context::{FuncCx, Leave, Loop, ModuleCx, Origin, Scope};
 use crate::interior::Interior;
-use crate::task_state::{TaskState, Version, batch, constant_bounds};
+use crate::task_state::{TaskState, Version, batch, constant_bounds, order};
 use crate::{lanes, threads, tiles};
 
 /// A function of a task.
@@ -179,6 +179,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         in_blocks: threads::in_blocks(kernel, *body),
         sums: images.code(own.symbol(cx)),
         exchange: attrs.exchange,
+        order: order(kernel, task),
     })
 }
 
@@ -281,6 +282,9 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
 /// The largest block whose threads may each use the maximum number of registers: a block has 65,536, a thread 255.
 const ANY_REGISTERS: u32 = 256;
 
+/// Lanes of the widest vectors of any processor.
+const WIDEST: u32 = 16;
+
 /// How many iterations of a loop that runs in order pass between two looks at the request to stop.
 const LONGEST_PIECE: i64 = 1 << 22;
 
@@ -342,7 +346,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let plan = lanes::plan(self.func, &self.module.env, body, self.reassociates)?;
             Some((plan, width))
         });
-        let batch = plan.as_ref().map_or(1, |(plan, width)| plan.batch(*width));
+        let batch = match (&plan, self.module.env.deterministic) {
+            (Some((plan, width)), false) => plan.batch(*width),
+            (None, false) => 1,
+            // Parts are the same for processors with other vectors.
+            (_, true) => lanes::plan(self.func, &self.module.env, body, self.reassociates)
+                .filter(|_| !serial)
+                .map_or(1, |plan| plan.batch(WIDEST)),
+        };
         let task = self.task.as_mut().expect("`each` stands in a task");
         task.batch = task.batch.max(batch);
         let ends = task.ends();

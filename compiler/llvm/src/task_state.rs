@@ -5,6 +5,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::cost;
 use aerogel_ir::analysis::trips::iterations_within;
 use aerogel_ir::{AtomicOp, BinaryOp, Function, Inst, Op, Region, Value};
+use aerogel_runtime::Order;
 
 /// The targets of sums of a version of a task function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,19 @@ pub(crate) fn constant_bounds(kernel: &Function, task: Inst) -> Option<Vec<[i64;
     let ends = ends.map(|&v| Some(kernel.as_const(v)?.as_i128() as i64));
     let ends: Option<Vec<i64>> = ends.collect();
     Some(ends?.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
+}
+
+/// How the parts of a task follow each other.
+pub(crate) fn order(kernel: &Function, task: Inst) -> Order {
+    let Op::Task { attrs, body, .. } = &kernel[task] else {
+        unreachable!("the caller picks tasks")
+    };
+    let mut insts = kernel.regions[*body].insts.iter();
+    match attrs.ordered {
+        true => Order::Groups,
+        false if insts.any(|&inst| matches!(kernel[inst], Op::AwaitTurn {})) => Order::Turns,
+        false => Order::Any,
+    }
 }
 
 /// What the parts of rows of straight code are multiples of: the lanes of some vectors for a body that is so short that

@@ -76,6 +76,7 @@ class Settings(TypedDict, total=False):
     cuda_stack_limit: int
     debug: bool
     debug_races: bool
+    deterministic: bool
     default_ad_stack_size: int
     default_cpu_block_dim: int
     default_gpu_block_dim: int

@@ -93,6 +93,7 @@ _USED: dict[str, Any] = {
     "device": "",
     "debug": False,
     "debug_races": False,
+    "deterministic": False,
     "fast_math": True,
     "check_out_of_bound": None,
     "opt_level": 3,
@@ -399,7 +400,8 @@ def init(
             ``device`` (which GPU: ``"cuda:1"`` is the second), ``device_memory_GB`` and ``device_memory_fraction``
             (how much of its memory may be used, all if none is given),
             ``debug`` (check indices, assertions and integer arithmetic), ``debug_races`` (find iterations of a parallel
-            loop that write one cell, or write and read it, without an atomic operation), ``fast_math`` (``True``, the
+            loop that write one cell, or write and read it, without an atomic operation), ``deterministic`` (results do
+            not depend on the number of threads nor on which is faster; on the CPU), ``fast_math`` (``True``, the
             default: floats are rounded as the program is written, only accumulations may be regrouped; ``False``:
             accumulations keep their order, too; ``"full"``: the compiler may rewrite all float arithmetic),
             ``random_seed``,
@@ -442,14 +444,15 @@ def _begin_new(
     values = {key: _setting(key, given) for key in _USED}
     _expect_threads(values["cpu_max_num_threads"])
     _expect_opt_level(given.get("opt_level", 0))
+    seed_of(values["random_seed"], "random_seed")
     if values["log_level"] is not None:
         _log.set_logging_level(values["log_level"])
-    seed_of(values["random_seed"], "random_seed")
     if values["backend"] != "native":
         # Refuses one that there is not, before anything has changed.
         importlib.import_module("aerogel.backends._registry").entry(values["backend"])
     device_memory = _device_memory(given)
     chosen = _choose(arch, fallback, values["device"])
+    _expect_order(values, chosen)
     fp, ip = _default_type("default_fp", default_fp), _default_type("default_ip", default_ip)
     reset()
     current.clear()
@@ -512,6 +515,7 @@ def _apply() -> None:
         cpu=current["cpu"],
         debug=bool(current["debug"]),
         debug_races=bool(current["debug_races"]),
+        deterministic=bool(current["deterministic"]),
         fast_math=_FAST_MATH[current["fast_math"]],
         check_bounds=bool(current["debug"] if bounds is None else bounds),
         opt_level=int(current["opt_level"]),
@@ -562,6 +566,8 @@ def change(key: str, value: Any) -> None:
         _expect_threads(value)
     if key == "opt_level":
         _expect_opt_level(value)
+    if key in _USED:
+        _expect_order({**current, key: value}, current["arch"])
     _native.check_initialized()
     before = current[key]
     current[key] = value
@@ -600,6 +606,14 @@ def _fast_math(value: Any, name: str = "fast_math") -> Any:
 def _expect_threads(n: Any) -> None:
     if int(n) < 0:
         raise ValueError(f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {n}")
+
+
+def _expect_order(values: dict[str, Any], arch: Arch) -> None:
+    """Refuses ``deterministic`` for what adds in an order of its own."""
+    if values["deterministic"] and arch == cuda:
+        raise ValueError("deterministic=True needs arch=ti.cpu: the threads of a GPU add in any order")
+    if values["deterministic"] and values["backend"] not in ("native", "interp"):
+        raise ValueError(f"deterministic=True needs backend='native': {values['backend']!r} has its own order")
 
 
 def _expect_opt_level(level: Any) -> None:
@@ -657,8 +671,8 @@ def sync() -> None:
 
 
 def n_threads() -> int:
-    """How many threads kernels and solvers use at most."""
-    return _native.machine()[1]
+    """How many threads solvers use at most: one, if results must not depend on their number."""
+    return 1 if current["deterministic"] else _native.machine()[1]
 
 
 class _Cfg:

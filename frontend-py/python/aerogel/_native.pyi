@@ -254,6 +254,7 @@ def init(
     cpu: str,
     debug: bool,
     debug_races: bool,
+    deterministic: bool,
     fast_math: str,
     check_bounds: bool,
     opt_level: int,

@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     pub(crate) cpu: Cpu,
     pub(crate) debug: bool,
     pub(crate) debug_races: bool,
+    pub(crate) deterministic: bool,
     pub(crate) fast_math: FastMath,
     pub(crate) check_bounds: bool,
     pub(crate) opt_level: u8,
@@ -96,6 +97,7 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
         max_threads: (settings.max_threads > 0).then_some(settings.max_threads),
         print_ir: settings.print_ir,
         thread_local: settings.thread_local,
+        deterministic: settings.deterministic,
         cache: lock(&CACHE).clone(),
         ..Config::default()
     };
@@ -247,7 +249,7 @@ fn products_named(name: &str) -> PyResult<Products> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (*, arch, cpu, debug, debug_races, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
+#[pyo3(signature = (*, arch, cpu, debug, debug_races, deterministic, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
     thread_local, products, default_fp, default_ip, short_circuit, profile, cache, ad_memory, device_memory))]
 #[expect(
     clippy::too_many_arguments,
@@ -259,6 +261,7 @@ pub(crate) fn init(
     cpu: &str,
     debug: bool,
     debug_races: bool,
+    deterministic: bool,
     fast_math: &str,
     check_bounds: bool,
     opt_level: u8,
@@ -291,6 +294,7 @@ pub(crate) fn init(
         cpu,
         debug,
         debug_races,
+        deterministic,
         fast_math: fast_math_named(fast_math)?,
         check_bounds,
         opt_level,

@@ -7,7 +7,7 @@ use aerogel_gpu::{Card, Driver, DriverError, GpuDevice, Grid, KernelLaunch, Mach
 use aerogel_ptx::Options;
 use aerogel_runtime::launch::{Args, End, KernelFailure, Later, Launch};
 use aerogel_runtime::{
-    ArgSlot, Bounds, Buffer, KernelCode, LoadedKernel, MemoryError, TaskCode, TreeMemory,
+    ArgSlot, Bounds, Buffer, KernelCode, LoadedKernel, MemoryError, Order, TaskCode, TreeMemory,
 };
 
 /// A kernel that adds one to the first number of an array, and returns what is there then.
@@ -89,6 +89,7 @@ pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
             in_blocks: false,
             sums: None,
             exchange: None,
+            order: Order::Any,
         }],
         args: vec![ArgSlot::Pointer, ArgSlot::Extent],
         written: vec![true],

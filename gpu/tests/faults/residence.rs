@@ -8,7 +8,7 @@ use std::time::Duration;
 use aerogel_gpu::DriverError;
 use aerogel_runtime::launch::KernelFailure;
 use aerogel_runtime::{
-    Access, Bounds, Buffer, Device, KernelCode, MemoryError, TaskCode, TreeMemory,
+    Access, Bounds, Buffer, Device, KernelCode, MemoryError, Order, TaskCode, TreeMemory,
 };
 use aerogel_snode::parse_nodes;
 
@@ -155,6 +155,7 @@ fn tasks_before_one_that_is_refused_are_waited_for() {
         in_blocks: false,
         sums: None,
         exchange: None,
+        order: Order::Any,
     };
     let twice = KernelCode {
         tasks: vec![task("count"), task("count")],

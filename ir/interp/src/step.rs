@@ -411,7 +411,8 @@ impl<'a> Machine<'a> {
                     .map(|&p| self.memory.read(p))
                     .collect(),
             ),
-            Op::Prefetch { .. } => return Ok(Vec::new()),
+            // Parts run one after the other here.
+            Op::Prefetch { .. } | Op::AwaitTurn {} => return Ok(Vec::new()),
             Op::Store { place, value } => {
                 let value = self.val(*value).scalars();
                 self.write(inst, *place, value)?;

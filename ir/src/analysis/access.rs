@@ -213,6 +213,7 @@ pub fn change(op: &Op) -> Change<'_> {
             | NodeOp::Collect { .. },
         )
         | Op::Prefetch { .. }
+        | Op::AwaitTurn {}
         | Op::Reserve { .. }
         | Op::Grow { .. }
         | Op::Print { .. }

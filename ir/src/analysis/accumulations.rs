@@ -34,8 +34,8 @@ pub struct Accumulations {
     pub fuse: SecondaryMap<Inst, bool>,
 }
 
-/// The accumulations of a function: those of parallel iterations, whose order is not fixed in any case, and with `of_loops`
-/// those that loops carry.
+/// The accumulations of a function: those of parallel iterations, whose order is not fixed unless results shall repeat, and
+/// with `of_loops` those that loops carry.
 pub fn accumulations(func: &Function, env: &Env, of_loops: bool) -> Accumulations {
     let mut search = Search {
         func,
@@ -59,8 +59,9 @@ pub fn accumulations(func: &Function, env: &Env, of_loops: bool) -> Accumulation
     if !is_float {
         return search.found;
     }
-    for task in tasks {
-        search.parallel(task);
+    // How many terms are added at once depends on the processor.
+    if of_loops || !env.deterministic {
+        tasks.into_iter().for_each(|task| search.parallel(task));
     }
     if of_loops {
         for inst in loops {

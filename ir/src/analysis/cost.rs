@@ -85,6 +85,7 @@ pub fn one(op: &Op) -> f32 {
         | Op::TempAt { .. }
         | Op::PlaceAt { .. }
         | Op::Prefetch { .. }
+        | Op::AwaitTurn {}
         | Op::Assert { .. }
         | Op::Each { .. }
         | Op::While { .. }
@@ -196,6 +197,7 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::TileProduct { .. }
         | Op::Load { .. }
         | Op::Prefetch { .. }
+        | Op::AwaitTurn {}
         | Op::Store { .. }
         | Op::Atomic { .. }
         | Op::AtomicAdds { .. }

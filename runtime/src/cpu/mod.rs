@@ -8,6 +8,8 @@ mod plan;
 pub mod pool;
 mod split;
 mod sums;
+mod task;
+mod turns;
 
 pub use device::{CpuDevice, LoadedObject, ObjectLoader};
 pub use pool::Pool;

@@ -7,22 +7,20 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
 
-use super::course::{Course, Functions, Own, Times};
 use super::device::LoadedObject;
 use super::growing::{release, reserve};
-use super::split::{Extents, WORTH_MEASURING};
 use super::sums::{IN_PLACE, Spare};
+use super::task::{Means, PlannedTask, Shared, SharedContext};
+use super::turns::Turns;
 use super::{Pool, STACK};
-use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
+use crate::abi::{ErrorRecord, HostCalls, LaunchContext};
 use crate::buffer::Buffer;
-use crate::code::{Atomics, Bounds, KernelCode, Site, SiteKind, TaskCode};
+use crate::code::{Atomics, KernelCode, Site, SiteKind, TaskCode};
 use crate::device::LoadError;
 use crate::interrupt;
 use crate::launch::{Args, KernelFailure, Launch, Moment, PrintSink, Refused, Signature};
 use crate::races::Races;
-use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
 
 /// A loaded kernel's tasks, ready to run.
@@ -41,33 +39,6 @@ pub(crate) struct LaunchPlan {
     _object: Box<dyn LoadedObject>,
 }
 
-/// Where to note what ran, and as which task.
-type Trace<'a> = Option<(&'a TaskTrace, usize)>;
-
-/// The state that the tasks of a launch share.
-pub(super) struct Means<'a> {
-    pub(super) pool: &'a Pool,
-    pub(super) spare: &'a Spare,
-    pub(super) roots: &'a [&'a TreeMemory],
-    pub(super) args: &'a Args<'a>,
-    ctx: SharedContext,
-    errors: &'a ErrorRecord,
-}
-
-struct PlannedTask {
-    space: Space,
-    functions: Functions,
-    /// The exchange that it begins, and the one that it ends.
-    begins: Option<u32>,
-    ends: Option<u32>,
-}
-
-enum Space {
-    Serial,
-    Constant(Extents),
-    Computed { bounds: BoundsFn, n_axes: usize },
-}
-
 /// What the context's `host` points to, for the functions of `HostCalls`.
 #[repr(C)]
 pub(super) struct Host<'a> {
@@ -80,6 +51,7 @@ pub(super) struct Host<'a> {
     warned: Mutex<Vec<u32>>,
     /// The accesses of the launch, if they are noted.
     races: Option<Mutex<Races>>,
+    turns: &'a Turns,
     /// The bytes of growing storages now, and the most there may be.
     pub(super) reserved: AtomicU64,
     pub(super) most_reserved: u64,
@@ -91,12 +63,6 @@ impl Host<'_> {
         Some(races.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
-
-struct SharedContext(LaunchContext);
-
-// SAFETY: the pointers are to memory that lives as long as the launch and is meant to be shared by
-// the tasks' threads.
-unsafe impl Sync for SharedContext {}
 
 impl LaunchPlan {
     /// Looks up the functions of `code` in the object it was loaded as.
@@ -110,49 +76,18 @@ impl LaunchPlan {
         // One thread notes accesses in the order of the iterations, so that the same race is found each time.
         let notes_accesses = code.notes_accesses();
         let one_thread = notes_accesses.then_some(1);
+        let shared = Shared {
+            one_thread,
+            fixed: code.deterministic,
+        };
         for (k, task) in code.tasks.iter().enumerate() {
-            let run = address(&task.symbol)?;
-            let space = match &task.bounds {
-                Bounds::Serial => Space::Serial,
-                Bounds::Constant(bounds) => Space::Constant(Extents::new(bounds.iter().copied())),
-                Bounds::Computed { symbol, n_axes } => {
-                    let bounds = address(symbol)?;
-                    Space::Computed {
-                        // SAFETY: the code generator gives functions of this name this type.
-                        bounds: unsafe { std::mem::transmute::<usize, BoundsFn>(bounds) },
-                        n_axes: *n_axes,
-                    }
-                }
-            };
-            let own = match &task.sums {
-                None => None,
-                Some(code) => {
-                    let run = address(&code.symbol)?;
-                    Some(Own {
-                        // SAFETY: the code generator gives functions of this name this type.
-                        run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
-                        times: Times::new((task.cost - code.gain()).max(0.1)),
-                        sums: code.clone(),
-                    })
-                }
-            };
-            let functions = Functions {
-                // SAFETY: the code generator gives functions of this name this type.
-                run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
-                times: Times::new(task.cost),
-                batch: task.batch,
-                max_threads: one_thread.or(task.max_threads).unwrap_or(usize::MAX),
-                own,
-            };
+            let mut planned = PlannedTask::new(task, &shared, &address)?;
             let is_in = |other: &TaskCode| other.exchange == task.exchange;
-            tasks.push(PlannedTask {
-                space,
-                functions,
-                begins: task.exchange.filter(|_| !code.tasks[..k].iter().any(is_in)),
-                ends: task
-                    .exchange
-                    .filter(|_| !code.tasks[k + 1..].iter().any(is_in)),
-            });
+            let is_first = !code.tasks[..k].iter().any(is_in);
+            let is_last = !code.tasks[k + 1..].iter().any(is_in);
+            planned.begins = task.exchange.filter(|_| is_first);
+            planned.ends = task.exchange.filter(|_| is_last);
+            tasks.push(planned);
         }
         Ok(Self {
             tasks,
@@ -212,7 +147,7 @@ impl LaunchPlan {
             root_vec.as_ptr()
         };
         let temps = self.take_temps()?;
-        let errors = ErrorRecord::default();
+        let (errors, turns) = (ErrorRecord::default(), Turns::default());
         let host = Host {
             calls: HostCalls {
                 print,
@@ -221,7 +156,9 @@ impl LaunchPlan {
                 reserve,
                 release,
                 note,
+                turn,
             },
+            turns: &turns,
             reserved: AtomicU64::new(0),
             most_reserved: launch.most_reserved,
             sites: &self.sites,
@@ -246,6 +183,7 @@ impl LaunchPlan {
             seed: launch.seed,
             stop: &interrupt::STOP,
             apart: IN_PLACE.as_ptr(),
+            part: 0,
         });
         let means = Means {
             pool,
@@ -254,18 +192,22 @@ impl LaunchPlan {
             args: launch.args,
             ctx,
             errors: &errors,
+            turns: &turns,
         };
         let turn = Turn::with_sums(launch.roots, &self.atomics);
         let _active = interrupt::Active::begin();
-        let mut exchanged = Ok(());
+        let (mut exchanged, mut refused) = (Ok(()), Ok(()));
         for (k, task) in self.tasks.iter().enumerate() {
             exchanged = exchange(launch.args, task.begins, Moment::Before);
             if exchanged.is_err() {
                 break;
             }
-            task.launch(&means, launch.trace.map(|trace| (trace, k)));
+            refused = task.launch(&means, launch.trace.map(|trace| (trace, k)));
             interrupt::task_ended();
-            if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
+            if refused.is_err()
+                || errors.state.load(Ordering::Acquire) != 0
+                || interrupt::requested()
+            {
                 break;
             }
             exchanged = exchange(launch.args, task.ends, Moment::After);
@@ -284,7 +226,8 @@ impl LaunchPlan {
         } else if let Some(race) = host.races().and_then(|mut races| races.found()) {
             Err(KernelFailure::Race(race))
         } else {
-            decode(&errors).and(exchanged)
+            let failed = refused.map_err(KernelFailure::Memory);
+            failed.and_then(|()| decode(&errors)).and(exchanged)
         };
         if outcome.is_err() {
             // The tasks that collect what was given back did not run.
@@ -318,74 +261,6 @@ fn exchange(args: &Args<'_>, number: Option<u32>, moment: Moment) -> Result<(), 
         }
         (Some(_), None) => Err(KernelFailure::Mismatch("no exchanges between processes")),
         (None, _) => Ok(()),
-    }
-}
-
-impl PlannedTask {
-    fn launch(&self, means: &Means<'_>, trace: Trace<'_>) {
-        let ctx = &means.ctx;
-        let extents = match self.space {
-            Space::Serial => return call(self.functions.run, &ctx.0, [0, 1], trace),
-            Space::Constant(extents) => extents,
-            Space::Computed { bounds, n_axes } => {
-                let (mut few, mut many) = ([0_i64; 32], Vec::new());
-                let out = match few.get_mut(..n_axes * 2) {
-                    Some(out) => out,
-                    // Arrays have as many axes as somebody gives them.
-                    None => {
-                        many.resize(n_axes * 2, 0);
-                        &mut many[..]
-                    }
-                };
-                // SAFETY: the function writes `2 * n_axes` values.
-                unsafe { bounds(&ctx.0, out.as_mut_ptr()) };
-                Extents::new(out.chunks_exact(2).map(|b| [b[0], b[1]]))
-            }
-        };
-        if extents.total == 0 || means.errors.state.load(Ordering::Relaxed) != 0 {
-            return;
-        }
-        let course = self.functions.course(means, extents);
-        let Course {
-            run, times, parts, ..
-        } = course;
-        if parts.n_threads == 1 && (extents.total as f32) * times.cost() < WORTH_MEASURING {
-            return call(run, &ctx.0, [0, extents.total], trace);
-        }
-        // The time of the chunks alone. If it included that of waking threads, a small task would stay on several threads.
-        let spent = AtomicU64::new(0);
-        let work = |chunk: usize, worker| {
-            if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
-                let part = parts.part(chunk, extents.total);
-                let begin = Instant::now();
-                match &course.copies {
-                    Some(copies) => call(run, &copies.context(&ctx.0, worker), part, trace),
-                    None => call(run, &ctx.0, part, trace),
-                }
-                spent.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            }
-        };
-        means
-            .pool
-            .run_numbered(parts.n_chunks, parts.n_threads, &work);
-        // If chunks were skipped, the time of one iteration is unknown.
-        if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
-            times.note(spent.into_inner() as f32 / extents.total as f32);
-        }
-        if let Some(copies) = course.copies {
-            copies.add(means.pool);
-        }
-    }
-}
-
-/// Runs a part of a task.
-fn call(run: TaskFn, ctx: &LaunchContext, [lo, hi]: [i64; 2], trace: Trace<'_>) {
-    let begin = trace.map(|_| Instant::now());
-    // SAFETY: the code generator made the function for this context; `check` compared the
-    // context's parts with what the generated code expects.
-    unsafe { run(ctx, lo, hi) };
-    if let (Some((trace, task)), Some(begin)) = (trace, begin) {
-        trace.ran(task, begin);
     }
 }
 
@@ -448,6 +323,15 @@ unsafe extern "C" fn note(ctx: *const LaunchContext, site: u32, args: *const u64
     }
 }
 
+/// `HostCalls::turn`.
+unsafe extern "C" fn turn(ctx: *const LaunchContext) {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: as in `print`.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    host.turns.wait(ctx.part);
+}
+
 /// `HostCalls::grow`.
 unsafe extern "C" fn grow(ctx: *const LaunchContext, tree: u32, control: u32, element: u32) -> u32 {
     // SAFETY: generated code passes on the context it was given.
@@ -477,7 +361,7 @@ mod tests {
     use aerogel_base::{ScalarType, Span};
 
     use super::*;
-    use crate::code::{ArgSlot, Part};
+    use crate::code::{ArgSlot, Bounds, Order, Part};
 
     struct Functions;
 
@@ -588,6 +472,7 @@ mod tests {
             in_blocks: false,
             sums: None,
             exchange: None,
+            order: Order::Any,
         }
     }
 

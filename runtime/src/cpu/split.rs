@@ -30,6 +30,10 @@ const SHORTEST_CHUNK: f32 = 4_000.0;
 const LONGEST_CHUNK: f32 = 2e6;
 /// Chunks for each thread, so that uneven ones even out.
 const CHUNKS_PER_THREAD: f32 = 16.0;
+/// A chunk lasts at least this many nanoseconds by the compiler's estimate, where nothing else may count, and there are
+/// at most so many.
+const SHORTEST_FIXED: f32 = 8_000.0;
+const MOST_FIXED: f32 = 256.0;
 
 /// How an iteration space is divided: into strips of equal length, and these into chunks. A strip is a row, or everything
 /// where a chunk is whole rows.
@@ -55,16 +59,29 @@ impl Split {
         max_threads: usize,
     ) -> Self {
         let total = extents.total;
-        let longest = (LONGEST_CHUNK / estimate.max(1e-3)).max(1.0) as i64;
+        let longest = longest(estimate);
         let work = total as f32 * cost;
-        let n_threads = max_threads
-            .min((work / (WORTH_SHARING / 2.0)) as usize)
-            .max(1);
-        if n_threads == 1 || work < WORTH_SHARING {
+        let n_threads = threads_worth(work, max_threads);
+        if n_threads == 1 {
             return Self::by(longest.min(total), extents, batch, 1);
         }
         let n_chunks = (n_threads as f32 * CHUNKS_PER_THREAD).min(work / SHORTEST_CHUNK);
         let wished = ((total as f32 / n_chunks).ceil() as i64).min(longest);
+        Self::by(wished, extents, batch, n_threads)
+    }
+
+    /// As `new`, but chunks depend on the iterations and the estimate alone: times decide about threads only.
+    pub(crate) fn fixed(
+        extents: Extents,
+        batch: i64,
+        cost: f32,
+        estimate: f32,
+        max_threads: usize,
+    ) -> Self {
+        let total = extents.total as f32;
+        let n_chunks = (total * estimate / SHORTEST_FIXED).clamp(1.0, MOST_FIXED);
+        let wished = ((total / n_chunks).ceil() as i64).min(longest(estimate));
+        let n_threads = threads_worth(total * cost, max_threads);
         Self::by(wished, extents, batch, n_threads)
     }
 
@@ -98,6 +115,21 @@ impl Split {
         let end = total.min(begin.saturating_add(self.strip));
         [lo, end.min(lo.saturating_add(self.chunk))]
     }
+}
+
+/// The most iterations of a chunk.
+fn longest(estimate: f32) -> i64 {
+    (LONGEST_CHUNK / estimate.max(1e-3)).max(1.0) as i64
+}
+
+/// How many threads so many nanoseconds of work are worth.
+fn threads_worth(work: f32, max_threads: usize) -> usize {
+    if work < WORTH_SHARING {
+        return 1;
+    }
+    max_threads
+        .min((work / (WORTH_SHARING / 2.0)) as usize)
+        .max(1)
 }
 
 fn divide_up(number: i64, by: i64) -> i64 {
@@ -141,6 +173,33 @@ mod tests {
         let rows = alone(100 * 300_000, 300_000, 2.0);
         assert_eq!(rows.chunk % 300_000, 0);
         assert_eq!(alone(1000, 10, 2.0).n_chunks, 1);
+    }
+
+    #[test]
+    fn fixed_chunks_depend_on_neither_times_nor_threads() {
+        for (total, row) in [(1, 1), (1000, 1000), (100_003, 100_003), (1 << 24, 1 << 12)] {
+            let split = |cost, threads| {
+                let split = Split::fixed(Extents { total, row }, 16, cost, 3.0, threads);
+                (split.strip, split.chunk, split.n_chunks)
+            };
+            let chunks = split(3.0, 1);
+            assert!(
+                [(0.1, 1), (3.0, 2), (100.0, 64)]
+                    .iter()
+                    .all(|&(cost, n)| split(cost, n) == chunks)
+            );
+        }
+        let many = Split::fixed(
+            Extents {
+                total: 1 << 24,
+                row: 1 << 24,
+            },
+            16,
+            3.0,
+            3.0,
+            4,
+        );
+        assert_eq!((many.n_threads, many.n_chunks), (4, 256));
     }
 
     #[test]

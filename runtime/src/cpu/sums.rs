@@ -75,22 +75,30 @@ impl SumsCode {
     pub(super) fn most_threads(&self, n_iterations: i64, slots: &[u64]) -> usize {
         static MOST: OnceLock<u64> = OnceLock::new();
         let most = *MOST.get_or_init(|| physical().map_or(u64::MAX, |bytes| bytes / SHARE));
-        let images = self.images.iter();
-        let bytes = images.map(|image| image.bytes.saturating_mul(image.elements(slots)));
-        let bytes = bytes.fold(0, u64::saturating_add);
+        let bytes = self.bytes(slots);
         let copies = (most / bytes.max(1)) as usize;
         let pay = self.threads_that_pay(n_iterations, bytes);
         pay.min(copies.saturating_add(1))
     }
 
-    /// Copies for threads after the first; none if there is no memory for them.
+    /// The bytes of a copy of all images.
+    pub(super) fn bytes(&self, slots: &[u64]) -> u64 {
+        let images = self.images.iter();
+        let bytes = images.map(|image| image.bytes.saturating_mul(image.elements(slots)));
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// Copies for threads (or groups of chunks) after the first.
+    ///
+    /// # Errors
+    /// There is no memory for them.
     pub(super) fn copies<'a>(
         &'a self,
         spare: &'a Spare,
         roots: &[&'a TreeMemory],
         args: &Args<'a>,
         n_threads: usize,
-    ) -> Option<Copies<'a>> {
+    ) -> Result<Copies<'a>, MemoryError> {
         let images = self.images.iter();
         let mut copies = Copies {
             spare,
@@ -101,13 +109,13 @@ impl SumsCode {
         };
         for apart in &mut copies.apart[1..] {
             for (apart, image) in apart.iter_mut().zip(&copies.images) {
-                let copy = spare.take(image.bytes).ok()?;
+                let copy = spare.take(image.bytes)?;
                 let place = image.memory.addresses().start as i64 + image.offset as i64;
                 *apart = (copy.addresses().start as i64).wrapping_sub(place);
                 copies.buffers.push(copy);
             }
         }
-        Some(copies)
+        Ok(copies)
     }
 }
 
@@ -328,6 +336,7 @@ mod tests {
                 seed: 0,
                 stop: std::ptr::null(),
                 apart: std::ptr::null(),
+                part: 0,
             };
             // The second thread comes too late for any part.
             for worker in [0, 1, 3] {

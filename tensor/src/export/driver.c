@@ -18,6 +18,7 @@ struct ag_context {
     uint64_t seed;
     const uint32_t *stop;
     const int64_t *apart;
+    uint64_t part;
 };
 
 typedef void ag_task(const struct ag_context *, int64_t, int64_t);
@@ -61,7 +62,7 @@ static int ag_fail(int code, const char *what) {
 static struct ag_context ag_context_of(struct ag_record *record, const uint64_t *args, char *temps) {
     static const uint32_t never;
     static const int64_t in_place[16];
-    struct ag_context context = {args, 0, temps, 0, record, 0, 0, &never, in_place};
+    struct ag_context context = {args, 0, temps, 0, record, 0, 0, &never, in_place, 0};
     return context;
 }
 

@@ -18,7 +18,7 @@ use crate::lower::Parameter;
 /// The types and functions that every driver begins with.
 const COMMON: &str = include_str!("driver.c");
 /// Its declarations of these types are of this size.
-const _: () = assert!(size_of::<LaunchContext>() == 72 && size_of::<ErrorRecord>() == 80);
+const _: () = assert!(size_of::<LaunchContext>() == 80 && size_of::<ErrorRecord>() == 80);
 
 pub(super) struct Driver<'p> {
     program: &'p Program,

@@ -149,7 +149,7 @@ impl Plan {
             changed,
             stamp: settings.stamp,
             workers: Workers {
-                n_threads: settings.compiler.pool().n_threads(),
+                n_threads: settings.compiler.library_threads(),
                 gemm: settings.gemm,
             },
             most_kept: settings.most_kept,

@@ -79,6 +79,7 @@ pub(super) fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::PlaceAt { .. }
             | Op::Load { .. }
             | Op::Prefetch { .. }
+            | Op::AwaitTurn {}
             | Op::Store { .. }
             | Op::Atomic { .. }
             | Op::AtomicAdds { .. }

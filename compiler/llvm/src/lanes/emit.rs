@@ -327,6 +327,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::TempAt { .. }
             | Op::PlaceAt { .. }
             | Op::Prefetch { .. }
+            | Op::AwaitTurn {}
             | Op::Atomic { .. }
             | Op::AtomicAdds { .. }
             | Op::Cas { .. }

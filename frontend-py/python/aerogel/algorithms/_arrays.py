@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import aerogel as ti
-from aerogel._config import n_threads
+from aerogel._config import cfg, n_threads
 from aerogel._dtypes import DataType
 
 ARRAY: Any = ti.types.ndarray(ndim=1)
@@ -64,8 +64,12 @@ def array_of(dtype: Any, n: int) -> Any:
 
 
 def chunks_for(n: int, least: int) -> int:
-    """Into how many parts ``n`` elements are cut, one for each thread, each of ``least`` elements or more."""
-    return max(1, min(n_threads(), n // least))
+    """Into how many parts ``n`` elements are cut, one for each thread, each of ``least`` elements or more.
+
+    Where results must not depend on threads, there are as many parts on any machine.
+    """
+    most = 8 if cfg.deterministic else n_threads()
+    return max(1, min(most, n // least))
 
 
 def for_fields_and_arrays(make: Any, array: Any = ARRAY) -> Any:
