@@ -145,3 +145,52 @@ press(0.3)
 print(turns(n) == n)
 """
     assert run(program) == ["True"]
+
+
+SERIAL = {
+    "a loop in order": """
+    ti.loop_config(serialize=True)
+    for i in range(n):
+        s = 0.0
+        for k in range(60):
+            s += ti.sin(f[k] + i)
+        f[i % 64] = s
+""",
+    "a nest in order": """
+    ti.loop_config(serialize=True)
+    for i, j in ti.ndrange(4, n):
+        f[j % 64] += ti.sin(f[(i + j) % 64]) + 1.0
+""",
+    "a sum": """
+    if n > 0:
+        s = 0.0
+        for i in range(n):
+            s = ti.sin(s + i)
+        f[0] = s
+""",
+}
+
+
+@pytest.mark.parametrize("loop", SERIAL)
+def test_what_one_thread_does_ends_within_half_a_second(run, loop):
+    program = f"""
+start()
+f = ti.field(ti.f32, 64)
+
+@ti.kernel
+def serial(n: ti.i32):
+{SERIAL[loop]}
+serial(3)
+PRESSED = []
+def note():
+    PRESSED.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(0.2, note).start()
+try:
+    serial(2**31 - 2)
+    print("ran through")
+except KeyboardInterrupt:
+    print(time.monotonic() - PRESSED[0])
+"""
+    (seconds,) = run(program)
+    assert float(seconds) < 0.5

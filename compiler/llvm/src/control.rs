@@ -130,12 +130,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if inner == Some(0) && length.is_none_or(|n| n >> QUICK_TURNS > 0) {
             self.count_turns([counter_lo, counter_hi], signed);
         }
+        let results = &func.insts[inst].results;
+        let piece = self.piece_of(body, length, ty.bits());
+        let piece = piece.filter(|_| inner == Some(0));
+        let pieces =
+            piece.map(|n| self.begin_pieces(n, ([counter_lo, counter_hi], signed), &init, results));
+        let (counter_lo, counter_hi, init) = match &pieces {
+            Some(pieces) => {
+                let (start, carried) = pieces.first();
+                (start, pieces.end, carried)
+            }
+            None => (counter_lo, counter_hi, init),
+        };
         let before = self.b.current();
         let [head, inside, next, exit] =
             ["for", "body", "next", "done"].map(|name| self.b.block(self.llvm, name));
         self.b.br(head);
 
-        let results = &func.insts[inst].results;
         self.b.at(exit);
         let exit_phis = self.phis(results);
         self.b.at(next);
@@ -149,9 +160,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             incoming(phi, value, before);
         }
         let more = self.b.less(signed, counter.as_basic_value(), counter_hi);
-        self.b.cond_br(more, inside, exit);
+        let over = pieces.as_ref().map_or(exit, |pieces| pieces.done());
+        self.b.cond_br(more, inside, over);
+        let last = if over == exit { head } else { over };
         for (&phi, &value) in exit_phis.iter().zip(&carried) {
-            incoming(phi, value.as_basic_value(), head);
+            incoming(phi, value.as_basic_value(), last);
+        }
+        if let Some(pieces) = &pieces {
+            self.end_piece(pieces, &values_of(&carried), exit);
         }
 
         self.b.at(inside);
@@ -371,7 +387,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(on);
     }
 
-    fn phis(&self, values: &[Value]) -> Vec<PhiValue<'ctx>> {
+    pub(crate) fn phis(&self, values: &[Value]) -> Vec<PhiValue<'ctx>> {
         values
             .iter()
             .map(|&v| self.b.phi(self.llvm_ty(v)))
@@ -420,7 +436,7 @@ fn depends(func: &Function, index: Value, counter: Value, depth: u32) -> bool {
 /// stop: LLVM can take it as a whole.
 const SHORT_NEST: u64 = 4096;
 
-fn values_of<'ctx>(phis: &[PhiValue<'ctx>]) -> Vec<Val<'ctx>> {
+pub(crate) fn values_of<'ctx>(phis: &[PhiValue<'ctx>]) -> Vec<Val<'ctx>> {
     phis.iter().map(|phi| phi.as_basic_value()).collect()
 }
 

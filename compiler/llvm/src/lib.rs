@@ -29,6 +29,7 @@ mod merged;
 mod messages;
 mod nodes;
 pub mod optimize;
+mod pieces;
 mod power;
 mod products;
 mod random;

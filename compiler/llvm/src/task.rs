@@ -27,7 +27,7 @@ use crate::changed::Changed;
 use crate::context::{FuncCx, Leave, Loop, ModuleCx, Origin, Scope};
 use crate::interior::Interior;
 use crate::task_state::{TaskState, Version, batch, constant_bounds, order};
-use crate::{lanes, threads, tiles};
+use crate::{lanes, pieces, threads, tiles};
 
 /// A function of a task.
 #[derive(Clone, Copy)]
@@ -285,9 +285,6 @@ const ANY_REGISTERS: u32 = 256;
 /// Lanes of the widest vectors of any processor.
 const WIDEST: u32 = 16;
 
-/// How many iterations of a loop that runs in order pass between two looks at the request to stop.
-const LONGEST_PIECE: i64 = 1 << 22;
-
 /// An iteration whose loops run no longer than this is taken together with others.
 const SHORT_BODY: u64 = 64;
 
@@ -423,16 +420,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let narrower = self.b.icmp(IntPredicate::SLT, tiles.width, room);
             room = self.b.select(narrower, tiles.width, room);
         }
-        let limit = match (outer_extents.is_empty(), serial) {
-            (false, _) => Some(room),
-            // A row without an end in sight is walked in pieces, between which it can be left.
-            (true, true) => Some(self.b.i64(LONGEST_PIECE)),
-            (true, false) => None,
+        let row_length = match outer_extents.is_empty() {
+            true => left,
+            false => self.smaller(left, room),
         };
-        let length = limit.map_or(left, |limit| {
-            let shorter = self.b.icmp(IntPredicate::SLT, left, limit);
-            self.b.select(shorter, left, limit)
-        });
+        let length = match serial {
+            // A long row is walked in pieces, between which it can be left.
+            true => self.smaller(row_length, self.b.i64(pieces::length(self.func, body))),
+            false => row_length,
+        };
         let length = ends.whole(&self.b, length);
         if serial {
             self.poll();
@@ -483,13 +479,16 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             };
             let walked = self.b.nsw(Opcode::Add, position.as_basic_value(), length);
             incoming(position, walked, row_done);
-            let next_start = if outer_extents.is_empty() {
-                walked
-            } else {
-                zero
+            let end = self.b.nsw(Opcode::Add, start, length);
+            let mut carry = match serial && !outer_extents.is_empty() {
+                true => self.b.icmp(IntPredicate::EQ, end, last_extent),
+                false => self.b.bool(true),
+            };
+            let next_start = match outer_extents.is_empty() {
+                true => walked,
+                false => self.b.select(carry, zero, end),
             };
             incoming(coords[coords.len() - 1], next_start, row_done);
-            let mut carry = self.b.bool(true);
             for (axis, &extent) in outer_extents.iter().enumerate().rev() {
                 let coord = coords[axis].as_basic_value();
                 let up = self.b.nsw(Opcode::Add, coord, one);
@@ -511,6 +510,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.end_tile(&tiles, last_extent, exit);
         }
         self.b.at(exit);
+    }
+
+    fn smaller(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        self.b.select(self.b.icmp(IntPredicate::SLT, a, b), a, b)
     }
 
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.
