@@ -27,7 +27,7 @@ PAGES += ["docs/coming-from-numpy.md", "docs/coming-from-jax.md", "docs/coming-f
 PAGES += ["docs/coming-from-warp.md", "docs/tutorial.md"]
 PAGES += ["docs/gradients.md", "docs/meshes.md", "docs/graphs.md", "docs/pictures.md", "docs/profiling.md", "README.md"]
 PAGES += ["docs/many-machines.md", "docs/windows.md", "docs/textures.md", "docs/backends.md", "docs/fl.md"]
-PAGES += ["docs/files.md", "docs/ocannl.md", "docs/picograd.md", "docs/successors.md"]
+PAGES += ["docs/files.md", "docs/trust.md", "docs/ocannl.md", "docs/picograd.md", "docs/successors.md"]
 PAGES += sorted(f"docs/howto/{path.name}" for path in (ROOT / "docs" / "howto").glob("[a-z]*.md"))
 PART = re.compile(r"```python\n(?P<shown>.*?)```\n(?:\n```text\n(?P<text>.*?)```\n)?", re.DOTALL)
 

@@ -40,6 +40,9 @@ pub fn lzw(data: &[u8]) -> Result<Vec<u8>, String> {
     encoder.encode(data).map_err(|e| e.to_string())
 }
 
+/// A byte that is compressed by deflate is at most so many.
+const MOST_OF_A_BYTE: u64 = 1032;
+
 /// A PNG whose head was read.
 pub struct File {
     reader: Reader<BufReader<fs::File>>,
@@ -47,12 +50,20 @@ pub struct File {
 
 impl File {
     /// # Errors
-    /// The file cannot be read, or is no PNG.
+    /// The file cannot be read, is no PNG, or is too short for the pixels that it announces.
     pub fn open(path: &str) -> Result<Self, String> {
         let file = fs::File::open(path).map_err(|e| e.to_string())?;
+        let size = file.metadata().map_err(|e| e.to_string())?.len();
         let mut decoder = Decoder::new(BufReader::new(file));
         decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
         let reader = decoder.read_info().map_err(|e| e.to_string())?;
+        let info = reader.info();
+        if info.raw_bytes() as u64 > size.saturating_mul(MOST_OF_A_BYTE) {
+            let (width, height) = info.size();
+            return Err(format!(
+                "it announces {width} x {height} pixels, more than its {size} bytes can hold"
+            ));
+        }
         Ok(Self { reader })
     }
 

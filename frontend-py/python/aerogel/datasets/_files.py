@@ -88,16 +88,19 @@ def npz(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         ValueError: If it is no such file, or has an array of objects.
     """
     import zipfile
+    import zlib
 
     import numpy as np
 
+    # The last ones are encryption, unknown compression, sizes that no memory has, and names that are not there.
+    damaged = (ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, MemoryError, KeyError)
     try:
         loaded = np.load(path, allow_pickle=False)
         if not hasattr(loaded, "files"):
             raise ValueError("it has one array and no names: `ti.tensor.asarray(numpy.load(path))` reads it")
         with loaded as file:
             return {name: asarray(file[name]) for name in file.files}
-    except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as e:
+    except damaged as e:
         raise ValueError(f"{os.fspath(path)} cannot be read as arrays of NumPy: {e}") from None
 
 
@@ -121,7 +124,8 @@ def csv(path: str | os.PathLike[str], *, delimiter: str = ",", header: bool | No
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If a row has another number of values; the error names the line. If there are no rows.
+        ValueError: If a row has another number of values; the error names the line. If there are no rows, or an integer
+            has more than 64 bits.
     """
     import csv as rows_of
 
@@ -152,7 +156,10 @@ def csv(path: str | os.PathLike[str], *, delimiter: str = ",", header: bool | No
     columns, texts = {}, {}
     for k, column in enumerate(names):
         values = [row[k] for row in body]
-        made = _column(values)
+        try:
+            made = _column(values)
+        except OverflowError as e:
+            raise ValueError(f"{name}, column {column}: {e}; write it as a float, such as 1e20") from None
         if made is None:
             texts[column] = sorted(set(values))
             number = {text: n for n, text in enumerate(texts[column])}

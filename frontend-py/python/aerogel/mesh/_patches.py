@@ -31,7 +31,7 @@ class Patches:
             raise ValueError(f"this is not a mesh of MeshTaichi: {e.args[0]!r} is missing") from None
         except TypeError:
             raise ValueError("this is not a mesh of MeshTaichi: it is built otherwise") from None
-        except IndexError:
+        except (IndexError, OverflowError):
             raise ValueError("this is not a mesh of MeshTaichi: an index is out of range") from None
 
     def _read_elements(self, element: dict[str, Any]) -> None:
@@ -39,6 +39,9 @@ class Patches:
         names = ("owned_offsets", "total_offsets", "l2g_mapping")
         owned, total, to_mesh = (np.asarray(element[name], np.int64) for name in names)
         n_owned = np.diff(owned)
+        fits = owned.min(initial=0) >= 0 and owned.max(initial=0) <= len(to_mesh)
+        if order not in range(len(LETTERS)) or len(n_owned) != self.n_patches or not fits:
+            raise IndexError
         patch = np.repeat(np.arange(self.n_patches), n_owned)
         # The own elements of a patch, by their numbers in it and by their places among all.
         local = np.arange(len(patch)) - owned[patch]
@@ -69,6 +72,8 @@ class Patches:
         order = np.argsort(numbers)
         begins, counts, patch = begins[order], counts[order], patch[order]
         ends = np.cumsum(counts)
+        if counts.min(initial=0) < 0 or ends.max(initial=0) > len(value):
+            raise IndexError
         steps = np.arange(ends[-1] if n else 0) - np.repeat(ends - counts, counts)
         local = value[np.repeat(begins, counts) + steps]
         targets = to["to_mesh"][to["total"][np.repeat(patch, counts)] + local]
