@@ -104,6 +104,7 @@ const FENCES: &[(&str, &[&str])] = &[
 /// Files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
     "runtime/src/cpu/plan.rs",
+    "runtime/src/cpu/task.rs",
     "runtime/src/cpu/growing.rs",
     "runtime/src/buffer.rs",
     "runtime/src/interrupt.rs",

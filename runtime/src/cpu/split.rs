@@ -31,9 +31,9 @@ const LONGEST_CHUNK: f32 = 2e6;
 /// Chunks for each thread, so that uneven ones even out.
 const CHUNKS_PER_THREAD: f32 = 16.0;
 /// A chunk lasts at least this many nanoseconds by the compiler's estimate, where nothing else may count, and there are
-/// at most so many.
+/// at most so many: where they wait for each other, threads of a busy machine lose a time slice with each.
 const SHORTEST_FIXED: f32 = 8_000.0;
-const MOST_FIXED: f32 = 256.0;
+const MOST_FIXED: f32 = 64.0;
 
 /// How an iteration space is divided: into strips of equal length, and these into chunks. A strip is a row, or everything
 /// where a chunk is whole rows.
@@ -199,7 +199,7 @@ mod tests {
             3.0,
             4,
         );
-        assert_eq!((many.n_threads, many.n_chunks), (4, 256));
+        assert_eq!((many.n_threads, many.n_chunks), (4, 64));
     }
 
     #[test]

@@ -5,9 +5,11 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::yield_now;
+use std::time::{Duration, Instant};
 
-/// How often a waiting thread reads the counter before it lets others run.
-const SPINS: u32 = 200;
+/// How long a waiting thread reads the counter before it lets others run, which on a busy machine takes it as long as
+/// many chunks last.
+const SPIN: Duration = Duration::from_micros(200);
 
 /// Which part of a task is the first that has not ended.
 #[derive(Default)]
@@ -21,13 +23,16 @@ impl Turns {
 
     /// Waits until all parts before this one have ended.
     pub(super) fn wait(&self, part: u64) {
-        let mut spins = 0;
-        while self.0.load(Ordering::Acquire) != part {
-            match spins < SPINS {
-                true => spin_loop(),
+        let is_over = || self.0.load(Ordering::Acquire) == part;
+        if is_over() {
+            return;
+        }
+        let begin = Instant::now();
+        while !is_over() {
+            match begin.elapsed() < SPIN {
+                true => (0..32).for_each(|_| spin_loop()),
                 false => yield_now(),
             }
-            spins += 1;
         }
     }
 
