@@ -486,15 +486,15 @@ def test_reductions_say_their_own_names(name):
         reduce(x, axis=(1, -1))
     with pytest.raises(IndexError, match=f"`{name}`: there is no axis 7"):
         getattr(x, name)(axis=(0, 7))
-    with pytest.raises(TypeError, match=f"`{name}`: the correction is a number, not 'one'"):
+    with pytest.raises(TypeError, match=f"`{name}`: `correction` takes a number, not 'one'"):
         reduce(x, correction="one")
 
 
 def test_texts_are_texts():
     for wrong in (None, 3, T.ones(2), {1}):
-        with pytest.raises(TypeError, match="`accum` takes a string"):
+        with pytest.raises(TypeError, match="`accum`: `spec` takes a string"):
             T.accum(wrong, T.ones(2))
-        with pytest.raises(TypeError, match="`einsum` takes a string"):
+        with pytest.raises(TypeError, match="`einsum`: `equation` takes a string"):
             T.einsum(wrong, T.ones(2))
     with pytest.raises(ValueError, match="`einsum`: 'i->i' needs tensors, but none are passed"):
         T.einsum("i->i")

@@ -261,7 +261,7 @@ WORDS = {
     "word": (lambda: ti.tensor.full(2, "a"), TypeError, "takes a number"),
     "words": (lambda: ti.tensor.asarray([[1, "a"]]), TypeError, "are numbers, not list with 'a' in it"),
     "ragged": (lambda: ti.tensor.asarray([[1, 2], [3]]), ValueError, "have different shapes, .*: pad them, or make"),
-    "steps": (lambda: ti.tensor.linspace(0, 1, 2.5), TypeError, "`linspace` takes integers"),
+    "steps": (lambda: ti.tensor.linspace(0, 1, 2.5), TypeError, "`linspace`: `num` takes an integer"),
     "sums": (lambda: ti.tensor.cumulative_sum([1], axis=3), IndexError, "`cumulative_sum`"),
     "stack": (lambda: ti.tensor.stack([[1]], axis=3), IndexError, "`stack`"),
     "ranks": (lambda: ti.tensor.concat([[1], [[1]]]), ValueError, "operand 1 has 2 axes"),

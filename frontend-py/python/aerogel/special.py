@@ -8,6 +8,7 @@ tensor(1000.6932, dtype=f32)
 
 from __future__ import annotations
 
+from aerogel.tensor import _arguments
 from aerogel.tensor._elementwise import cbrt, erf, exp2, expm1, log1p
 from aerogel.tensor._logsumexp import log_softmax, logsumexp, softmax
 from aerogel.tensor._special import (
@@ -42,3 +43,5 @@ __all__ = [
     "exprel", "gammaln", "gammasgn", "kl_div", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit",
     "logsumexp", "ndtr", "ndtri", "psi", "rel_entr", "sinc", "softmax", "softplus", "xlog1py", "xlogy",
 ]  # fmt: skip
+
+_arguments.guard(globals())

@@ -151,6 +151,7 @@ def _rows() -> list[tuple[Any, ...]]:
     row("T", "r34", lambda w, x: x.T * w.sin(x.T))
     row("moveaxis", "r234", lambda w, x: w.moveaxis(x, 0, -1) ** 2)
     row("expand_dims", "r34", lambda w, x: w.expand_dims(x, axis=1) ** 2)
+    row("unsqueeze", "r34", lambda w, x: w.unsqueeze(x, 1) ** 2)
     row("squeeze", "r314", lambda w, x: w.squeeze(x, axis=1) ** 2)
     row("flip", "r34", lambda w, x: w.flip(x, axis=1) * x)
     row("flip all", "r34", lambda w, x: w.flip(x) * x)

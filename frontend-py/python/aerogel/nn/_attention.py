@@ -159,7 +159,7 @@ def sinusoidal_positions(length: Any, width: int, base: float = 10000.0, *, dtyp
         raise ValueError(f"`sinusoidal_positions`: the width is an even number, not {width}")
     angles = _angles(arange(length), width, base)
     both = stack([sin(angles), cos(angles)], axis=-1)
-    return both.reshape(length, width).astype(dtype or _types.default_float())
+    return both.reshape(length, width).astype(_types.default_float() if dtype is None else dtype)
 
 
 def _angles(positions: Tensor, width: int, base: float) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 from aerogel._dtypes import bf16, f16, f32
 from aerogel.backends import _layers
 from aerogel.nn import _checks
+from aerogel.tensor import _types
 from aerogel.tensor._elementwise import rsqrt
 from aerogel.tensor._gradients import no_grad
 from aerogel.tensor._reductions import mean, var
@@ -45,12 +46,16 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
     Raises:
         ValueError: If the last axes have another shape.
     """
-    shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+    shape = _shape(normalized_shape, "layer_norm")
     x, dtype = _wide(x, "`layer_norm`")
     _last_axes(x, shape, "`layer_norm`")
     axes = tuple(range(-len(shape), 0))
     out = _normal(x, axes, eps)
     return _scaled(out, weight, bias, shape, dtype)
+
+
+def _shape(given: Any, called: str) -> tuple[Any, ...]:
+    return (given,) if hasattr(given, "__index__") else tuple(_types.several(given, called, "normalized_shape"))
 
 
 def _last_axes(x: Tensor, shape: Any, called: str) -> None:
@@ -66,7 +71,7 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
     Raises:
         ValueError: If the last axes have another shape.
     """
-    shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+    shape = _shape(normalized_shape, "rms_norm")
     x, dtype = _wide(x, "`rms_norm`")
     _last_axes(x, shape, "`rms_norm`")
     if eps is None:

@@ -57,7 +57,7 @@ class Parameter(Tensor):
         if data is None:
             if shape is None or init is None:
                 raise TypeError("`Parameter` takes values, or a `shape` and a function `init` that computes them")
-            data = init(tuple(shape), dtype=dtype or _types.default_float())
+            data = init(tuple(shape), dtype=_types.default_float() if dtype is None else dtype)
         elif shape is not None:
             raise TypeError("`Parameter` takes values or a `shape`, not both")
         data = asarray(data, dtype)

@@ -44,7 +44,7 @@ from aerogel.nn._pooling import (
     max_pool1d,
     max_pool2d,
 )
-from aerogel.tensor import _types
+from aerogel.tensor import _arguments, _types
 from aerogel.tensor._elementwise import abs, exp, expm1, log, log1p, relu, sqrt, tanh
 from aerogel.tensor._logsumexp import log_softmax, logmeanexp, logsumexp, softmax
 from aerogel.tensor._searching import clip, where
@@ -272,3 +272,6 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
 
         hint = "" if name.startswith("_") else _elsewhere.of_package(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
+_arguments.guard(globals())

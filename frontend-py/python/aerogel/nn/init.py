@@ -134,7 +134,7 @@ def _normal_quantile(p: Tensor) -> Tensor:
 
 def constant(shape: Any, value: float, *, dtype: Any = None) -> Tensor:
     """One number everywhere."""
-    return _creation.full(tuple(shape), value, dtype or _types.default_float())
+    return _creation.full(tuple(shape), value, _types.default_float() if dtype is None else dtype)
 
 
 def zeros(shape: Any, *, dtype: Any = None) -> Tensor:

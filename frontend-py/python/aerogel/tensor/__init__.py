@@ -19,7 +19,21 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _at_import
-from aerogel.tensor import _einops, _operators, fft, linalg, random
+from aerogel.tensor import (
+    _arguments,
+    _creation,
+    _einops,
+    _elementwise,
+    _gradients,
+    _operators,
+    _products,
+    _reductions,
+    _searching,
+    _shapes,
+    fft,
+    linalg,
+    random,
+)
 from aerogel.tensor._accum import accum, accum_gradients
 from aerogel.tensor._complex import ComplexTensor, complex64, complex128, conj, imag, real
 from aerogel.tensor._complex_arithmetic import angle
@@ -33,6 +47,19 @@ from aerogel.tensor._searching import *  # noqa: F403
 from aerogel.tensor._shapes import *  # noqa: F403
 from aerogel.tensor._tensor import Tensor, asarray
 from aerogel.tensor._vmap import vmap
+
+__all__ = [
+    "ComplexTensor", "Tensor", "accum", "accum_gradients", "angle", "array", "asarray", "checkpoint", "complex64",
+    "complex128", "conj", "custom_jvp", "custom_vjp", "e", "explain", "fft", "imag", "inf", "linalg", "nan", "newaxis",
+    "pi", "random", "real", "realize", "tensor", "top_k", "vmap",
+]  # fmt: skip
+__all__ += _creation.__all__
+__all__ += _elementwise.__all__
+__all__ += _gradients.__all__
+__all__ += _products.__all__
+__all__ += _reductions.__all__
+__all__ += _searching.__all__
+__all__ += _shapes.__all__
 
 _operators.define()
 _at_import.at_import("einops._backends", _einops.offer)
@@ -69,6 +96,8 @@ def realize(*tensors: Tensor) -> None:
     _native.realise_tensors([t._native for t in tensors])
 
 
+_arguments.guard(globals())
+
 if not TYPE_CHECKING:  # For a type checker every name would be one, and a module is not called.
 
     class _Module(types.ModuleType):
@@ -85,6 +114,9 @@ if not TYPE_CHECKING:  # For a type checker every name would be one, and a modul
             return allocate(aerogel, (dtype,), shape, backend, layout, **kwargs)
 
     sys.modules[__name__].__class__ = _Module
+
+    def __dir__() -> list[str]:
+        return sorted([*__all__, "programs"])
 
     def __getattr__(name: str) -> Any:
         if name == "programs":

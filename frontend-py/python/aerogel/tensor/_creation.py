@@ -35,12 +35,12 @@ def _device(device: Any) -> None:
 
 
 def _type(dtype: Any, called: str) -> Any:
-    """A dtype, or None for the default; a size in its place is an error that shows the right call."""
+    """A dtype, the default float if None; a size in its place is an error that shows the right call."""
     if isinstance(dtype, int) and not isinstance(dtype, bool):
         raise TypeError(
             f"`{called}` takes the shape as one tuple, as in `{called}((2, 3))`, and then a dtype, not {dtype}"
         )
-    return dtype
+    return _types.default_float() if dtype is None else dtype
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -75,28 +75,29 @@ def _full(called: str, shape: Any, fill_value: Any, dtype: Any, device: Any) -> 
 
 def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros."""
-    return _full("zeros", shape, 0, _type(dtype, "zeros") or _types.default_float(), device)
+    return _full("zeros", shape, 0, _type(dtype, "zeros"), device)
 
 
 def ones(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones."""
-    return _full("ones", shape, 1, _type(dtype, "ones") or _types.default_float(), device)
+    return _full("ones", shape, 1, _type(dtype, "ones"), device)
 
 
 def empty(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of zeros: tensors always have values."""
-    return _full("empty", shape, 0, _type(dtype, "empty") or _types.default_float(), device)
+    return _full("empty", shape, 0, _type(dtype, "empty"), device)
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere, in the shape and the type of another tensor; at the cells that it is at."""
     x = asarray(x)
+    dtype = x.dtype if dtype is None else dtype
     if tracing.program is not None and tracing.program.native.is_sparse(x._native):
         from aerogel.tensor._searching import where
 
-        number = full((), fill_value, dtype=dtype or x.dtype, device=device)
+        number = full((), fill_value, dtype=dtype, device=device)
         return where(Tensor(x._native.binary("eq", x._native)), number, number)
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
+    return full(x.shape, fill_value, dtype=dtype, device=device)
 
 
 def zeros_like(x: Any, /, dtype: Any = None, device: Any = None) -> Tensor:
@@ -186,7 +187,9 @@ def linspace(
     start, stop = _double(start), _double(stop)
     is_known = not (isinstance(num, Tensor) and tracing.program is not None)
     if is_known:
-        (num,) = _types.whole_numbers([num], "linspace")
+        if not hasattr(num, "__index__"):
+            raise TypeError(f"`linspace`: `num` takes an integer, not {num!r}")
+        num = num.__index__()
         _types.counts(num, "linspace", "num")
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     n = num - 1 if endpoint else num
@@ -213,11 +216,13 @@ def eye(n_rows: Any, n_cols: Any = None, /, k: Any = 0, dtype: Any = None, devic
     _types.counts(n_rows, "eye", "n_rows")
     _types.counts(n_cols, "eye", "n_cols")
     shape = (n_rows, n_rows if n_cols is None else n_cols)
+    if not hasattr(k, "__index__"):
+        raise TypeError(f"`eye`: `k` takes an integer, not {k!r}")
     if all(isinstance(n, int) for n in (*shape, k)):
         k = max(min(k, shape[1]), -shape[0])
     from aerogel.tensor._elementwise import equal
 
-    return equal(iota(shape, 0) + k, iota(shape, 1)).astype(dtype or _types.default_float())
+    return equal(iota(shape, 0) + k, iota(shape, 1)).astype(_type(dtype, "eye"))
 
 
 def identity(n: Any, dtype: Any = None) -> Tensor:
@@ -284,3 +289,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise TypeError(f"`from_dlpack` takes an array that supports DLPack, not {type(x).__name__}: use `asarray`")
     is_known = isinstance(x, np.ndarray) or _native.is_torch_tensor(x)
     return asarray(x if is_known else np.from_dlpack(x), copy=True)
+
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "identity", "iota", "linspace",
+    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip

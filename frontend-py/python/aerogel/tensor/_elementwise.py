@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import f64, u1
 from aerogel.tensor import _complex
-from aerogel.tensor._tensor import Tensor, asarray, binary, is_number, operands, unary
+from aerogel.tensor._tensor import Tensor, asarray, binary, expect_no_truth, is_number, operands, unary
 
 
 def _documented(function: Any, name: str, text: str) -> Any:
@@ -52,7 +52,15 @@ fract = _unary("fract", "The fractional part of each element: x - floor(x).")
 degrees = _unary("degrees", "Converts each angle from radians to degrees.")
 radians = _unary("radians", "Converts each angle from degrees to radians.")
 negative = _unary("negative", "The negative of each element.", "neg", to_float=False)
-positive = _documented(lambda x, /: asarray(x).copy(), "positive", "Each element.")
+
+
+def positive(x: Any, /) -> Tensor:
+    """Each element; of numbers, not booleans."""
+    x = asarray(x)
+    expect_no_truth("positive", x)
+    return x.copy()
+
+
 abs = _unary("abs", "The absolute value of each element.", to_float=False)  # noqa: A001
 sign = _unary("sign", "The sign of each element: -1, 0 or 1; NaN for NaN.", to_float=False)
 square = _unary("square", "The square of each element.", to_float=False)
@@ -186,3 +194,15 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 def truth(x: Any, /) -> Tensor:
     """Whether each element is nonzero."""
     return asarray(x).astype(u1)
+
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "allclose", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clz",
+    "copysign", "cos", "cosh", "degrees", "divide", "equal", "erf", "exp", "exp2", "expm1", "floor", "floor_divide",
+    "fma", "fmod", "fract", "greater", "greater_equal", "hypot", "isclose", "isfinite", "isinf", "isnan", "ldexp",
+    "lerp", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "maximum", "minimum", "mix", "multiply", "negative", "nextafter", "not_equal",
+    "popcnt", "positive", "pow", "radians", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
+    "signbit", "sin", "sinh", "smoothstep", "sqrt", "square", "step", "subtract", "tan", "tanh", "trunc", "truth",
+]  # fmt: skip

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
-from collections.abc import Callable
 from typing import Any
+
+from aerogel import _dtypes
 
 #: Functions there, and what does the same here.
 FUNCTIONS = {
@@ -72,8 +71,8 @@ def function(name: str) -> str:
     tensor = importlib.import_module("aerogel.tensor")
     if name in FUNCTIONS:
         return f": write `{FUNCTIONS[name]}`"
-    if name in TYPES:
-        return f": the type is `ti.{TYPES[name]}`"
+    if name in TYPES or name in _dtypes.ALL:
+        return f": the type is `ti.{TYPES.get(name, name)}`"
     own = getattr(tensor.Tensor, name, None)
     if own is not None and not name.startswith("_"):
         return f": tensors have it, `x.{name}{'(...)' if callable(own) else ''}`"
@@ -92,37 +91,6 @@ def of_package(name: str) -> str:
         return f": the type is `ti.{TYPES[name]}`"
     place = _place(name)
     return f": it is a function of tensors, `{place}`" if place else ""
-
-
-#: Keywords there, and what they are here.
-KEYWORDS = {
-    "dim": "axis=", "dims": "axis=", "axes": "axis=", "keepdim": "keepdims=", "ddof": "correction=",
-    "unbiased": "correction=1` or `correction=0",
-}  # fmt: skip
-
-
-def hint_keywords(functions: dict[str, Any], put: Callable[[str, Any], None]) -> None:
-    """Makes functions that have an axis name it where they are called with a keyword of NumPy or PyTorch."""
-    for name, function in list(functions.items()):
-        code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
-        if name.startswith("_") or code is None or "axis" not in code.co_varnames[: _n_parameters(code)]:
-            continue
-        put(name, _hinted(name, function, set(code.co_varnames[: _n_parameters(code)])))
-
-
-def _n_parameters(code: Any) -> int:
-    return code.co_argcount + code.co_kwonlyargcount
-
-
-def _hinted(name: str, function: Callable[..., Any], known: set[str]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        for given in kwargs:
-            if given not in known and given in KEYWORDS:
-                raise TypeError(f"`{name}` has no keyword `{given}`: write `{KEYWORDS[given]}`")
-        return function(*args, **kwargs)
-
-    return called
 
 
 def method(name: str) -> str:

@@ -65,6 +65,8 @@ def diag_indices(n: Any, /, ndim: int = 2) -> tuple[Tensor, ...]:
     """The indices of the main diagonal of a tensor with ``ndim`` axes of size ``n``."""
     from aerogel.tensor._creation import arange
 
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"`diag_indices`: `n` takes an integer, not {n!r}")
     return (arange(n),) * ndim
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from aerogel.tensor import _elsewhere
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -448,7 +446,5 @@ class Methods:
         def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
-
-_elsewhere.hint_keywords(dict(vars(Methods)), lambda name, function: setattr(Methods, name, function))
 
 __all__: Sequence[str] = ["Methods"]

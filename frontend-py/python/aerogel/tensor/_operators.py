@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel.tensor import _complex
+from aerogel.tensor import _arguments, _complex, _elementwise
 from aerogel.tensor._backward import Backward
 from aerogel.tensor._methods import Methods
-from aerogel.tensor._tensor import Tensor, asarray, binary, of_torch, operands, tracing, unary
+from aerogel.tensor._tensor import (
+    NOT_OF_TRUTH,
+    Tensor,
+    asarray,
+    binary,
+    expect_no_truth,
+    of_torch,
+    operands,
+    tracing,
+    unary,
+)
 
 #: Integers up to this one are exact as floats of 64 bits.
 _MOST_EXACT = 2**53
@@ -15,6 +25,7 @@ _MOST_EXACT = 2**53
 
 def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
     function = binary(name, to_float)
+    is_refused = name in NOT_OF_TRUTH
 
     def is_operand(other: Any) -> bool:
         if isinstance(other, _complex.ComplexTensor):
@@ -30,6 +41,8 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
         if tracing.program is None:
             if type(other) is Tensor:
                 made = self._native.binary_of_same(name, other._native, to_float)
+                if is_refused and made is not None:
+                    expect_no_truth(name, self)
             else:
                 made = beside_float(self, other, False)
             if made is not None:
@@ -112,9 +125,11 @@ def define() -> None:
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _operator(name)[0])
     Tensor.__hash__ = object.__hash__
-    for name, recorded in {"neg": "neg", "abs": "abs", "invert": "not"}.items():
-        setattr(Tensor, f"__{name}__", unary(recorded))
-    Tensor.__pos__ = Tensor.copy
+    own = {"neg": unary("neg"), "abs": unary("abs"), "invert": unary("not"), "pos": _elementwise.positive}
+    for name, operator in own.items():
+        setattr(Tensor, f"__{name}__", operator)
+    for cls in (Backward, Tensor, _complex.ComplexTensor):
+        _arguments.guard_methods(cls)
 
     def matmul(self: Tensor, other: Any) -> Any:
         if (

@@ -231,3 +231,8 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     a, b = (moveaxis(t, axis, 0) for t in (a, b))
     parts = [a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3] for k in range(3)]
     return stack(parts, axis=axis)
+
+
+__all__ = [
+    "cross", "dot", "einsum", "matmul", "outer", "tensordot", "trace", "vecdot",
+]  # fmt: skip

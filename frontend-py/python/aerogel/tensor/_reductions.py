@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from aerogel._dtypes import ALL, bf16, dtype_of, f16, f32, f64, u1
-from aerogel.tensor import _elsewhere, _types
+from aerogel.tensor import _types
 from aerogel.tensor._cells import are_at, refuse_order
 from aerogel.tensor._complex import by_planes, complex_type, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
@@ -105,8 +105,6 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 def _variance(x: Any, axis: Any, correction: Any, keepdims: bool, name: str) -> Tensor:
     x, dtype = _counted(x, name)
     axes = _types.axes(_axes(axis), x.ndim, name)
-    if not hasattr(correction, "__float__"):
-        raise TypeError(f"`{name}`: the correction is a number, not {correction!r}")
     root = name == "std"
     if not are_at(x):
         return Tensor(x._native.variance(axes, float(correction), root, keepdims)).astype(dtype)
@@ -327,6 +325,8 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: 
     return x
 
 
-_elsewhere.hint_keywords(
-    {name: own for name, own in globals().items() if getattr(own, "__module__", "") == __name__}, globals().__setitem__
-)
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "diff", "log_softmax", "max", "mean", "median", "min", "norm", "prefix_sum", "prod", "softmax",
+    "std", "sum", "var",
+]  # fmt: skip

@@ -308,6 +308,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         function: It takes and gives tensors, or tuples, lists, dictionaries and modules of them.
     """
+    if not callable(function):
+        raise TypeError(f"`checkpoint` takes a function, not {function!r}")
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -338,3 +338,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
 
     found = equal(a.unsqueeze(-1), b.reshape(-1)).any(axis=-1)
     return ~found if invert else found
+
+
+__all__ = [
+    "TopK", "UniqueAll", "UniqueCounts", "UniqueInverse", "argsort", "argwhere", "clip", "gather", "interp", "isin",
+    "nonzero", "scatter", "searchsorted", "sort", "take", "take_along_axis", "topk", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values", "where",
+]  # fmt: skip

@@ -125,7 +125,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
         return reshape(roll(x.reshape(-1), shift, 0), x.shape)
     if isinstance(shift, Tensor) or isinstance(shift, (list, tuple)) and any(isinstance(n, Tensor) for n in shift):
         return _rolled(x, shift, axis)
-    axes, shifts = _list(axis), _list(shift)
+    axes, shifts = _list(axis), _list(shift, "shift")
     if len(shifts) == 1:
         shifts = shifts * len(axes)
     if len(axes) == 1:
@@ -335,9 +335,7 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
             _unknown.demand(x, axis, n // sections * sections)
         ends = [n // sections * k for k in range(sections + 1)]
     else:
-        if not hasattr(sections, "__iter__"):
-            raise TypeError(f"`split`: `sections` is an integer, or several indices, not {sections!r}")
-        ends = [0, *sections, n]
+        ends = [0, *_types.several(sections, "split", "sections"), n]
     out = []
     for a, b in zip(ends, ends[1:]):
         key: list[Any] = [slice(None)] * x.ndim
@@ -417,3 +415,10 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Te
     down, right = max(-offset, 0), max(offset, 0)
     at = arange(_unknown.least(x.shape[0] - down, x.shape[1] - right))
     return moveaxis(gather(x, at + down, at + right), 0, -1)
+
+
+__all__ = [
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "diagonal", "expand_dims", "flip",
+    "matrix_transpose", "moveaxis", "pad", "permute_dims", "repeat", "reshape", "roll", "split", "squeeze",
+    "stack", "tile", "transpose", "unsqueeze", "unstack",
+]  # fmt: skip

@@ -276,6 +276,9 @@ def _monotonic(edges: Any, name: str, falls: bool = False) -> None:
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:  # noqa: A002
     """The edges of bins, as ``histogram`` returns them."""
+    if weights is not None:
+        # They change no edges; of another kind they are a mistake all the same.
+        asarray(weights)
     return _edges(asarray(x), bins, range)[1]
 
 

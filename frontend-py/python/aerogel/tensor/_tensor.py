@@ -663,6 +663,8 @@ def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
         if _complex.is_complex(x):
             return _complex.unary(name, asarray(x))  # type: ignore[arg-type]
         (x,) = operands(x, to_float=to_float)
+        if name == "neg":
+            expect_no_truth(name, x)
         return Tensor(x._native.unary(name), x._outside)
 
     return function
@@ -670,6 +672,23 @@ def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
 
 #: Sums and products of booleans are booleans.
 _OF_TRUTH = {"add": "or", "mul": "and"}
+#: Operations that booleans do not have: NumPy refuses some, and makes integers of 8 bits for others.
+NOT_OF_TRUTH = {
+    "neg": "use `~x`", "positive": "use `x.copy()`", "sub": "use `x ^ y`", "floor_divide": "", "remainder": "",
+    "rem": "", "power": "", "left_shift": "", "right_shift": "",
+}  # fmt: skip
+
+
+def expect_no_truth(name: str, x: Tensor) -> None:
+    """Refuses an operation of booleans, which is recorded by a name.
+
+    Raises:
+        TypeError: With what to write.
+    """
+    if x.dtype is u1:
+        remedy = NOT_OF_TRUTH[name] and f"{NOT_OF_TRUTH[name]}, or "
+        called = {"neg": "negative", "sub": "subtract", "power": "pow"}.get(name, name)
+        raise TypeError(f"`{called}` takes numbers, not booleans: {remedy}convert them by `x.astype(ti.i32)`")
 
 
 def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
@@ -686,6 +705,8 @@ def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
         a, b = operands(x1, x2, to_float=to_float)
         if a.dtype is u1 and name in _OF_TRUTH:
             recorded = _OF_TRUTH[name]
+        elif name in NOT_OF_TRUTH:
+            expect_no_truth(name, a)
         return Tensor(a._native.binary(recorded, b._native))
 
     return function

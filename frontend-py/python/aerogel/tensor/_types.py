@@ -121,10 +121,23 @@ def index_type() -> DataType:
     return i32
 
 
+def several(value: Any, called: str, argument: str) -> list[Any]:
+    """The integers of an argument that takes several; a program may compute them.
+
+    Raises:
+        TypeError: With the names of the function and its argument.
+    """
+    if not hasattr(value, "__iter__") or isinstance(value, (dict, set, str)):
+        raise TypeError(f"`{called}`: `{argument}` takes integers, not {value!r}")
+    return list(value)
+
+
 def whole_numbers(value: Any, what: str) -> list[int]:
     """One integer or several: axes, sizes."""
     given = [value] if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0 else value
     try:
+        if isinstance(value, (dict, set, str)):
+            raise TypeError
         return [n.__index__() for n in given]
     except (AttributeError, TypeError):
         raise TypeError(f"`{what}` takes integers, not {value!r}") from None

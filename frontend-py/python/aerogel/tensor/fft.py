@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from aerogel._dtypes import dtype_of, f32
-from aerogel.tensor import _types
+from aerogel.tensor import _arguments, _types
 from aerogel.tensor._complex import ComplexTensor, joined
 from aerogel.tensor._creation import arange, zeros_like
 from aerogel.tensor._shapes import moveaxis, pad, roll
@@ -158,12 +158,12 @@ def _axes(x: Any, s: Any, axes: Any, what: str) -> list[tuple[int, int | None]]:
     rank = asarray(x).ndim
     if axes is None:
         axes = range(rank) if s is None else range(rank - len(s), rank)
-    axes = [_types.axis(a, rank, what) for a in axes]
+    axes = [_types.axis(a, rank, what) for a in _types.several(axes, what, "axes")]
     if len(set(axes)) != len(axes):
         raise ValueError(f"`{what}`: an axis is named twice in {axes}")
     if not axes and what.endswith(("rfftn", "rfft2")):
         raise ValueError(f"`{what}` takes at least one axis")
-    sizes = [None] * len(axes) if s is None else list(s)
+    sizes = [None] * len(axes) if s is None else _types.several(s, what, "s")
     if len(sizes) != len(axes):
         raise ValueError(f"`{what}`: {len(sizes)} lengths for {len(axes)} axes")
     return list(zip(axes, sizes))
@@ -246,7 +246,8 @@ def _shifted(x: Any, axes: Any, sign: int, what: str) -> Any:
     x = asarray(x)
     if axes is None:
         axes = range(x.ndim)
-    axes = [_types.axis(a, x.ndim, what) for a in ([axes] if hasattr(axes, "__index__") else axes)]
+    given = [axes] if hasattr(axes, "__index__") else _types.several(axes, what, "axes")
+    axes = [_types.axis(a, x.ndim, what) for a in given]
     # Towards the middle, and back.
     by = [x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in axes]
     return roll(x, by, axes) if axes else x
@@ -266,3 +267,5 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+_arguments.guard(globals())

@@ -15,7 +15,7 @@ import math
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import f32, f64, i32
-from aerogel.tensor import _types
+from aerogel.tensor import _arguments, _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._products import cross, dot, einsum, matmul, outer, tensordot, trace, vecdot
 from aerogel.tensor._reductions import norm as _norm
@@ -352,3 +352,5 @@ __all__ = [
     "lstsq", "lu", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
     "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+_arguments.guard(globals())

@@ -11,7 +11,7 @@ from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel._seeds import seed_of
 from aerogel.backends import _extensions
-from aerogel.tensor import _types
+from aerogel.tensor import _arguments, _types
 from aerogel.tensor._creation import _shape
 from aerogel.tensor._shapes import stack
 from aerogel.tensor._tensor import Tensor, asarray, tracing
@@ -224,3 +224,6 @@ if not TYPE_CHECKING:  # For a type checker every name would be one.
 
         ours = f": write `{_elsewhere.FUNCTIONS[name]}`" if name in ("randint", "choice", "shuffle") else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{ours}")
+
+
+_arguments.guard(globals())

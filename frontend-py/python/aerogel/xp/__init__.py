@@ -31,6 +31,7 @@ from aerogel._dtypes import u8 as uint8
 from aerogel._dtypes import u16 as uint16
 from aerogel._dtypes import u32 as uint32
 from aerogel._dtypes import u64 as uint64
+from aerogel.tensor import _arguments
 from aerogel.tensor import _tensor as _make
 from aerogel.tensor._complex import complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import (
@@ -233,3 +234,6 @@ class _Info:
 def __array_namespace_info__() -> _Info:
     """What there is."""
     return _Info()
+
+
+_arguments.guard(globals())
