@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,20 @@ def test_positions_may_be_fields_arrays_or_lists(cpu):
         pictures.append(pixels(gui))
         assert pictures[-1][5, 5].tolist() == [255, 0, 0]
         assert (pictures[-1] == pictures[0]).all()
+
+
+def test_nan_is_black_in_contours():
+    from aerogel.gui import contour_colors
+
+    values = np.array([[np.nan, -np.inf, np.inf], [2.0, 3.0, 4.0]], np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = contour_colors(values, normalize=True)
+        assert not contour_colors(np.full((2, 2), np.nan), normalize=True).any()
+        wide = contour_colors(np.array([[-3e38, 0, 3e38]], np.float32), normalize=True)
+    expected = contour_colors(np.array([[0, 0, 1], [0, 0.5, 1]]))
+    assert (made[0, 0] == 0).all() and (made[0, 1:] == expected[0, 1:]).all() and (made[1] == expected[1]).all()
+    assert (wide[0] == contour_colors(np.array([[0, 0.5, 1]]))[0]).all()
 
 
 def test_what_is_far_away_or_no_number_is_not_drawn():

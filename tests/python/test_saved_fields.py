@@ -167,19 +167,19 @@ def test_sparse_fields(tmp_path):
     d[10] = 100
     d[3] = 9
     block.activate_cells([[7, 7]])
-    ti.save(tmp_path / "a", {"x": x, "v": v, "list": [d]})
+    ti.save(tmp_path / "a", {"x": x, "v": v, "nodes": [d]})
     saved = [[a.tolist() for a in own.active_cells()] for own in (x, v, d)], block.active_cells().tolist()
     ti.init(arch=ti.cpu, log_level="error")
     x, v, d, block = sparse_fields()
     x[27, 3], d[60] = 5, 1
-    ti.load(tmp_path / "a", into={"x": x, "v": v, "list": [d]})
+    ti.load(tmp_path / "a", into={"x": x, "v": v, "nodes": [d]})
     assert ([[a.tolist() for a in own.active_cells()] for own in (x, v, d)], block.active_cells().tolist()) == saved
     assert [7, 7] in saved[1] and len(d.active_cells()[0]) == 11 and d[10] == 100
     small = ti.field(ti.f32)
     ti.root.pointer(ti.ij, 4).place(small)
     small[1, 1] = 3
     with pytest.raises(ValueError, match=r"`x` has the shape \(4, 4\), the file has the index"):
-        ti.load(tmp_path / "a", into={"x": small, "v": v, "list": [d]})
+        ti.load(tmp_path / "a", into={"x": small, "v": v, "nodes": [d]})
     assert small[1, 1] == 3 and set(ti.load(tmp_path / "a")["x"]) == {"indices", "values"}
 
 

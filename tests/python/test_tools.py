@@ -405,6 +405,20 @@ class TestMeshesOfVTK:
         with pytest.raises(FileNotFoundError, match="no.vtu is not there: write it before"):
             series.add(str(tmp_path / "no.vtu"), 1)
 
+    def test_series_continue(self, tmp_path):
+        path, files = str(tmp_path / "s.pvd"), [str(tmp_path / f"{k}.vtu") for k in range(4)]
+        for file in files:
+            ti.tools.write_vtk_mesh(file, np.zeros((1, 3)))
+        for start, resumed, expected in ((0, True, "0 1 2"), (1, True, "0 1 2 3"), (3, False, "3"), (2, True, "2 3")):
+            series = ti.tools.VTKSeries(path, resumed=resumed)
+            for k in range(start, 3 if start == 0 else 4):
+                series.add(files[k], time=k)
+            sets = ElementTree.parse(path).findall("Collection/DataSet")
+            assert [own.get("file") for own in sets] == [f"{k}.vtu" for k in expected.split()]
+        (tmp_path / "s.pvd").write_text("other")
+        with pytest.raises(ValueError, match="s.pvd is no series of VTK files: remove it"):
+            ti.tools.VTKSeries(path, resumed=True)
+
 
 class TestVideos:
     def frames(self, manager, n=5, size=(17, 12)):

@@ -32,20 +32,27 @@ def scalars(field: Any) -> np.ndarray:
 def contour_colors(field: Any, colors: str = "plasma", normalize: bool = False) -> np.ndarray:
     """Colours for numbers from 0 to 1, or with ``normalize`` from the smallest to the largest: f32 of shape (n, m, 3).
 
+    NaN is black; infinities have the colours of the ends.
+
     Args:
         field: Numbers of shape (n, m).
         colors: The name of a map, such as "viridis"; where matplotlib is installed, any of its maps.
-        normalize: Whether the colours go from the smallest number to the largest.
+        normalize: Whether the colours go from the smallest finite number to the largest.
 
     Raises:
         ValueError: There is no such map.
     """
-    t = np.nan_to_num(scalars(field))
-    if normalize:
-        extent = t.max() - t.min()
-        t = (t - t.min()) / (extent if extent > 0 else 1)
-    t = np.clip(t, 0, 1)
-    return _colormaps.table(colors)[np.minimum(t * 256, 255).astype(np.uint8)] / np.float32(255)
+    t = scalars(field)
+    is_nan = np.isnan(t)
+    finite = t[np.isfinite(t)]
+    if normalize and finite.size:
+        # In halves, so that no difference overflows.
+        low, extent = finite.min() / 2, finite.max() / 2 - finite.min() / 2
+        t = (t / 2 - low) / (extent if extent > 0 else 1)
+    t = np.clip(np.where(is_nan, 0, t), 0, 1)
+    out = _colormaps.table(colors)[np.minimum(t * 256, 255).astype(np.uint8)] / np.float32(255)
+    out[is_nan] = 0
+    return out
 
 
 def array(x: Any) -> np.ndarray:

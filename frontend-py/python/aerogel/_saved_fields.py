@@ -34,12 +34,7 @@ def matching(records: list[dict[str, Any]], fields: Mapping[str, Any]) -> Iterat
     Raises:
         KeyError, TypeError: If a record is malformed.
     """
-    for own, node in inner_nodes(fields):
-        for record in records:
-            same = all(own[key] == record[key] for key in ("layout", "path", "shape"))
-            if same and not set(own["fields"]).isdisjoint(record["fields"]):
-                yield node, record["tensor"]
-                break
+    return sparse.matching(inner_nodes(fields), ((record, record["tensor"]) for record in records))
 
 
 def expect_inside(field: Any, indices: np.ndarray, values: np.ndarray, name: str) -> None:

@@ -7,6 +7,7 @@ the structure of the values and a checksum, is text in its metadata.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 from types import SimpleNamespace
@@ -148,8 +149,10 @@ class _Collected:
     def nodes(self) -> dict[str, Any]:
         """The inner nodes of sparse fields, of which cells may be active that hold no active element."""
         records = []
+        # A list `nodes` may have taken some of these names.
+        names = (name for k in itertools.count() if (name := f"nodes.{k}") not in self.tensors)
         for record, node in _saved_fields.inner_nodes(self._sparse):
-            records.append({**record, "tensor": self._add(f"nodes.{len(records)}", node.active_cells())})
+            records.append({**record, "tensor": self._add(next(names), node.active_cells())})
         return {"nodes": records} if records else {}
 
 

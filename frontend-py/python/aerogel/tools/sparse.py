@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -86,7 +86,8 @@ def load_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
     fields = _fields(what)
     saved, nodes = _read(os.fspath(filename))
     chosen = _match(str(filename), fields, saved)
-    below = list(_matching_nodes(fields, chosen, nodes))
+    own = [({**record, "fields": [chosen[k] for k in record["fields"]]}, node) for record, node in inner_nodes(fields)]
+    below = list(matching(own, [(record, cells) for record, cells, _ in nodes]))
     write_cells(fields, [saved[k][1:] for k in chosen], below)
 
 
@@ -188,6 +189,7 @@ def _stamped(block: tuple[int, bytes], number: int) -> bytes:
 
 
 _Saved = tuple[dict[str, Any], np.ndarray, np.ndarray]
+_Cells = TypeVar("_Cells")
 
 
 def _read(filename: str) -> tuple[list[_Saved], list[_Saved]]:
@@ -315,15 +317,19 @@ def _match(filename: str, fields: list[NumericField], saved: list[_Saved]) -> li
     return chosen
 
 
-def _matching_nodes(
-    fields: list[NumericField], chosen: list[int], saved: list[_Saved]
-) -> Iterator[tuple[SNode, np.ndarray]]:
-    """The inner nodes that are what they were when the file was saved."""
-    for record, node in inner_nodes(fields):
-        numbers = {chosen[k] for k in record["fields"]}
-        for there, cells, _ in saved:
-            same = all(record[key] == there[key] for key in ("layout", "path", "shape"))
-            if same and not numbers.isdisjoint(there["fields"]):
+def matching(
+    nodes: Iterable[tuple[dict[str, Any], SNode]], saved: Iterable[tuple[dict[str, Any], _Cells]]
+) -> Iterator[tuple[SNode, _Cells]]:
+    """The inner nodes that are what they were when the file was saved, and their cells there.
+
+    Raises:
+        KeyError, TypeError: If a record is malformed.
+    """
+    saved = list(saved)
+    for own, node in nodes:
+        for record, cells in saved:
+            same = all(own[key] == record[key] for key in ("layout", "path", "shape"))
+            if same and not set(own["fields"]).isdisjoint(record["fields"]):
                 yield node, cells
                 break
 

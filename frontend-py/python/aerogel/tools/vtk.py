@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import Any
+from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -116,13 +117,21 @@ class VTKSeries:
     >>> series = VTKSeries("out/water.pvd")  # doctest: +SKIP
     >>> series.add(write_vtk_mesh("out/water_0001.vtu", x), time=0.1)  # doctest: +SKIP
 
+    After ``ti.tools.resume`` the series continues: ``resumed=True`` keeps the entries of the file, if there is one.
+    The first file that is added then replaces those of its time and later, which are computed again.
+
     Args:
         filename: The file, whose suffix is ``.pvd``.
+        resumed: Whether a file that is there continues.
+
+    Raises:
+        ValueError: The file that would continue is no series.
     """
 
-    def __init__(self, filename: str) -> None:
+    def __init__(self, filename: str, *, resumed: bool = False) -> None:
         self.filename, _ = _named(filename, ".pvd")
-        self._files: list[tuple[float, str]] = []
+        self._files = _listed(self.filename) if resumed and os.path.isfile(self.filename) else []
+        self._is_resumed = bool(self._files)
 
     def add(self, filename: str, time: float) -> None:
         """Adds a file.
@@ -134,10 +143,21 @@ class VTKSeries:
             raise FileNotFoundError(f"{filename} is not there: write it before it is added to {self.filename}")
         # ParaView looks for the files from the folder of the series.
         folder = os.path.dirname(os.path.abspath(self.filename))
+        if self._is_resumed:
+            self._files, self._is_resumed = [own for own in self._files if own[0] < float(time)], False
         self._files.append((float(time), os.path.relpath(filename, folder)))
         sets = [f'<DataSet timestep="{at!r}" file={quoteattr(own)}/>' for at, own in self._files]
         head = '<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0">\n<Collection>'
         write_whole(self.filename, "\n".join([head, *sets, "</Collection>\n</VTKFile>\n"]).encode())
+
+
+def _listed(filename: str) -> list[tuple[float, str]]:
+    """The times and the files of a series."""
+    try:
+        sets = ElementTree.parse(filename).findall("Collection/DataSet")
+        return [(float(own.attrib["timestep"]), own.attrib["file"]) for own in sets]
+    except (ElementTree.ParseError, KeyError, ValueError):
+        raise ValueError(f"{filename} is no series of VTK files: remove it, or leave out `resumed`") from None
 
 
 class _File:
