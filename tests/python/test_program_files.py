@@ -182,6 +182,12 @@ def calls_a_kernel(x):
     return y
 
 
+def has_a_maximum_in_a_loop(x):
+    with p.loop(2):
+        x.val = x * t.max(x)
+    return x
+
+
 FIELDS = []
 
 
@@ -193,6 +199,7 @@ def reads_a_field(x):
     "function, message",
     [
         (calls_a_kernel, "calls the kernel `doubled` cannot be saved"),
+        (has_a_maximum_in_a_loop, "a loop or a branch has a function that needs elements, as `max`"),
         (reads_a_field, "uses the field `heat` cannot be saved"),
         (lambda x: ti.nn.functional.dropout(x, 0.5), "draws other random numbers at each call"),
     ],
@@ -202,6 +209,11 @@ def test_what_cannot_be_saved_is_named(function, message, tmp_path):
     with pytest.raises(TypeError, match=message):
         ti.program(function).lower(floats(3)).save(tmp_path / "p.aerogel")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_maximum_of_an_axis_of_known_size_in_a_loop(tmp_path):
+    ti.program(lambda x: has_a_maximum_in_a_loop(x.reshape(2))).lower(floats(2)).save(tmp_path / "p.aerogel")
+    assert ti.load_program(tmp_path / "p.aerogel")(t.asarray([2.0, 1.0])).tolist() == [16, 8]
 
 
 def test_arguments_that_cannot_be_saved_are_named(tmp_path):

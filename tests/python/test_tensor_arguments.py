@@ -45,6 +45,18 @@ def test_numbers_are_inputs_and_annotated_ones_are_known():
     assert step.trace_count == 5, "other types are another program"
 
 
+def test_captured_numbers_are_constants():
+    factor = 2
+
+    @ti.program
+    def scaled(x, by):
+        return x * factor * by
+
+    assert scaled(X, 1).tolist() == [2, 4, 6]
+    factor = 3
+    assert scaled(X, 1).tolist() == [2, 4, 6] and scaled(X, 5).tolist() == [10, 20, 30] and scaled.trace_count == 1
+
+
 def test_static_parameters():
     @ti.program(static=["how", "m"])
     def reduce(x, how, m=1):
