@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from desk import display  # noqa: F401  A fixture.
+from desk import (
+    display,  # noqa: F401  A fixture.
+    needs_vulkan,
+)
 from not_on_gpus import NOT_ON_GPUS
 
 import aerogel as ti
@@ -78,6 +81,13 @@ def cpu():
     ti.init(arch=ti.cpu, log_level="error")
     yield
     ti.reset()
+
+
+@pytest.fixture(params=["software", pytest.param("vulkan", marks=needs_vulkan)])
+def drawn_by(request, cpu, monkeypatch):
+    if request.param == "software":
+        monkeypatch.setattr("aerogel.ui._backend._viz", lambda: (None, "this test is without"))
+    return request.param
 
 
 @pytest.fixture

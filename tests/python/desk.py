@@ -10,6 +10,8 @@ import time
 import numpy as np
 import pytest
 
+import aerogel as ti
+
 
 def vulkan():
     try:
@@ -104,3 +106,14 @@ class Program:
     def end(self, told=None):
         out, err = self.process.communicate(told, timeout=90)
         return self.process.returncode, out.strip(), err
+
+
+needs_vulkan = pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz")
+
+
+def window(width=64, height=48):
+    return ti.ui.Window("test", (width, height), show_window=False)
+
+
+def near(pixel, color, tolerance=0.01):
+    return np.abs(np.asarray(pixel[:3]) - color).max() <= tolerance

@@ -20,6 +20,7 @@ NOT_ON_GPUS = {
     "test_gui.py": _WINDOWS,
     "test_gui_window.py": _WINDOWS,
     "test_ui.py": _WINDOWS,
+    "test_ui_scenes.py": _WINDOWS,
     "test_windows.py": _WINDOWS,
     "test_window_uses.py": _WINDOWS,
     "test_window_failures.py": _WINDOWS,
