@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test_ui import needs_vulkan
+from desk import needs_vulkan
 
 import aerogel as ti
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_ui import vulkan
+from desk import vulkan
 
 import aerogel as ti
 

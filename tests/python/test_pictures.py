@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pictures import EXAMPLES, PART, PROGRAMS, difference, draw, kept, smaller
-from test_ui import needs_vulkan
+from desk import needs_vulkan
 
 import aerogel as ti
 from aerogel.ui import _backend

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 from desk import Program, needs_desk
-from test_ui import drawn_by, needs_vulkan, window  # noqa: F401  A fixture.
+from desk import needs_vulkan, window
 
 import aerogel as ti
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_ui import needs_vulkan
+from desk import needs_vulkan
 
 import aerogel as ti
 from aerogel.ui import _pixels

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_notebook import notebook  # noqa: F401  A fixture.
-from test_ui import drawn_by, window  # noqa: F401  A fixture.
+from desk import window
 
 import aerogel as ti
 
