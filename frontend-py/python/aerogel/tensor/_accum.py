@@ -14,7 +14,8 @@ import re
 from typing import Any
 
 from aerogel.tensor import _elementwise
-from aerogel.tensor._tensor import Tensor, operands, tracing
+from aerogel.tensor._operands import operands
+from aerogel.tensor._tensor import Tensor, tracing
 
 #: What puts a result to what is there.
 _PUT = {

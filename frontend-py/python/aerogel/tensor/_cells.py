@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from aerogel.tensor._tensor import Tensor, operands, tracing
+from aerogel.tensor._operands import operands
+from aerogel.tensor._tensor import Tensor, tracing
 
 
 def are_at(x: Tensor) -> bool:
