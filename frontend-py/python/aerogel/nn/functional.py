@@ -76,7 +76,7 @@ def relu6(x: Any, /) -> Tensor:
     return clip(x, 0, 6)
 
 
-def gelu(x: Any, /, approximate: bool = True) -> Tensor:
+def gelu(x: Any, /, approximate: bool | str = True) -> Tensor:
     """``x`` times the probability that a standard normal variable is below ``x``.
 
     Args:
