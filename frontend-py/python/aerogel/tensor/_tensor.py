@@ -121,7 +121,7 @@ class Tensor(Backward, Methods):
 
         return _registry.name_of(_native.backend_of_tensor(self._native))
 
-    def to(self, backend: str) -> Tensor:
+    def to(self, backend: Any) -> Tensor:
         """The same values with another back end, as a copy; the tensor itself if it has that one.
 
         Raises:
