@@ -72,13 +72,13 @@ def test_the_condition_of_singular_matrices(dtype):
     """Infinite for zeros, as in NumPy."""
     regular = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
     x = T.asarray(np.stack([np.zeros((3, 3)), regular]).astype(dtype))
-    for p in (2, -2):
-        found = T.linalg.cond(x, p=p).numpy()
-        assert found[0] == np.linalg.cond(np.zeros((3, 3)), p) == np.inf
-        assert np.isclose(found[1], np.linalg.cond(regular, p))
-    for p in (1, "fro"):
+    for order in (2, -2):
+        found = T.linalg.cond(x, p=order).numpy()
+        assert found[0] == np.linalg.cond(np.zeros((3, 3)), order) == np.inf
+        assert np.isclose(found[1], np.linalg.cond(regular, order))
+    for order in (1, "fro"):
         with pytest.raises(ValueError, match="singular"):
-            T.linalg.cond(x, p=p).numpy()
+            T.linalg.cond(x, p=order).numpy()
     with pytest.raises(ValueError, match="no elements"):
         T.linalg.cond(T.zeros((0, 0))).numpy()
 

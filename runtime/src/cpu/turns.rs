@@ -55,7 +55,7 @@ mod tests {
         let (turns, ended) = (Turns::default(), Mutex::new(Vec::new()));
         Pool::new(4).run(500, 4, &|part| {
             let part = part as u64;
-            if part % 3 > 0 {
+            if !part.is_multiple_of(3) {
                 turns.wait(part);
                 ended.lock().unwrap().push(part);
             }

@@ -95,7 +95,7 @@ pub fn for_short_axes(mut program: Program, axes: &[u8]) -> Program {
 
 /// What stands for sizes of which some are known now.
 struct Known {
-    /// By the number of a size: the size, and its extent if that is a constant now.
+    /// By the number of a size: the size that stands for it, and its number if that is a constant now.
     dims: Vec<(Dim, Option<Expr>)>,
     done: LookupMap<Expr, Expr>,
 }

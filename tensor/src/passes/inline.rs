@@ -44,8 +44,8 @@ const NEAR: Traffic = Traffic {
     store: 4,
     load: LOAD,
 };
-/// In memory. Measured in lanes of sixteen numbers: the gradient of 4096 bodies takes 56 ms if it computes what belongs to pairs where that is
-/// read, 111 ms if two arrays of pairs are stored on the way, and 175 ms with six.
+/// In memory. Measured in lanes of sixteen numbers: the gradient of 4096 bodies takes 56 ms if values of pairs are computed where they are
+/// read, 111 ms with two materialised arrays of pairs, and 175 ms with six.
 const FAR: Traffic = Traffic {
     store: 60,
     load: 24,

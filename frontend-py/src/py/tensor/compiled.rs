@@ -196,7 +196,7 @@ struct Guard {
 #[derive(Default)]
 struct Plans(Mutex<IndexMap<ShortAxes, Arc<Plan>>>);
 
-/// Plans that are kept: when there are more, the oldest one is dropped.
+/// The number of cached plans: when there are more, the one that was used longest ago is dropped.
 const MOST_PLANS: usize = 16;
 
 impl Plans {
