@@ -136,7 +136,7 @@ def round(x: Any, dtype: Any = None) -> Any:
     """The nearest integer, halves away from zero, converted to ``dtype`` if one is given."""
     if _is_tensor(x):
         # Not that of tensors, which takes halves to even numbers as NumPy's.
-        from aerogel.tensor._operands import unary
+        from aerogel.tensor._tensor import unary
 
         y = unary("round")(x)
     else:

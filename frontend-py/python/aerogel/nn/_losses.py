@@ -8,12 +8,11 @@ from aerogel._dtypes import bf16, f16, f32
 from aerogel.nn import _checks
 from aerogel.tensor import _unknown
 from aerogel.tensor._elementwise import abs, exp, log, log1p, maximum, sqrt
-from aerogel.tensor._operands import operands
 from aerogel.tensor._reductions import log_softmax
 from aerogel.tensor._searching import take, take_along_axis, where
 from aerogel.tensor._shapes import moveaxis
 from aerogel.tensor._special import softplus
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
 def _reduced(loss: Tensor, reduction: str, called: str) -> Tensor:

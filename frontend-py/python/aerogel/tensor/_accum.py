@@ -14,8 +14,7 @@ import re
 from typing import Any
 
 from aerogel.tensor import _elementwise
-from aerogel.tensor._operands import operands
-from aerogel.tensor._tensor import Tensor, tracing
+from aerogel.tensor._tensor import Tensor, operands, tracing
 
 #: What puts a result to what is there.
 _PUT = {

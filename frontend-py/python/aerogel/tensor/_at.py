@@ -20,10 +20,9 @@ from aerogel.tensor import _items
 from aerogel.tensor._complex import ComplexTensor, is_complex, joined
 from aerogel.tensor._complex import _planes as planes_of
 from aerogel.tensor._creation import ones_like
-from aerogel.tensor._operands import binary
 from aerogel.tensor._searching import where
 from aerogel.tensor._stored import kept
-from aerogel.tensor._tensor import Tensor, asarray, inside, tracing
+from aerogel.tensor._tensor import Tensor, asarray, binary, inside, tracing
 
 #: How an element is made of the old one and a value.
 _OPERATIONS = {how: binary(how) for how in ("add", "mul", "min", "max")}

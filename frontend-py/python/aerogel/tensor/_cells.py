@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from aerogel.tensor._operands import operands
-from aerogel.tensor._tensor import Tensor, tracing
+from aerogel.tensor._tensor import Tensor, operands, tracing
 
 
 def are_at(x: Tensor) -> bool:

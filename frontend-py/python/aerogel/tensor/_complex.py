@@ -100,8 +100,7 @@ def _part(x: Tensor) -> Tensor:
 
 def joined(real: Any, imag: Any) -> ComplexTensor:
     """A complex tensor of two parts, broadcast to one shape."""
-    from aerogel.tensor._operands import operands
-    from aerogel.tensor._tensor import Tensor, constant
+    from aerogel.tensor._tensor import Tensor, constant, operands
 
     real, imag = operands(real, imag, to_float=True)
     if real.dtype not in (f32, f64):

@@ -6,8 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import f64, u1
 from aerogel.tensor import _complex
-from aerogel.tensor._operands import binary, expect_no_truth, operands, unary
-from aerogel.tensor._tensor import Tensor, asarray, is_number
+from aerogel.tensor._tensor import Tensor, asarray, binary, expect_no_truth, is_number, operands, unary
 
 
 def _documented(function: Any, name: str, text: str) -> Any:

@@ -8,10 +8,9 @@ from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
-from aerogel.tensor._operands import operands
 from aerogel.tensor._searching import clip, nonzero, where
 from aerogel.tensor._shapes import reshape
-from aerogel.tensor._tensor import Tensor, asarray, is_number
+from aerogel.tensor._tensor import Tensor, asarray, is_number, operands
 from aerogel.tensor._unknown import differ, expect
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
-from aerogel.tensor._operands import operands
-from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 
 
 def indices(key: Any) -> tuple[Any, tuple[int, int] | None]:
@@ -18,9 +17,9 @@ def indices(key: Any) -> tuple[Any, tuple[int, int] | None]:
     if isinstance(key, list):
         import numpy as np
 
-        from aerogel.tensor._arrays import without_tensors
+        from aerogel.tensor._tensor import _without_tensors
 
-        key = np.asarray(without_tensors(key))
+        key = np.asarray(_without_tensors(key))
         # An empty list is of indices.
         key = key if key.size else key.astype(np.int32)
     out = asarray(key)

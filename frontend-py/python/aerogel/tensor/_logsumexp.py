@@ -13,10 +13,9 @@ from aerogel._dtypes import bf16, f16, f32
 from aerogel.tensor import _reductions, _types
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._elementwise import abs, exp, isfinite, log, sign
-from aerogel.tensor._operands import operands
 from aerogel.tensor._reductions import log_softmax, softmax
 from aerogel.tensor._searching import where
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
 

@@ -7,8 +7,17 @@ from typing import Any
 from aerogel.tensor import _arguments, _complex, _elementwise
 from aerogel.tensor._backward import Backward
 from aerogel.tensor._methods import Methods
-from aerogel.tensor._operands import NOT_OF_TRUTH, binary, expect_no_truth, operands, unary
-from aerogel.tensor._tensor import Tensor, asarray, of_torch, tracing
+from aerogel.tensor._tensor import (
+    NOT_OF_TRUTH,
+    Tensor,
+    asarray,
+    binary,
+    expect_no_truth,
+    of_torch,
+    operands,
+    tracing,
+    unary,
+)
 
 #: Integers up to this one are exact as floats of 64 bits.
 _MOST_EXACT = 2**53

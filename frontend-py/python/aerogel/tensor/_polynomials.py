@@ -9,11 +9,10 @@ from aerogel._limits import of_floats
 from aerogel.tensor import _types
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._elementwise import sqrt
-from aerogel.tensor._operands import operands
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._searching import where
 from aerogel.tensor._shapes import concat, pad, stack
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 from aerogel.tensor._unknown import differ
 
 

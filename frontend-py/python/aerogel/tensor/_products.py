@@ -6,9 +6,8 @@ from typing import Any
 
 from aerogel._dtypes import bf16, f16, u1
 from aerogel.tensor import _complex, _complex_arithmetic, _types
-from aerogel.tensor._operands import operands
 from aerogel.tensor._reductions import sum
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 from aerogel.tensor._unknown import demand, differ
 
 

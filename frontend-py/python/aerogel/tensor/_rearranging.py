@@ -7,13 +7,12 @@ from typing import Any
 from aerogel.tensor import _types
 from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._creation import eye
-from aerogel.tensor._operands import operands
 from aerogel.tensor._products import dot, matmul, tensordot
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._searching import where
 from aerogel.tensor._shapes import diagonal as _diagonal
 from aerogel.tensor._shapes import expand_dims, flip, pad, permute_dims, reshape, squeeze
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:

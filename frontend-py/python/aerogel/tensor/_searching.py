@@ -10,8 +10,7 @@ from aerogel._dtypes import u1
 from aerogel._limits import of_integers
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._cells import refuse_order
-from aerogel.tensor._operands import operands
-from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 from aerogel.tensor._unknown import at_least, differ, outside_of_programs
 
 

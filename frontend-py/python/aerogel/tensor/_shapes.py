@@ -11,8 +11,7 @@ from aerogel._dtypes import u1
 from aerogel.tensor import _types, _unknown
 from aerogel.tensor._cells import are_at, stacked
 from aerogel.tensor._complex import by_planes, is_complex, joined, of_lists
-from aerogel.tensor._operands import operands
-from aerogel.tensor._tensor import Tensor, asarray, constant, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 
 
 def _list(axis: Any, what: str = "axis") -> list[int]:

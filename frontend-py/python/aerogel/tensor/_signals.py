@@ -11,10 +11,9 @@ from aerogel.tensor._accum import accum
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._complex_products import multilinear
 from aerogel.tensor._creation import arange
-from aerogel.tensor._operands import operands
 from aerogel.tensor._searching import take
 from aerogel.tensor._shapes import flip, pad
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 from aerogel.tensor._unknown import all_known, at_least
 
 

@@ -37,9 +37,8 @@ from aerogel.tensor._elementwise import (
     sqrt,
     tan,
 )
-from aerogel.tensor._operands import operands
 from aerogel.tensor._searching import where
-from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 
 _INF, _NAN = math.inf, math.nan
 

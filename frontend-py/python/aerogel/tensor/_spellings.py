@@ -10,9 +10,8 @@ from aerogel._limits import of_floats
 from aerogel.tensor import _elementwise as e
 from aerogel.tensor import _types
 from aerogel.tensor._complex import by_planes, is_complex
-from aerogel.tensor._operands import operands
 from aerogel.tensor._searching import where
-from aerogel.tensor._tensor import Tensor, asarray, is_number, tracing
+from aerogel.tensor._tensor import Tensor, asarray, is_number, operands, tracing
 
 absolute = e.abs
 arccos, arccosh, arcsin, arcsinh = e.acos, e.acosh, e.asin, e.asinh

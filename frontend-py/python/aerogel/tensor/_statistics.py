@@ -10,11 +10,10 @@ from aerogel._dtypes import f64, u1
 from aerogel.tensor import _reductions, _types
 from aerogel.tensor._complex import is_complex
 from aerogel.tensor._elementwise import maximum, minimum, sqrt
-from aerogel.tensor._operands import operands
 from aerogel.tensor._reductions import _axes
 from aerogel.tensor._searching import scatter, searchsorted, where
 from aerogel.tensor._shapes import concat, diagonal, flip
-from aerogel.tensor._tensor import Tensor, asarray, is_number
+from aerogel.tensor._tensor import Tensor, asarray, is_number, operands
 from aerogel.tensor._unknown import expect
 
 

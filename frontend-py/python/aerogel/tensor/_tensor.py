@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.errors import AerogelRuntimeError
-from aerogel.tensor import _complex, _held, _types
+from aerogel.tensor import _complex, _held, _lists, _types
 from aerogel.tensor._backward import Backward, expect_free, renew
 
 if TYPE_CHECKING:
@@ -504,9 +504,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         return out.astype(dtype)
     if copy is False:
         raise ValueError("only a ti.ndarray becomes a tensor without a copy")
-    from aerogel.tensor import _arrays
-
-    return _own(_arrays.tensor_of(obj, dtype))
+    return _own(_of_numpy(obj, dtype))
 
 
 def _expect_copies(copy: bool | None, given: Any, wanted: Any) -> None:
@@ -539,3 +537,176 @@ def _own(x: Tensor) -> Tensor:
     """The same, as a tensor that the program may set."""
     own = inside(x)
     return x if own is x else Tensor(own._native, own._outside)
+
+
+def _of_numpy(obj: Any, dtype: Any) -> Tensor:
+    import numpy as np
+
+    if _native.is_torch_tensor(obj):
+        from aerogel.data import _torch
+
+        if obj.requires_grad and not _native.are_gradients_off() and tracing.program is None:
+            # Gradients by values computed from it continue in PyTorch.
+            out: Tensor = of_torch[0](obj)
+            return out if dtype is None else out.astype(dtype)
+
+        obj = _torch.on_cpu(obj)
+        if not obj.is_complex():
+            out = Tensor(_native.NativeTensor.of_numpy(obj))
+            return out if dtype is None else out.astype(dtype)
+        obj = obj.detach().clone().resolve_conj().numpy()
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__") and not hasattr(obj, "__array__"):
+        obj = np.from_dlpack(obj)
+    if isinstance(obj, range) or hasattr(obj, "to_list") and not hasattr(obj, "__array_interface__"):
+        # Python's numbers in a row, whatever holds them.
+        obj = list(obj) if isinstance(obj, range) else obj.to_list()
+    if isinstance(obj, np.ma.MaskedArray):
+        raise TypeError("a tensor has no mask: take `array.filled(value)`, or `array.data`")
+    is_list = isinstance(obj, (list, tuple))
+    # Numbers of Python's have no type of their own.
+    is_plain = False
+    if is_list:
+        kinds = _lists.kinds(obj)
+        is_plain = all(issubclass(k, (int, float, complex)) and not hasattr(k, "dtype") for k in kinds)
+        if any(issubclass(k, (Tensor, _complex.ComplexTensor)) for k in kinds):
+            if tracing.program is not None:
+                from aerogel.tensor._shapes import nested
+
+                return nested(obj, dtype)
+            obj = _without_tensors(obj)
+    array = _lists.array_of(obj)
+    if array.dtype.kind == "c":
+        kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
+        return _complex.of_numpy(array, kind)  # type: ignore[return-value]
+    if is_plain and array.size and (array.dtype.kind == "O" or array.dtype.kind == "f" and abs(array).max() >= 2.0**63):
+        array = _lists.whole(obj, array, dtype is None or not (dtype_of(dtype).is_float or dtype_of(dtype) is u1))
+    if dtype is None and is_plain:
+        dtype = _lists.type_of_list(array)
+    if array.dtype.kind == "O" or array.dtype.kind in "SU" and not hasattr(obj, "dtype") and dtype is None:
+        raise TypeError(f"elements of a tensor are numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.name == "bfloat16":
+        out = Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(array.shape)))
+        return out if dtype is None else out.astype(dtype)
+    if dtype is not None and dtype_of(dtype) is bf16:
+        return asarray(array).astype(bf16)
+    if dtype is not None:
+        wanted = numpy_dtype(dtype_of(dtype))
+        if is_plain and array.size and array.dtype.kind in "iuf" and np.dtype(wanted).kind in "iu":
+            limits = np.iinfo(wanted)
+            least, most = array.min(), array.max()
+            if not (limits.min <= least and most <= limits.max):
+                raise OverflowError(f"{least if least < limits.min else most} does not fit {dtype_of(dtype)}")
+        array = array.astype(wanted)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"tensors do not support NumPy's dtype {array.dtype}")
+    # Where elements lie is looked up by rows; NumPy makes an array of one axis of a single number here.
+    return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(array.shape)))
+
+
+def _what_is_no_number(obj: Any) -> str:
+    if isinstance(obj, (list, tuple)):
+        for part in obj:
+            if isinstance(part, (list, tuple)):
+                if found := _what_is_no_number(part):
+                    return found
+            elif not is_number(part) and not hasattr(part, "dtype"):
+                return f" with {part!r} in it"
+    return ""
+
+
+def _without_tensors(obj: Any) -> Any:
+    if isinstance(obj, (list, tuple)):
+        return [_without_tensors(x) for x in obj]
+    return obj.numpy() if isinstance(obj, (Tensor, _complex.ComplexTensor)) else obj
+
+
+def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
+    """Operands of one type: numbers of Python's take the type of the tensors beside them."""
+    if tracing.program is None and type(values[0]) is Tensor and all(type(value) is Tensor for value in values):
+        dtype = values[0].dtype
+        # Most are, and nothing is to be done then.
+        if (dtype.is_float or not to_float) and all(value.dtype is dtype for value in values):
+            return list(values)
+    dtype: DataType | None = None
+    made: list[Any] = []
+    for value in values:
+        if isinstance(value, Tensor) or is_number(value):
+            made.append(value if is_number(value) else inside(value))
+        else:
+            made.append(asarray(value))
+            if isinstance(made[-1], _complex.ComplexTensor):
+                raise TypeError(f"this takes real numbers, not `{made[-1].dtype}`")
+        if isinstance(made[-1], Tensor) and not isinstance(made[-1], GivenNumber):
+            dtype = made[-1].dtype if dtype is None else _types.promote(dtype, made[-1].dtype)
+    for value in made:
+        if not isinstance(value, Tensor) or isinstance(value, GivenNumber):
+            kind = _types.of_number(value.sample if isinstance(value, GivenNumber) else value, dtype)
+            dtype = kind if dtype is None or dtype is not kind else dtype
+    assert dtype is not None
+    if to_float and not dtype.is_float:
+        dtype = _types.default_float()
+    return [_of_type(x, dtype) for x in made]
+
+
+def _of_type(x: Any, dtype: DataType) -> Tensor:
+    if not isinstance(x, Tensor):
+        return constant(x, dtype)
+    return x if x.dtype is dtype and not isinstance(x, GivenNumber) else x.astype(dtype)
+
+
+def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
+    """The function of one operand that is recorded by a name."""
+
+    def function(x: Any, /) -> Tensor:
+        if _complex.is_complex(x):
+            return _complex.unary(name, asarray(x))  # type: ignore[arg-type]
+        (x,) = operands(x, to_float=to_float)
+        if name == "neg":
+            expect_no_truth(name, x)
+        return Tensor(x._native.unary(name), x._outside)
+
+    return function
+
+
+#: Sums and products of booleans are booleans.
+_OF_TRUTH = {"add": "or", "mul": "and"}
+#: Operations that booleans do not have: NumPy refuses some, and makes integers of 8 bits for others.
+NOT_OF_TRUTH = {
+    "neg": "use `~x`", "positive": "use `x.copy()`", "sub": "use `x ^ y`", "floor_divide": "", "remainder": "",
+    "rem": "", "power": "", "left_shift": "", "right_shift": "",
+}  # fmt: skip
+
+
+def expect_no_truth(name: str, x: Tensor) -> None:
+    """Refuses an operation of booleans, which is recorded by a name.
+
+    Raises:
+        TypeError: With what to write.
+    """
+    if x.dtype is u1:
+        remedy = NOT_OF_TRUTH[name] and f"{NOT_OF_TRUTH[name]}, or "
+        called = {"neg": "negative", "sub": "subtract", "power": "pow"}.get(name, name)
+        raise TypeError(f"`{called}` takes numbers, not booleans: {remedy}convert them by `x.astype(ti.i32)`")
+
+
+def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
+    """The function of two operands that is recorded by a name."""
+
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        if _complex.is_complex(x1) or _complex.is_complex(x2):
+            return _complex.binary(name, x1, x2)
+        recorded = name
+        if name in _types.COMPARISONS and (known := _types.beyond(name, x1, x2)) is not None:
+            # A tensor equals itself: integers have no NaN.
+            x1 = x2 = x1 if isinstance(x1, Tensor) else x2
+            recorded = "eq" if known else "ne"
+        a, b = operands(x1, x2, to_float=to_float)
+        if a.dtype is u1 and name in _OF_TRUTH:
+            recorded = _OF_TRUTH[name]
+        elif name in NOT_OF_TRUTH:
+            expect_no_truth(name, a)
+        return Tensor(a._native.binary(recorded, b._native))
+
+    return function

@@ -7,8 +7,7 @@ from typing import Any
 
 from aerogel._dtypes import i32, u1
 from aerogel.tensor import _elementwise, _products, _reductions
-from aerogel.tensor._operands import operands
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
 def sum(x: Any, axis: Any = -1) -> Tensor:
