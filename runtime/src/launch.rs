@@ -43,7 +43,7 @@ pub enum Moment {
     After,
 }
 
-/// An exchange that did not happen; who made it knows why.
+/// The exchange failed; the `Exchanges` that ran it holds the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 

@@ -338,15 +338,15 @@ def sums_of_both_kinds() -> Run:
 
 
 def counted_and_added() -> Run:
-    """A task that counts into copies of threads and adds floats to one element."""
-    x = _field(values(10 * N))
-    s, n = ti.field(ti.f32, ()), ti.field(ti.i32, 1000)
+    """A task that could count into copies of threads, and adds floats to one element: few iterations, and large copies."""
+    x = _field(values(20_000))
+    s, n = ti.field(ti.f32, ()), ti.field(ti.i32, 1_000_000)
 
     @ti.kernel
     def run():
         for i in x:
             s[None] += x[i]
-            n[(i * 7919) % 1000] += 1
+            n[(i * 7919) % 1_000_000] += 1
 
     def both() -> list[np.ndarray]:
         s.fill(0.0)

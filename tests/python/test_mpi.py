@@ -445,6 +445,152 @@ def test_a_rank_that_ends_ends_all(tmp_path, ending, messages):
         assert done.stderr.count("KeyError: 'missing'") == 1
 
 
+@needs_mpi
+def test_what_ranks_would_do_differently(tmp_path):
+    """Each is right on two ranks, or an error; without the mends each gave another number than one process."""
+    done = ranks(
+        2,
+        tmp_path,
+        """
+        import numpy as np
+        import aerogel as ti
+
+        ti.init(arch=ti.cpu)
+        n = 16
+        ring = ti.mpi.grid(n, periodic=True)
+        line = ti.mpi.grid(n)
+        f, g, h = (ti.field(ti.f32, shape=ring) for _ in range(3))
+        p, q = (ti.field(ti.f32, shape=line) for _ in range(2))
+        total, least = ti.field(ti.f32, ()), ti.field(ti.f32, ())
+        v = ti.Vector.field(2, ti.f32, ())
+        first = v.get_scalar_field(0)
+        numbers = np.arange(n, dtype=np.float32)
+
+        @ti.kernel
+        def twice_around():
+            for i in range(2 * n):
+                total[None] += f[i % n]
+
+        @ti.kernel
+        def beyond():
+            for i in f:
+                h[i + 1] = f[i]
+
+        @ti.kernel
+        def bounds_of_the_call(m: ti.i32):
+            for i in range(m):
+                total[None] += f[i % n]
+
+        @ti.kernel
+        def two_names():
+            for i in f:
+                v[None][0] += f[i]
+                first[None] += f[i]
+
+        for kernel in (twice_around, beyond, lambda: bounds_of_the_call(n), two_names):
+            try:
+                kernel()
+                raise AssertionError("it compiled")
+            except ti.AerogelCompilationError as e:
+                assert "E0701" in str(e), e
+
+        @ti.kernel
+        def own_cells(m: ti.i32) -> ti.f32:
+            out = 0.0
+            for i in range(1, m):
+                out += f[i]
+            return out
+
+        f.from_numpy(numbers)
+        assert own_cells(9) == sum(range(9))
+
+        @ti.kernel
+        def clamped():
+            for i in range(-1, n - 1):
+                q[i + 1] = p[ti.max(i, 1)]
+
+        p.from_numpy(numbers)
+        clamped()
+        assert (q.to_numpy() == np.maximum(np.arange(-1, n - 1), 1)).all(), q.to_numpy()
+
+        @ti.kernel
+        def smallest():
+            for i in p:
+                ti.atomic_min(least[None], p[i])
+
+        least[None] = float("nan")
+        p.from_numpy(np.where(numbers == 3, np.nan, numbers + 5).astype(np.float32))
+        smallest()
+        assert least[None] == 5, least[None]
+
+        @ti.program
+        def tensors():
+            return ti.tensor.asarray(f) * 2
+
+        for of in (tensors, lambda: ti.tensor.asarray(f)):
+            try:
+                of()
+            except (ti.AerogelNotSupportedError, RuntimeError, TypeError) as e:
+                assert "split" in str(e), e
+            else:
+                assert of is not tensors
+
+        f.fill(1), g.fill(1)
+
+        @ti.kernel
+        def shift(a: ti.template(), b: ti.template()):
+            for i in b:
+                b[i] = a[(i + 1) % n]
+
+        shift(f, h), shift(g, h)
+        changed = f if ti.mpi.rank() == 0 else g
+        changed.local()[...] = 2
+        changed.local_written()
+        # One rank sends cells of `f`, the other one cells of `g`.
+        shift(f, h), shift(g, h)
+    """,
+    )
+    assert done.returncode != 0
+    assert "the ranks do different things" in done.stderr and "the exchange before loop 1" in done.stderr, done.stderr
+
+
+@needs_mpi
+def test_a_failed_loop_leaves_sums_as_they_were(tmp_path):
+    done = ranks(
+        2,
+        tmp_path,
+        """
+        import aerogel as ti
+
+        ti.init(arch=ti.cpu, debug=True)
+        f, total = ti.field(ti.f32, shape=ti.mpi.grid(8)), ti.field(ti.f32, ())
+
+        @ti.kernel
+        def add(limit: ti.i32):
+            for i in f:
+                assert i % 4 < limit
+                total[None] += 1
+
+        total[None] = 5
+        try:
+            add(2)
+        except AssertionError:
+            assert total[None] == 5, total[None]
+        add(4)
+        assert total[None] == 13, total[None]
+        print("done")
+    """,
+    )
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr
+
+
+def test_a_halo_wider_than_the_axis_it_wraps_around():
+    ti.init(arch=ti.cpu, log_level="error")
+    with pytest.raises(ti.AerogelExtentError, match="halo of 5 cells"):
+        ti.mpi.grid((16, 3), halo=5, periodic=True)
+    ti.mpi.grid((16, 3), halo=5)
+
+
 def test_a_missing_package_names_the_extra():
     code = "import sys; sys.modules['mpi4py'] = None; import aerogel as ti; ti.init(log_level='error'); ti.mpi.grid(4)"
     environment = {**os.environ, "AEROGEL_MPI": "1"}

@@ -3,6 +3,7 @@
 import os
 import struct
 import subprocess
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -46,3 +47,7 @@ def test_every_reader_of_the_page_is_tried():
     text = page.read_text()
     missing = [name for name in READERS if f"`{name.split()[0]}`" not in text and f".{name.split()[0]}`" not in text]
     assert not missing
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {name.split(".")[-1] for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+    # One reads by `idx`, the other one by a package of others.
+    assert named - {"mnist", "import_nanovdb"} == {name.split()[0] for name in READERS}

@@ -31,7 +31,7 @@ def test_results_do_not_depend_on_threads(name, cache):
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("name", ["total", "few_bins", "bins", "many_bins", "slots"])
+@pytest.mark.parametrize("name", ["total", "few_bins", "bins", "many_bins", "slots", "gradients", "counted_and_added"])
 def test_orders_are_told_apart(name, monkeypatch):
     """The same terms in another order are another result, so the test above cannot pass by luck."""
     (forwards,) = results(PROGRAMS[name], 1, deterministic=True)
@@ -47,12 +47,14 @@ LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 @pytest.mark.parametrize("name", ["total", "few_bins", "bins", "gradients", "particles"])
 def test_processors_agree_without_regrouping(name):
     """Vectors of other lengths, for those levels that this processor has."""
-    found = set()
+    found = []
     for level in LEVELS:
         with contextlib.suppress(ValueError):
             settings = {"deterministic": True, "fast_math": False, "cpu": level}
-            found.add(b"".join(results(PROGRAMS[name], 1 + len(found) % 2, **settings)))
-    assert len(found) <= 1
+            found.append(b"".join(results(PROGRAMS[name], 1 + len(found) % 2, **settings)))
+    if len(found) < 2:
+        pytest.skip("this processor has one level of vectors")
+    assert len(set(found)) == 1
 
 
 def test_a_sum_without_regrouping_is_that_of_its_chunks():

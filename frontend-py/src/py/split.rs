@@ -119,16 +119,15 @@ fn rows(module: &Module, exchanges: &[Exchange], keys: &[u64]) -> Vec<Row> {
 
 /// The exchanges of a launch that runs.
 pub(crate) struct Running {
-    plan: Py<PyAny>,
+    launch: Py<PyAny>,
     failed: Mutex<Option<PyErr>>,
 }
 
 impl Running {
     /// Those of a plan.
     pub(crate) fn begin(py: Python<'_>, plan: &Py<PyAny>) -> PyResult<Self> {
-        plan.call_method0(py, "begin")?;
         Ok(Self {
-            plan: plan.clone_ref(py),
+            launch: plan.call_method0(py, "begin")?,
             failed: Mutex::new(None),
         })
     }
@@ -136,11 +135,12 @@ impl Running {
     /// After a launch: the exception that an exchange has ended with, if it has.
     pub(crate) fn end(self, py: Python<'_>, is_done: bool) -> PyResult<()> {
         let failed = self.failed.into_inner();
-        match failed.unwrap_or_else(PoisonError::into_inner) {
-            Some(why) => Err(why),
-            None if is_done => self.plan.call_method0(py, "end").map(drop),
-            None => Ok(()),
+        let failed = failed.unwrap_or_else(PoisonError::into_inner);
+        if is_done && failed.is_none() {
+            return self.launch.call_method0(py, "end").map(drop);
         }
+        self.launch.call_method0(py, "failed")?;
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -150,7 +150,7 @@ impl Exchanges for Running {
             Moment::Before => "before",
             Moment::After => "after",
         };
-        let done = Python::attach(|py| self.plan.call_method1(py, method, (number,)).map(drop));
+        let done = Python::attach(|py| self.launch.call_method1(py, method, (number,)).map(drop));
         done.map_err(|why| {
             let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
             *failed = Some(why);

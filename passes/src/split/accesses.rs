@@ -21,7 +21,7 @@ impl Accesses {
     /// Those of a loop.
     ///
     /// # Errors
-    /// If the loop does what each process would do in its own way.
+    /// If the loop has an effect that would differ between processes.
     pub(super) fn of(split: &Split<'_>, func: &Function, inst: Inst) -> Outcome<Self> {
         let mut all = Self::default();
         let mut wrong = None;

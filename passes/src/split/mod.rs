@@ -1,8 +1,8 @@
 //! Kernels over fields that many processes share: from a module to the module of one process.
 //!
 //! A split field holds a box of the grid's cells and a halo of its neighbours' cells around it; its offset makes global indices
-//! right. A parallel loop that accesses such fields runs over the process' own cells, and its attribute `exchange` names
-//! what other processes must send before it and hear after it:
+//! right. A parallel loop that accesses such fields runs over the process' own cells, and its attribute `exchange` is the number of
+//! an exchange: the halo cells to receive before the loop, and the sums to combine after it.
 //!
 //! ```text
 //! parallel_cells tree0.S1 (i, j) {                   parallel [4, 0], [8, 8] exchange=0 (i, j) {
@@ -109,7 +109,7 @@ pub struct SplitKernel {
     pub module: Module,
     /// What the attribute `exchange` of loops refers to.
     pub exchanges: Vec<Exchange>,
-    /// The trees behind all that there were: variables to which all processes add.
+    /// Trees that were added to the module: one for each variable of the kernel that is summed over processes.
     pub hidden: Vec<Arc<Tree>>,
 }
 

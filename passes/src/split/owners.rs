@@ -31,6 +31,7 @@ pub(super) struct Owners {
 struct Finder<'a> {
     split: &'a Split<'a>,
     func: &'a Function,
+    inst: Inst,
     ranges: &'a Ranges,
     counters: &'a [Value],
     grid: &'a SplitGrid,
@@ -68,6 +69,7 @@ impl Owners {
         let mut finder = Finder {
             split,
             func,
+            inst,
             ranges,
             counters: &func.regions[body_of(func, inst)].params,
             grid: first,
@@ -92,14 +94,20 @@ impl Owners {
 }
 
 impl<'a> Finder<'a> {
-    fn along(&self, axis: usize) -> Along<'a> {
+    /// The indices along an axis, of iterations for the cell that is a counter plus `base`.
+    fn along(&self, axis: usize, base: i64) -> Along<'a> {
         Along {
             func: self.func,
             ranges: self.ranges,
             counters: self.counters,
             size: self.grid.axes[axis].size,
-            base: self.over.map_or(0, |grid| grid.axes[axis].first()),
+            base,
         }
+    }
+
+    /// What is added to a counter to make the cell of an iteration, unless a store says otherwise.
+    fn base(&self, axis: usize) -> i64 {
+        self.over.map_or(0, |grid| grid.axes[axis].first())
     }
 
     fn index(&self, access: &Access, axis: usize) -> (Value, Span) {
@@ -128,7 +136,7 @@ impl<'a> Finder<'a> {
                 .iter()
                 .try_for_each(|access| self.undivided(axis, access));
         }
-        let along = self.along(axis);
+        let along = self.along(axis, self.base(axis));
         let mut owner: Option<(Value, i64)> = None;
         for access in accesses.0.iter().filter(|access| access.writes) {
             let (index, span) = self.index(access, axis);
@@ -152,6 +160,7 @@ impl<'a> Finder<'a> {
                 format!("no index says which cells along axis {axis} the iterations are for");
             return Err(mistake(span, message, BOUNDED));
         };
+        self.inside(axis, accesses, ((counter, shift), span))?;
         for access in accesses.0.iter().filter(|access| !access.writes) {
             self.read(axis, access, (counter, shift))?;
         }
@@ -164,12 +173,60 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
+    /// Along a periodic axis, iterations beyond the grid would be for cells that another process has. They are refused where the
+    /// bounds are known, and where an index that wraps around makes sense of them; otherwise they are out of bounds.
+    fn inside(
+        &self,
+        axis: usize,
+        accesses: &Accesses,
+        ((counter, shift), span): ((Value, i64), Span),
+    ) -> Outcome<()> {
+        let along = self.along(axis, shift);
+        let is_periodic = |access: &Access| {
+            let grid = self.split.grid_of(access.field).expect("it is split");
+            grid.axes[axis].is_periodic
+        };
+        let wraps = |access: &Access| {
+            let offset = along.offset(self.index(access, axis).0);
+            offset.is_some_and(|offset| offset.wrapped.is_some())
+        };
+        let is_inside = |[lo, hi]: [i64; 2]| {
+            let (lo, hi) = (lo.checked_add(shift), hi.checked_add(shift));
+            lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi < along.size)
+        };
+        let mut accesses = accesses.0.iter();
+        if !accesses.clone().any(is_periodic)
+            || along.range(counter).is_some_and(is_inside)
+            || !(self.has_known_bounds(counter) || accesses.any(wraps))
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "iterations of this loop may be for cells beyond the grid along axis {axis}, which is periodic"
+        );
+        let note = "loop over the cells of the grid: `for i, j in f`, or ti.ndrange with bounds that are known when the kernel is \
+                    compiled";
+        Err(mistake(span, message, note))
+    }
+
+    fn has_known_bounds(&self, counter: Value) -> bool {
+        let at = self.counters.iter().position(|&c| c == counter);
+        let Op::Parallel { lo, hi, .. } = &self.func[self.inst] else {
+            return false;
+        };
+        at.is_some_and(|at| {
+            [lo[at], hi[at]]
+                .iter()
+                .all(|&v| self.func.as_const(v).is_some())
+        })
+    }
+
     /// The counter of an axis, and what is added to it, where nothing is stored.
     fn owner_of_reads(&self, axis: usize, accesses: &Accesses) -> Option<(Value, i64)> {
         if let Some(grid) = self.over {
             return Some((*self.counters.get(axis)?, grid.axes[axis].first()));
         }
-        let along = self.along(axis);
+        let along = self.along(axis, self.base(axis));
         let mut offsets = accesses.0.iter().filter_map(|access| {
             let (index, _) = self.index(access, axis);
             along.offset(index)
@@ -182,7 +239,7 @@ impl<'a> Finder<'a> {
         let (index, span) = self.index(access, axis);
         let here = self.split.grid_of(access.field).expect("it is split");
         let (own, is_trusted) = (here.axes[axis], here.is_trusted);
-        let offset = self.along(axis).offset(index);
+        let offset = self.along(axis, owner.1).offset(index);
         let Some(offset) = offset.filter(|offset| offset.counter == owner.0) else {
             if !is_trusted {
                 return Err(self.unbounded_read(axis, access, span));
@@ -213,7 +270,7 @@ impl<'a> Finder<'a> {
             return Ok(());
         }
         let (index, span) = self.index(access, axis);
-        let along = self.along(axis);
+        let along = self.along(axis, self.base(axis));
         // A loop whose bounds only a launch knows is taken to go over cells of the grid.
         let range = along.range(index);
         let range = range.or_else(|| along_counter(&along, index));
@@ -309,7 +366,7 @@ fn along_counter(along: &Along<'_>, index: Value) -> Option<[i64; 2]> {
     }
 }
 
-/// Narrows the bounds of a loop to the process' own cells; those at the edge of the grid keep what lies beyond.
+/// Narrows the bounds of a loop to the process' own cells. Processes at the edge of the grid also run the iterations beyond it.
 pub(super) fn narrow(
     func: &mut Function,
     inst: Inst,

@@ -49,7 +49,11 @@ pub(super) fn find(split: &Split<'_>, func: &Function, inst: Inst) -> Outcome<Su
                 if split.env.is_sparse(field) || split.env.quant(field).is_some() {
                     return Err(stored("a sparse or quantised field", span));
                 }
-                add(&mut sums.0, sum(func, place, field, op), span)?;
+                let new = sum(func, place, field, op);
+                if let Some(other) = sums.0.iter().find(|other| is_alias(split, other, &new)) {
+                    return Err(two_names(split, [other.target, field], span));
+                }
+                add(&mut sums.0, new, span)?;
             }
             (Root::Local(local), Some(op)) => {
                 let op = operation(op, scalar(func, place), span)?;
@@ -60,7 +64,12 @@ pub(super) fn find(split: &Split<'_>, func: &Function, inst: Inst) -> Outcome<Su
     for &inner in &inside {
         if let Op::Load { place } = func[inner] {
             let is_sum = match root(func, place) {
-                Root::Field(_, field) => sums.0.iter().any(|sum| sum.target == field),
+                Root::Field(_, field) => {
+                    let read = sum(func, place, field, AtomicOp::Add);
+                    let both =
+                        |sum: &Sum<FieldId>| sum.target == field || is_alias(split, sum, &read);
+                    sums.0.iter().any(both)
+                }
                 Root::Local(local) => sums.1.iter().any(|sum| sum.target == local),
                 Root::Other => false,
             };
@@ -75,6 +84,27 @@ pub(super) fn find(split: &Split<'_>, func: &Function, inst: Inst) -> Outcome<Su
         }
     }
     Ok(sums)
+}
+
+/// Whether sums are over one place by the names of two fields, such as a vector's and a component's.
+fn is_alias(split: &Split<'_>, a: &Sum<FieldId>, b: &Sum<FieldId>) -> bool {
+    let places = |sum: &Sum<FieldId>| {
+        let data = &split.env.fields[sum.target];
+        let places = match sum.component {
+            Some(at) => &data.places[at..=at],
+            None => &data.places[..],
+        };
+        (data.tree, places.to_vec())
+    };
+    let ((tree, of_a), (other, of_b)) = (places(a), places(b));
+    a.target != b.target && tree == other && of_a.iter().any(|place| of_b.contains(place))
+}
+
+fn two_names(split: &Split<'_>, fields: [FieldId; 2], span: Span) -> Box<aerogel_base::Diagnostic> {
+    let [a, b] = fields.map(|field| split.name(field));
+    let message =
+        format!("a loop over split fields adds to one place by two names, `{a}` and `{b}`");
+    mistake(span, message, "add to it by one of them")
 }
 
 fn stored(what: &str, span: Span) -> Box<aerogel_base::Diagnostic> {

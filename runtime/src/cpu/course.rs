@@ -94,7 +94,11 @@ impl Functions {
                 parts: self.split(means, &self.times, extents, 1),
                 ..course
             }),
-            Some(own) => Ok(self.with_copies(own, means, extents, course)),
+            // Whether copies pay depends on threads and memory, and another function would have other chunks.
+            Some(own) if !self.fixed || own.sums.always => {
+                Ok(self.with_copies(own, means, extents, course))
+            }
+            Some(_) => Ok(course),
             None => Ok(course),
         }
     }

@@ -160,6 +160,15 @@ impl PlannedTask {
     }
 }
 
+/// Ends a part when it is dropped: also by a panic, for whose end other threads would wait.
+struct EndOfPart<'a>(&'a Turns, u64);
+
+impl Drop for EndOfPart<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
+    }
+}
+
 /// Runs the chunks of a task, each with the context of the memory that it adds to.
 fn run_chunks(
     means: &Means<'_>,
@@ -185,8 +194,8 @@ fn run_chunks(
         Order::Turns | Order::Groups => {
             means.pool.run_numbered(n_chunks, n_threads, &|k, worker| {
                 let part = k as u64;
+                let _end = EndOfPart(means.turns, part);
                 chunk(k, &LaunchContext { part, ..of(worker) });
-                means.turns.end(part);
             });
         }
     }

@@ -1,6 +1,6 @@
 //! The order of parts that run at the same time: what each does at its end waits until that of all earlier parts is done.
 //!
-//! Threads take parts in order, so that the first one that has not ended never waits.
+//! Threads take parts in order, so the earliest unfinished part is always running, and waiting cannot deadlock.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -37,7 +37,14 @@ def _main() -> None:
     program = sys.argv[1]
     del sys.argv[0]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
-    runpy.run_path(program, run_name="__main__")
+    try:
+        runpy.run_path(program, run_name="__main__")
+    except SystemExit as end:
+        # Python would print it to `sys.stderr`.
+        if isinstance(end.code, str):
+            print(f"rank {_comm.rank()} of {_comm.size()}: {end.code}", file=_comm.errors(), flush=True)
+            end.code = 1
+        raise
 
 
 if __name__ == "__main__":

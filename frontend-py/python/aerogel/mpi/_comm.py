@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import sys
+import threading
 from types import TracebackType
 from typing import Any
 
@@ -123,10 +124,19 @@ def errors() -> Any:
 
 
 def silence() -> None:
-    """Sends what this process prints nowhere, except exceptions."""
+    """Sends what this process prints nowhere, except exceptions; what a crash prints comes through as well."""
     global _errors
-    _errors = os.fdopen(os.dup(2), "w")
+    _errors = sys.stderr
+    sys.stdout.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for file, number in ((sys.stdout, 1), (sys.stderr, 2)):
-        file.flush()
-        os.dup2(nowhere, number)
+    os.dup2(nowhere, 1)
+    sys.stderr = os.fdopen(nowhere, "w")
+    threading.excepthook = _of_thread
+
+
+def _of_thread(args: threading.ExceptHookArgs) -> None:
+    """Prints the exception of a thread."""
+    import traceback
+
+    text = "".join(traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback))
+    print(f"rank {rank()} of {size()}, a thread:\n{text}", end="", file=errors(), flush=True)

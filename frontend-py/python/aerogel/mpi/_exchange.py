@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,8 @@ class Part:
 
     def __init__(self, key: int, grid: Grid) -> None:
         self.key, self.grid = key, grid
+        #: Its number among all that were made, which is the same on every process.
+        self.number = next(_numbers)
         self._memory: dict[int, Any] = {}
         # How much of each place's halo is as its owners have it.
         self._fresh: dict[int, Widths] = {}
@@ -49,6 +52,7 @@ class Part:
         self._fresh[place] = widths
 
 
+_numbers = itertools.count()
 _parts: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()
 
 
@@ -64,35 +68,50 @@ def memory(key: int, place: int) -> Any:
 
 
 class Plan:
-    """The exchanges of a kernel, in the order of its loops. Native code calls it around them."""
+    """The exchanges of a kernel, in the order of its loops."""
 
     def __init__(self, kernel: str, rows: Sequence[tuple[Any, Any, Any]]) -> None:
         self._rows = [_Row(f"loop {k + 1} of kernel `{kernel}`", *row) for k, row in enumerate(rows)]
-        self._next = 0
 
-    def begin(self) -> None:
+    def begin(self) -> _Launch:
         """Called before a launch."""
+        return _Launch(self._rows)
+
+
+class _Launch:
+    """The exchanges of a launch. Native code calls it around the loops."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self._rows = rows
         self._next = 0
+        #: The sums of the loop that runs, with the numbers that their places had before.
+        self._saved: list[tuple[_Sum, Any]] = []
 
     def before(self, number: int) -> None:
         """Called before a loop. Loops of which this process has no iteration may have been left out before it."""
         self._leave_out(number)
-        self._rows[number].before()
+        self._saved = self._rows[number].before()
 
     def after(self, number: int) -> None:
         """Called after a loop."""
-        self._rows[number].after()
+        self._rows[number].after(self._saved)
+        self._saved = []
         self._next = number + 1
 
     def end(self) -> None:
         """Called after a launch."""
         self._leave_out(len(self._rows))
 
+    def failed(self) -> None:
+        """Called in place of `end` if the launch has failed: sums are what they were before the loop."""
+        for target, saved in self._saved:
+            target.restore(saved)
+        self._saved = []
+
     def _leave_out(self, end: int) -> None:
-        for row in self._rows[self._next : end]:
-            row.before()
-            row.after()
-        self._next = end
+        for number in range(self._next, end):
+            self._saved = self._rows[number].before()
+            self.after(number)
 
 
 class _Row:
@@ -104,24 +123,26 @@ class _Row:
         self._writes = [(_parts[key], place) for key, places in writes for place in places]
         self._sums = [_Sum(key, place, op) for (key, places), op in sums for place in places]
 
-    def before(self) -> None:
+    def before(self) -> list[tuple[_Sum, Any]]:
+        """Brings halos up to date; returns the sums with the numbers that their places had."""
         stale = [(part, place, part.stale(place, widths)) for part, place, widths in self._reads]
         needed = [(part, place, widths) for part, place, widths in stale if widths is not None]
         if needed:
-            _comm.agree(f"the exchange before {self._name}")
+            # Ranks that think that other halos are out of date would take each other's cells for them.
+            cells = ", ".join(f"field {part.number}.{place} {widths}" for part, place, widths in needed)
+            _comm.agree(f"the exchange before {self._name} (of {cells})")
             exchange(needed)
         # Before the loop, which may fail halfway.
         for part, place in self._writes:
             part.written(place)
-        if _comm.size() > 1:
-            for target in self._sums:
-                target.begin()
+        return [(target, target.begin()) for target in self._sums] if _comm.size() > 1 else []
 
-    def after(self) -> None:
-        if self._sums and _comm.size() > 1:
+    def after(self, saved: list[tuple[_Sum, Any]]) -> None:
+        """Combines sums."""
+        if saved:
             _comm.agree(f"the sums of {self._name}")
-            for target in self._sums:
-                target.end()
+            for target, before in saved:
+                target.end(before)
 
 
 def exchange(needed: Sequence[tuple[Part, int, Widths]]) -> None:
@@ -203,25 +224,31 @@ class _Sum:
     def __init__(self, key: int, place: int, op: str) -> None:
         self._key, self._place, self._op = key, place, op
 
-    def begin(self) -> None:
-        """Sets the place to the identity, so that a loop leaves this process' share."""
+    def begin(self) -> Any:
+        """Sets the place to the identity, so that a loop leaves this process' share; returns what was there."""
         import numpy as np
 
         # Not cached: the memory belongs to a field that a program may drop.
         target = memory(self._key, self._place)
-        self._saved = target.copy()
+        saved = target.copy()
         info = np.iinfo(target.dtype) if target.dtype.kind in "iu" else None
         lowest, highest = (info.min, info.max) if info else (-np.inf, np.inf)
         target[...] = {"atomic_add": 0, "atomic_min": highest, "atomic_max": lowest}[self._op]
+        return saved
 
-    def end(self) -> None:
+    def restore(self, saved: Any) -> None:
+        """Sets the place to what was there."""
+        memory(self._key, self._place)[...] = saved
+
+    def end(self, saved: Any) -> None:
         """Combines the shares in the order of the processes, on each of them in the same way."""
         import numpy as np
 
-        combine = {"atomic_add": np.add, "atomic_min": np.minimum, "atomic_max": np.maximum}[self._op]
+        # As in kernels, minima and maxima take no notice of NaN.
+        combine = {"atomic_add": np.add, "atomic_min": np.fmin, "atomic_max": np.fmax}[self._op]
         target = memory(self._key, self._place)
         share = np.ascontiguousarray(target).reshape(-1)
-        comm, total = _comm.world(), self._saved.reshape(-1)
+        comm, total = _comm.world(), saved.reshape(-1)
         step = max(1, _AT_ONCE // (share.itemsize * comm.size))
         for at in range(0, share.size, step):
             own = share[at : at + step]

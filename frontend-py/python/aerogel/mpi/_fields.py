@@ -37,7 +37,8 @@ class _Split(_Base):
         return self.grid.shape
 
     def _what(self, does: str) -> str:
-        return f"{self._name or 'a field of the grid'}.{does}"
+        number = f"field {self._part.number}.{self._places()[1][0]}"
+        return f"{self._name or number}.{does}"
 
     def _written(self) -> None:
         for place in self._places()[1]:

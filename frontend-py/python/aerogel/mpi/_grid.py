@@ -27,7 +27,7 @@ class Grid:
         #: The width of the halo where there is one.
         self.width = 1 if halo == "auto" else halo
         #: How many processes there are along each axis.
-        self.ranks = _divided(shape, self.width)
+        self.ranks = _divided(shape, self.width, periodic)
         #: The number of this process along each axis.
         self.coordinates = _coordinates(_comm.rank(), self.ranks)
         #: The cells of this process along each axis: the first one, and the end.
@@ -132,7 +132,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return dims
 
 
-def _divided(shape: tuple[int, ...], width: int) -> tuple[int, ...]:
+def _divided(shape: tuple[int, ...], width: int, periodic: tuple[bool, ...]) -> tuple[int, ...]:
     """The processes along each axis: those whose boxes have the least surface towards others."""
     n_ranks = _comm.size()
     fitting = [m for m in _factors(n_ranks, len(shape)) if all(k <= n for k, n in zip(m, shape))]
@@ -140,7 +140,12 @@ def _divided(shape: tuple[int, ...], width: int) -> tuple[int, ...]:
         raise AerogelExtentError(
             f"{n_ranks} ranks do not fit a grid of shape {shape}: each axis must have at least as many cells as ranks"
         )
-    wide = [m for m in fitting if all(k == 1 or n // k >= width for k, n in zip(m, shape))]
+
+    def is_wide(k: int, n: int, wraps: bool) -> bool:
+        # The halo of a box that meets itself is a part of it.
+        return n // k >= width or k == 1 and not wraps
+
+    wide = [m for m in fitting if all(map(is_wide, m, shape, periodic))]
     if not wide:
         raise AerogelExtentError(
             f"a halo of {width} cells is wider than a box of the grid of shape {shape} on {n_ranks} ranks: use fewer "

@@ -200,7 +200,7 @@ struct Plans(Mutex<IndexMap<ShortAxes, Arc<Plan>>>);
 const MOST_PLANS: usize = 16;
 
 impl Plans {
-    /// The plan for these axes, which is the last one from now on.
+    /// Looks up the plan for these axes and marks it as most recently used.
     fn get(&self, axes: &ShortAxes) -> Option<Arc<Plan>> {
         let mut all = lock(&self.0);
         let (last, own) = (all.len().checked_sub(1)?, all.get_index_of(axes)?);

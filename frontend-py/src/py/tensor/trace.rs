@@ -32,13 +32,24 @@ impl NativeTrace {
     /// The places of a field, one for each component.
     fn places_of(&self, py: Python<'_>, field: &NativeField) -> PyResult<Vec<Arc<FieldDef>>> {
         let placement = field.placement(py)?;
-        placement.store.memory(py)?;
         let store = &placement.store;
-        self.uses(store);
         let shown = match field.name() {
             "" => "field",
             name => name,
         };
+        if store.grid.get().is_some() {
+            let what = format!(
+                "`{shown}` is split over ranks, and tensors take fields that every rank has: take `to_numpy()` of it outside of the \
+                 program"
+            );
+            return Err(crate::py::error::exception(
+                py,
+                "AerogelNotSupportedError",
+                what,
+            ));
+        }
+        store.memory(py)?;
+        self.uses(store);
         let n = placement.places.len();
         let places = placement.places.iter().enumerate().map(|(k, &place)| {
             Arc::new(FieldDef {
