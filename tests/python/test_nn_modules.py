@@ -544,7 +544,7 @@ def test_random_numbers_with_a_state():
     assert sorted(nn.Random(1).permutation(9).tolist()) == list(range(9))
     assert set(nn.Random(1).integers(3, 6, (50,)).tolist()) == {3, 4, 5}
     assert len({nn.Random(seed).bits(1).item() for seed in (0, 1, -1, 2**40, 2**63)}) == 5
-    with pytest.raises(TypeError, match="a seed is an integer, not 1.5"):
+    with pytest.raises(TypeError, match="the seed of `Random` is an integer, not 1.5"):
         nn.Random(1.5)
     with pytest.raises(ValueError, match="`type` is 'threefry', not 'pcg'"):
         frost.random.rng_module("pcg")

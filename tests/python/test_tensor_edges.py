@@ -480,7 +480,7 @@ def test_what_is_drawn_is_of_its_type():
         T.random.integers(3.5, 7, (5,))
     with pytest.raises(ValueError, match="there are 1099511627776"):
         T.random.integers(0, 2**40, (2,))
-    with pytest.raises(TypeError, match="a seed is an integer, not 1.5"):
+    with pytest.raises(TypeError, match="`seed`: `value` takes an integer, not 1.5"):
         T.random.seed(1.5)
     assert T.random.integers(0, 256, (50,), dtype=ti.u8).max().item() > 100
 

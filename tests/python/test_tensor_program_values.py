@@ -58,7 +58,7 @@ def test_numbers_that_a_type_has_not_are_refused():
     [
         (lambda k, x: k.__setitem__(0, 2.75), "^elements of `i32` take no 2.75, which is not an integer$"),
         (lambda k, x: k.__setitem__(slice(1, 3), x[1:3]), "^elements of `i32` take no `f32`: write `value.astype"),
-        (lambda k, x: k.set(x), "^elements of `i32` take no `f32`"),
+        (lambda k, x: k.set(x), "^`set`: elements of `i32` take no `f32`"),
         (lambda k, x: p.scatter_add(k, T.asarray(0), x), "^elements of `i32` take no `f32`"),
     ],
 )

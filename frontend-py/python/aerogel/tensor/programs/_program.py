@@ -585,7 +585,9 @@ def _is_static(value: Any, annotation: Any) -> bool:
 
 
 def _is_number_that_is_known(value: Any, annotation: Any) -> bool:
-    is_named = annotation in (int, "int") or annotation in (bool, "bool") and isinstance(value, bool)
+    # Also where the argument takes words besides.
+    bools = (bool, "bool", bool | str, "bool | str")
+    is_named = annotation in (int, "int") or annotation in bools and isinstance(value, bool)
     return is_named and isinstance(value, int) and not hasattr(value, "dtype")
 
 
