@@ -53,27 +53,30 @@ const FAR: Traffic = Traffic {
 /// An array of so many elements does not fit into a cache.
 const MANY: u64 = 1 << 20;
 
-/// What materialising a buffer would cost. Where sizes are not known, one that has other axes than each array that goes in or comes
-/// out, as all pairs of the elements of a vector have, is taken to be large: else the program's own arrays would be, too.
+/// What materialising a buffer would cost. Where sizes are not known, an array of all pairs of elements is taken to be large, unless
+/// one goes in or comes out: then the program's own arrays would be, too.
 fn traffic(program: &Program, buffer: Buffer) -> Traffic {
+    let unknown = |buffer: Buffer| -> Vec<Dim> {
+        let shape = program.buffers[buffer].shape.iter().copied();
+        shape
+            .filter(|&dim| program.const_dim(dim).is_none())
+            .collect()
+    };
     let shape = &program.buffers[buffer].shape;
     let is_large = match program.size_of_all(shape.iter().copied()) {
         Some(size) => size.about >= MANY,
-        None => !program.buffers.iter().any(|(b, def)| {
-            let is_kept = def.role != Role::Temporary || program.results.contains(&b);
-            is_kept && axes_are_in(shape, &def.shape)
-        }),
+        None => {
+            let axes = unknown(buffer);
+            let mut others = program.buffers.iter();
+            let is_pair = axes.len() == 2 && axes[0] == axes[1];
+            is_pair
+                && !others.any(|(b, def)| {
+                    let is_kept = def.role != Role::Temporary || program.results.contains(&b);
+                    is_kept && unknown(b) == axes
+                })
+        }
     };
     if is_large { FAR } else { NEAR }
-}
-
-/// Whether all of some axes, each as often as it is there, are among others.
-fn axes_are_in(axes: &[Dim], others: &[Dim]) -> bool {
-    let mut left = others.to_vec();
-    axes.iter().all(|dim| {
-        let at = left.iter().position(|other| other == dim);
-        at.map(|at| left.swap_remove(at)).is_some()
-    })
 }
 
 /// Inlines all that pays.

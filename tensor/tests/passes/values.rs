@@ -92,7 +92,7 @@ fn what_fits_into_no_cache_is_computed_again_sooner() {
     };
     assert!(!is_inlined("512", "512, 512"));
     assert!(is_inlined("4096", "4096, 4096"));
-    // Pairs of an input's elements are many more than its elements, however many these are: but the result is as large.
+    // As large as the result.
     assert!(!is_inlined("?", "b0:0, b0:0"));
 }
 
