@@ -19,7 +19,7 @@ NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py deci
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build viz rust-tests demo gallery docs test levels gpu-test gpu-bench gpu-machine aarch64 differential bench lint examples wheel release viz-wheel clean
+.PHONY: help setup build viz rust-tests demo gallery docs test soak levels gpu-test gpu-bench gpu-machine aarch64 differential clients bench lint examples wheel release viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -61,6 +61,9 @@ test: build viz ## Every test, Rust and Python
 	@scripts/fetch_programs.sh $(PY)
 	$(PYTEST) --doctest-modules $(PACKAGE) tests/python
 
+soak: build ## The promises of docs/promises.md at full size, for hours; ARGS="--only R7 --minutes 5 --scale 0.1"
+	$(PY) scripts/soak.py $(ARGS)
+
 levels: build ## What computes with floats, once more at each lower level of x86-64 that this processor executes
 	@pages=tests/python/test_pages.py; \
 	for level in $$($(PY) scripts/levels.py); do \
@@ -85,6 +88,9 @@ aarch64: setup ## Generated programs compiled for AArch64, in an emulator; says 
 differential: setup ## N generated programs, interpreted and compiled
 	AEROGEL_N_PROGRAMS=$(or $(N),2000) AEROGEL_FIRST_SEED=$(or $(SEED),1000) \
 		cargo test --quiet --release -p aerogel-tests --test differential
+
+clients: build ## Published packages, in environments of their own, beside Taichi: the table of docs/compatibility.md
+	$(PY) scripts/clients.py $(ARGS)
 
 bench: build ## The benchmarks, against Taichi where it is installed
 	scripts/bench.sh $(ARGS)

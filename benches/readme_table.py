@@ -4,7 +4,7 @@
     readme_table.py a.json b.json ... [--machine "2 cores of an AMD EPYC 7B13"]
 
 Later files replace rows of earlier ones. The README has the rows of SHOWN and every one in which Aerogel is slower than Taichi; the
-page has all. A ratio is the median over rounds of one time by another; "best other" is the fastest of the other
+page has all. A ratio is the median over rounds of one time by another; "fastest other" is the fastest of the other
 implementations (C++ by hand through clang or gcc, NumPy, numba, jax, warp, ...) that computes the same."""
 
 import argparse
@@ -89,14 +89,15 @@ NAMES = {
     ("b24_gradients", "stencil.back"): "five points of 1024²: the gradient",
     ("b24_gradients", "row.fwd"): "a product with a row, 1024²",
     ("b24_gradients", "row.back"): "a product with a row, 1024²: the gradient",
-    ("b24_gradients", "march.fwd"): "a `while` of 25 turns",
-    ("b24_gradients", "march.back"): "a `while` of 25 turns: the gradient",
+    ("b24_gradients", "march.fwd"): "a `while` of 25 iterations",
+    ("b24_gradients", "march.back"): "a `while` of 25 iterations: the gradient",
 }
 SHOWN = """b01_stream/64M b02_stencil/3d b03_reduce/sum_f32 b04_nbody/* b05_julia/* b06_mpm/3d b07_sparse/sum_blob
 b07_sparse/activate_random b09_cg/128 b12_matmul/1024 b13_launch/empty b14_pyaccess/get b14_pyaccess/to_numpy b15_compile/hello
 b15_compile/p2g3d b17_histogram/64 b17_histogram/64k b18_svd3/* b20_sparse_mpm/substep b21_quant/particles
 b22_algorithms/sort_i32 b10_autodiff/grad b24_gradients/smooth.back b23_sparse_solve/*""".split()
 UNITS = [("s", 1000.0), ("ms", 1.0), ("µs", 1e-3), ("ns", 1e-6)]
+VARIANTS = {"soa": "structure of arrays", "simd": "explicit vectors", "priv": "private copies"}
 OTHERS = {"gcc": "C++ (gcc)", "clang": "C++ (clang)", "numpy": "NumPy", "warp": "Warp", "jax": "JAX"}
 
 
@@ -159,7 +160,7 @@ def row_of(result, full):
         cells += ["", ""]
     else:
         base, _, variant = best.partition(":")
-        cells.append(f"{shown(others[best])}, {OTHERS.get(base, base)}{f', {variant}' if variant else ''}")
+        cells.append(f"{shown(others[best])}, {OTHERS.get(base, base)}{f', {VARIANTS.get(variant, variant)}' if variant else ''}")
         cells.append(compared(against(others[best], ours)))
     if full:
         arrays = impls.get("aerogel:nd")
@@ -167,7 +168,7 @@ def row_of(result, full):
     return cells
 
 
-HEAD = ["what", "Taichi", "Aerogel", "against Taichi", "best other", "against that"]
+HEAD = ["program", "Taichi", "Aerogel", "Aerogel against Taichi", "fastest other", "Aerogel against it"]
 
 
 def table(head, rows):
@@ -199,7 +200,7 @@ def main():
     intro = (
         f"{measured}.\nThe last two columns compare with the fastest alternative, mostly a loop written by hand in C++. The table has every row in which\n"
         "Aerogel is slower than Taichi; [docs/benchmarks.md](docs/benchmarks.md) has all rows, and how to measure your machine. Times are\n"
-        "medians. Comparisons are medians over the rounds in which both ran, one after the other, so they need not be the quotient of\n"
+        "medians. Comparisons are medians over the rounds in which both ran, one after the other, so they may differ from the quotient of\n"
         "the times.\n\n"
     )
     readme = ROOT / "README.md"
@@ -211,9 +212,9 @@ def main():
     page = (
         "# Benchmarks\n\n"
         f"{measured}, each in a process of its own, one sample of each in turn. A time is the median of\nthe samples; a "
-        "comparison is the median over the rounds of one time by the other, with its quartiles. The machine may be shared: trust the\n"
-        "comparisons more than the times. \"On arrays\" is the same program with `ti.ndarray` in place of fields.\n\n"
-        f"{table([*HEAD, 'on arrays, against Taichi'], rows)}\n\n"
+        "comparison is the median over the rounds of the quotient of both times, with its quartiles. The machine may be shared: trust the\n"
+        "comparisons more than the times. \"With arrays\" is the same program with `ti.ndarray` in place of fields.\n\n"
+        f"{table([*HEAD, 'with arrays, against Taichi'], rows)}\n\n"
         "`make bench ARGS=\"-o out.json\"` measures the machine it runs on, and `python benches/readme_table.py out.json` writes this page "
         "and the table\nof the README.\n"
     )

@@ -1,4 +1,4 @@
-"""What the examples of the gallery share: their command line, colours, light, and small pieces of numerics."""
+"""Code that the examples of the gallery share: their command line, colours, light, and small pieces of numerics."""
 
 import argparse
 import inspect

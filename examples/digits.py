@@ -1,4 +1,4 @@
-"""Handwritten digits that a convolutional network learns to read, and those of others that it reads wrong.
+"""A convolutional network learns to read handwritten digits; the picture shows digits that it reads wrong.
 
 By default the digits are scikit-learn's, 8 by 8 pixels. ``--folder`` names a folder with the four files of MNIST, whose
 digits have 28 by 28.

@@ -1,4 +1,4 @@
-"""A landscape painted with fifteen hundred soft spots, whose places, sizes and colours gradient descent finds.
+"""A landscape painted with fifteen hundred soft spots, whose positions, sizes and colours gradient descent finds.
 
 The gradient is written by hand, for each spot over the pixels it reaches, so no two threads meet. Left what is to be
 painted, right the painting. The steps are those of Kingma and Ba, Adam, ICLR 2015.

@@ -1,4 +1,4 @@
-"""A level set that is drawn to scattered points: gradient descent moves its zero line until it passes them.
+"""A level set fitted to scattered points: gradient descent moves its zero line until it passes through them.
 
 Its grid starts as the distance to a circle around all points. What is made small: how far the points are from the zero
 line, how far the slope is from 1, which is that of a distance (Gropp and others, Implicit geometric regularization,

@@ -1,4 +1,4 @@
-"""Balls in a picture that gradient descent puts where they belong: places, sizes and colours follow from pixels alone.
+"""Balls that gradient descent fits to a picture: positions, sizes and colours follow from its pixels alone.
 
 Rays march towards a soft union of balls. A ball that a ray passes closely counts a little, so that silhouettes have
 gradients, too. Left is the scene that is to be found, right the one that is being found.

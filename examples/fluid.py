@@ -1,4 +1,4 @@
-"""What the fluids of the gallery share: velocities in the cells of a box, in any dimension, and the pressure on them.
+"""Code that the fluids of the gallery share: velocities in the cells of a box, in any dimension, and the pressure.
 
 The method: Stam, Stable Fluids, SIGGRAPH 1999.
 """

@@ -1,4 +1,4 @@
-"""The narrow band around a mesh: distances are kept near the surface only, and a Laplacian is swept over them.
+"""A narrow band around a mesh: distances are stored only near the surface, and their Laplacian is computed there.
 
 pip install trimesh pymeshfix        # The reader, and the Stanford bunny.
 """

@@ -1,4 +1,4 @@
-"""Life on a plane of 2^17 x 2^17 cells, of which those that live, and their neighbours, take part.
+"""The Game of Life on 2^17 x 2^17 cells, of which only live cells and their neighbours take memory and time.
 
 Alive cells are the active cells of a bitmasked node, in blocks under pointers. The picture is the acorn, seven cells
 that take 5206 generations to settle as 633; cells glow where life was for long.

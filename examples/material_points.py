@@ -1,4 +1,4 @@
-"""What the examples of the material point method share: the way of particles' momenta over a grid, in any dimension.
+"""Code that the examples of the material point method share: transfers between particles and a grid, in any dimension.
 
 Hu et al., A Moving Least Squares Material Point Method with Displacement Discontinuity and Two-Way Rigid Body Coupling,
 ACM Transactions on Graphics 37(4), 2018.

@@ -1,4 +1,4 @@
-"""Two moons, which a small network learns to tell apart: the boundary between them as it bends.
+"""A small network learns to separate two moons of points: the boundary between them while it trains.
 
 The moons are scikit-learn's (make_moons): two half circles that reach into each other, with noise.
 """

@@ -1,4 +1,4 @@
-"""Names of the year's children, letter by letter: a network that learns which letter comes next, and makes up names.
+"""A network learns which letter comes next in first names, and makes up names.
 
 Three letters before, ten numbers for each, two hundred hidden units (Bengio and others, A neural probabilistic language
 model, 2003), without and with batch norm. The picture shows where the letters come to lie, and the loss over time.

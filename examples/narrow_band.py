@@ -1,4 +1,4 @@
-"""A level set in a narrow band around a mesh, mended and measured by tensors that go over the band's cells alone.
+"""A level set in a narrow band around a mesh, repaired and measured by tensors that visit only the cells of the band.
 
 The mesh is a file of triangles. A kernel makes the cells near them active and stores signed distances; what comes then,
 the equation that makes distances of bent ones, curvature, area and volume, is statements over active cells.

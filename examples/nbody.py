@@ -1,4 +1,4 @@
-"""Two galaxies pass each other and draw out tails: every body attracts every other one.
+"""Two galaxies pass each other and form tails: every body attracts every other one.
 
 Leapfrog in time, softened gravity. Momentum is conserved up to rounding, energy up to the square of the step.
 """

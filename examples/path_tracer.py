@@ -1,4 +1,4 @@
-"""Light bounces through a scene of signed distances: a path tracer that marches spheres.
+"""A path tracer: light bounces through a scene that is given by signed distances.
 
 In a white furnace, where light comes evenly from everywhere and nothing absorbs any, every pixel must be as bright as
 the sky: what is missing is lost. Hart, Sphere Tracing, The Visual Computer 12, 1996.

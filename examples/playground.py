@@ -1,4 +1,4 @@
-"""Water, jelly and snow in a window (`--show`), with sliders for what holds them together; the left button pulls.
+"""Water, jelly and snow in a window (`--show`) with sliders for stiffness and gravity; the left button pulls.
 
 The material point method with affine momentum (Jiang et al. 2015, Hu et al. 2018) on a grid of 128 x 128.
 """

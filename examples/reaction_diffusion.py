@@ -1,4 +1,4 @@
-"""Two substances react and spread, and spots divide, worms grow: the Gray-Scott model.
+"""Two substances react and diffuse; their spots divide and grow into stripes: the Gray-Scott model.
 
 The kill rate is highest in the middle of the picture: holes become mazes, worms, and spots. Pearson, Complex Patterns
 in a Simple System, Science 261, 1993.

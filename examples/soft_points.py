@@ -1,4 +1,4 @@
-"""What the differentiable soft bodies of three dimensions share: particles, muscles, a grid, and what is learnt.
+"""Code that the differentiable soft bodies in 3D share: particles, muscles, a grid, and the network that is trained.
 
 The material point method as in `diff_mpm.py`, for neo-Hookean bodies.
 """

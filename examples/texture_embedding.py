@@ -1,4 +1,4 @@
-"""A picture in a few numbers: a small texture of embeddings, and a network that turns them into colours.
+"""A compressed picture: a small texture of embeddings, and a network that turns them into colours.
 
 The embeddings around a point are interpolated smoothly, once as they lie and once moved by half a texel (Müller and
 others, Instant neural graphics primitives, 2022, appendix A). By default the picture is one of this repository;

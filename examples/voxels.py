@@ -1,6 +1,6 @@
-"""Light among voxels: a path tracer that goes on while one looks, in a window (`--show`); drag with the left button.
+"""A tower of voxels: a path tracer that refines its picture in a window (`--show`); drag with the left button.
 
-A ray steps from voxel to voxel (Amanatides and Woo 1987), and is thrown back by chance; each frame adds one a pixel.
+A ray steps from voxel to voxel (Amanatides and Woo 1987), and is reflected at random; each frame adds one ray a pixel.
 """
 
 import numpy as np

@@ -3,13 +3,18 @@
 The pages of docs/ link to these as files of the repository; here the links are made to point to the site's own pages.
 """
 
+import html
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "frontend-py" / "python" / "aerogel"
+# A link to the source of an example.
+EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/([\w/]+)\.py\)")
 # Public modules, by the title of their page.
 MODULES = {
     "Settings": "aerogel._config",
@@ -33,7 +38,14 @@ MODULES = {
     "Tools: PLY files": "aerogel.tools.ply",
     "Tools: sparse files": "aerogel.tools.sparse",
     "Tools: NanoVDB": "aerogel.tools.nanovdb",
+    "Tools: VTK files": "aerogel.tools.vtk",
+    "Saving and loading": "aerogel._saving",
     "ti.GUI": "aerogel.gui",
+    "ti.ui: windows": "aerogel.ui.window",
+    "ti.ui: drawing": "aerogel.ui.canvas",
+    "ti.ui: scenes": "aerogel.ui.scene",
+    "ti.ui: widgets": "aerogel.ui.widgets",
+    "ti.mpi": "aerogel.mpi",
     "Graphs": "aerogel.graph",
     "Tensors": "aerogel.tensor",
     "Tensors: programs": "aerogel.tensor.programs",
@@ -43,8 +55,11 @@ MODULES = {
     "ti.special": "aerogel.special",
     "Gradients": "aerogel.ad",
     "Neural networks": "aerogel.nn",
+    "Neural networks: functions": "aerogel.nn.functional",
+    "Neural networks: initial values": "aerogel.nn.init",
     "Optimizers": "aerogel.optim",
     "Data sets": "aerogel.datasets",
+    "Back ends": "aerogel.backends",
     "Profiler": "aerogel.profiler",
     "Exceptions": "aerogel.errors",
 }
@@ -84,10 +99,11 @@ def on_files(files, config):
             # Most of its names are assigned, not defined; their values say what they do.
             text += "    options:\n      show_if_no_docstring: true\n"
         files.append(File.generated(config, f"api/{page(module)}", content=text))
-    gallery = (ROOT / "docs" / "gallery" / "README.md").read_text()
-    for name in re.findall(r"examples/(\w+)\.py\)", gallery):
+    texts = [path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))]
+    for name in sorted({name for text in texts for name in EXAMPLE.findall(text)}):
+        picture = f"![{name}]({name}.png)\n\n" if (ROOT / "docs" / "gallery" / f"{name}.png").exists() else ""
         source = (ROOT / "examples" / f"{name}.py").read_text()
-        text = f"# {name}.py\n\n![{name}]({name}.png)\n\n````python\n{source}````\n"
+        text = f"# {name}.py\n\n{picture}````python\n{source}````\n"
         program = File.generated(config, f"gallery/{name}.md", content=text)
         program.inclusion = program.inclusion.NOT_IN_NAV
         files.append(program)
@@ -97,4 +113,29 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, **_):
     """Links to files of the repository become links to the pages made of them."""
     markdown = markdown.replace("](../frontend-py/python/aerogel/explain/", "](explain/")
-    return re.sub(r"\]\(\.\./\.\./examples/(\w+)\.py\)", r"](\1.md)", markdown)
+    # The repository's anchors have a hyphen for each sign that is dropped, those of the site one for all.
+    markdown = re.sub(r"\]\(explain/E\d+\.md#[\w-]+\)", lambda link: re.sub("-+", "-", link[0]), markdown)
+    folder = "" if page.file.src_uri.startswith("gallery/") else "gallery/"
+    return EXAMPLE.sub(lambda link: f"]({folder}{link[1]}.md)", markdown)
+
+
+def on_post_build(config):
+    """Raises an error if a page of the built site links to a file or an anchor that does not exist.
+
+    MkDocs checks links between pages of Markdown before this file changes them, and none that lead outside of docs/.
+    """
+    pages = {path: path.read_text() for path in Path(config.site_dir).rglob("*.html")}
+    anchors = {path: set(re.findall(r'\bid="?([^"\s>]+)', text)) for path, text in pages.items()}
+    broken = []
+    for path, text in pages.items():
+        for link in sorted(set(re.findall(r'\b(?:href|src)="?([^"\s>]+)', text))):
+            file, _, anchor = unquote(html.unescape(link)).partition("#")
+            if re.match(r"[a-z]+:|/", file):
+                continue
+            target = (path.parent / file).resolve() if file else path
+            target = target / "index.html" if target.is_dir() else target
+            known = anchors.get(target, {anchor})
+            if not target.exists() or (anchor and anchor not in known):
+                broken.append(f"{path.relative_to(config.site_dir)}: {link}")
+    if broken:
+        raise PluginError("links that lead nowhere:\n" + "\n".join(broken))

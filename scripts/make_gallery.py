@@ -81,7 +81,7 @@ def title(name: str) -> str:
 
 
 def make(name: str) -> str:
-    """Runs an example, and makes its picture small; gives what there is to say about it."""
+    """Runs an example, and makes its picture small; returns a report."""
     missing = [package for package in NEEDS.get(name, []) if importlib.util.find_spec(package) is None]
     if missing:
         return f"left as it is: pip install {' '.join(missing)}"
@@ -96,7 +96,7 @@ def make(name: str) -> str:
 
 
 def shrink(out: Path) -> None:
-    """Makes a picture as wide as the page wants it, and gives it a palette; of one that moves, each of its pictures."""
+    """Scales a picture to the width of the page and reduces it to a palette; of an animation, each frame."""
     with Image.open(out) as picture:
         moves = getattr(picture, "n_frames", 1) > 1
         frames, shown = [], []
@@ -116,19 +116,25 @@ def shrink(out: Path) -> None:
 
 
 def page() -> str:
-    """A grid of the pictures, three in a row."""
-    lines = ["# Gallery", "", "`make gallery` makes these pictures; each program takes `--small` and `--out`.", ""]
+    """A grid of the pictures, three in a row.
+
+    A picture and its text share a cell, so that narrow screens show one below the other.
+    """
+    lines = ["# Gallery", "", "Each picture shows what one program computes. Its name links to its source.", ""]
+    lines += ["    python examples/mpm.py --out mpm.png           # runs one program"]
+    lines += ["    python examples/mpm.py --small --out mpm.png   # a smaller problem, in seconds"]
+    lines += ["    make gallery                                   # makes all pictures of this page", ""]
     names = list(EXAMPLES)
     lines += ["| | | |", "|---|---|---|"]
     for row in (names[k : k + 3] for k in range(0, len(names), 3)):
-        lines.append("| " + " | ".join(f"![{name}]({name}.png)" for name in row) + " |" + " |" * (3 - len(row)))
-        texts = (f"[{name}.py](../../examples/{name}.py): {title(name)}" for name in row)
-        lines.append("| " + " | ".join(texts) + " |" + " |" * (3 - len(row)))
+        source = "../../examples/{0}.py"
+        cells = (f"[![{n}]({n}.png)]({source.format(n)})<br>[{n}.py]({source.format(n)}): {title(n)}" for n in row)
+        lines.append("| " + " | ".join(cells) + " |" + " |" * (3 - len(row)))
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Makes the pictures that are asked for, and the page."""
+    """Makes the requested pictures, and the page."""
     GALLERY.mkdir(parents=True, exist_ok=True)
     names = sys.argv[1:] or list(EXAMPLES)
     for number, name in enumerate(names, 1):

@@ -138,7 +138,7 @@ def _(case):
     rest = [xp.asarray(a) for a in rest]
     if not rest:
         f = ti.program(loss if case.endswith("fwd") else ti.grad(loss))
-        return lambda: r.update(y=f(r["w"]).realize()), lambda: r["y"].numpy()
+        return lambda: r.update(y=f(r["w"]).realize()), lambda: r["y"].detach().numpy()
     if case == "mlp.backward":
 
         def step():
@@ -149,7 +149,7 @@ def _(case):
             r["w"] = [(p.detach() - LR * p.grad).realize() for p in r["w"]]
             return value
 
-        return lambda: r.update(y=step().realize()), lambda: r["y"].numpy()
+        return lambda: r.update(y=step().realize()), lambda: r["y"].detach().numpy()
 
     @ti.program
     def train(w, x, y):
@@ -161,7 +161,7 @@ def _(case):
         value, r["w"] = train(r["w"], *rest)
         r["y"] = value.realize()
 
-    return step, lambda: r["y"].numpy()
+    return step, lambda: r["y"].detach().numpy()
 
 
 @impl("jax")

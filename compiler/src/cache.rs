@@ -1,4 +1,4 @@
-//! Compiled kernels on disk, found again by what they were made of.
+//! Compiled kernels on disk, found by a hash of their inputs.
 //!
 //! An entry is one file. Its name is the hash of all that decides what code is made: the module after
 //! partial evaluation with the layouts it uses, the options, the machine, and the build of this

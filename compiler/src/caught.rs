@@ -1,4 +1,4 @@
-//! Panics as values: a bug of ours must not end the user's process, nor look on the terminal as if it did.
+//! Panics as values: a bug in the compiler must not end the user's process, nor print a panic to the terminal.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
@@ -34,7 +34,7 @@ pub fn caught<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() - 1);
     outcome.map_err(|_| {
         let said = LATEST.take();
-        said.unwrap_or_else(|| "a panic that nobody saw".to_owned())
+        said.unwrap_or_else(|| "a panic of unknown cause".to_owned())
     })
 }
 

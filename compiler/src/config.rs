@@ -1,5 +1,7 @@
 //! The user's settings of the compiler.
 
+use std::thread;
+
 use aerogel_llvm::target::Cpu;
 use aerogel_passes::{Options, Thresholds};
 
@@ -62,6 +64,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How many threads run kernels.
+    pub(crate) fn n_threads(&self) -> usize {
+        let all = || thread::available_parallelism().map_or(1, usize::from);
+        self.max_threads.unwrap_or_else(all)
+    }
+
     /// The options of the passes.
     pub(crate) fn pass_options(&self) -> Options {
         Options {
@@ -75,6 +83,7 @@ impl Config {
                 Arch::Cuda(_) => Thresholds::of_threads(),
                 _ => self.thresholds,
             },
+            n_threads: self.n_threads() as u32,
             ..Options::default()
         }
     }

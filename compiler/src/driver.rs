@@ -147,11 +147,7 @@ impl Compiler {
             Some(Err(why)) => (None, Some(why)),
             None => (None, None),
         };
-        let pool = Arc::new(
-            config
-                .max_threads
-                .map_or_else(Pool::with_all_cores, Pool::new),
-        );
+        let pool = Arc::new(Pool::new(config.n_threads()));
         let backend = match config.arch {
             Arch::Cpu | Arch::Interp => Backend::cpu(&config, pool.clone()),
             Arch::Cuda(number) => Backend::cuda(&config, number)?,
@@ -380,7 +376,7 @@ impl Compiler {
     }
 
     /// The module of one of the processes that share fields, of one at stage `Structured`; `grids` has the part of each tree
-    /// that is split.
+    /// that is split, and `is_derivative` says that it computes derivatives.
     ///
     /// # Errors
     /// The outer one as `compile`; the inner one is a mistake of the user's.
@@ -388,10 +384,11 @@ impl Compiler {
         &self,
         module: Module,
         grids: Vec<Option<Arc<SplitGrid>>>,
+        is_derivative: bool,
     ) -> Result<Result<SplitKernel, Box<Diagnostic>>, CompileError> {
         let options = self.backend.options;
         let (outcome, _) = apart(module, move |module| {
-            match split(module.clone(), &grids, options) {
+            match split(module.clone(), &grids, options, is_derivative) {
                 Ok(done) => Ok(Ok(done)),
                 Err(SplitError::Mistake(mistake)) => Ok(Err(mistake)),
                 Err(SplitError::Broken(broken)) => Err(broken.into()),

@@ -1,4 +1,4 @@
-//! Seeing inside: `AEROGEL_PRINT=after:<pass>|changed|all`, `AEROGEL_STOP=after:<pass>`.
+//! Printing intermediate states: `AEROGEL_PRINT=after:<pass>|changed|all`, `AEROGEL_STOP=after:<pass>`.
 //!
 //! Names that begin with `tensor.` are those of passes over tensor programs, which the tensor crate has.
 

@@ -1,4 +1,4 @@
-//! Code of GPUs in files, for NVIDIA's assembler to look at.
+//! GPU code in files, as input for NVIDIA's assembler.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Code that is made with little effort first, and well once it has run for long.
+//! Code that is compiled without optimisation first, and optimised once it has run for some milliseconds.
 //!
 //! It is done for kernels whose numbers do not depend on the effort: floats are rounded as written, other than in sums, of which
 //! LLVM makes sums of vectors.

@@ -1,4 +1,4 @@
-//! Compiling on a thread of its own, so that Ctrl-C is heard meanwhile, and deep nesting finds a deep stack.
+//! Compiling on a thread of its own, so that Ctrl-C works meanwhile, and deep nesting has a large stack.
 //!
 //! Neither passes nor LLVM can be left in the middle. An interrupted caller continues without them: the thread that is
 //! left behind ends at its next look at `given_up`.

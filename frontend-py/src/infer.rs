@@ -1,4 +1,4 @@
-//! Types of arithmetic: what the operands become and what comes out.
+//! Types of arithmetic: the converted operands and the result.
 //!
 //! `i32 / i32` divides two `f32`; `i32 // f32` floors an `f32`; `u8 << i64` stays `u8`.
 

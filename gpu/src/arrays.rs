@@ -1,4 +1,5 @@
-//! The arrays among a launch's arguments: those that live on the device, and copies of memory that somebody else accesses.
+//! The arrays among a launch's arguments: those that live on the device, and copies of memory that other owners
+//! access.
 
 use std::ops::Range;
 use std::sync::Arc;

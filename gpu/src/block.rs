@@ -1,4 +1,4 @@
-//! The block of the device's memory in which a launch finds what its tasks need, and leaves what the host wants to know.
+//! The block of device memory with the inputs of a launch's tasks and its results for the host.
 //!
 //! It goes there and comes back in one copy each:
 //!

@@ -1,4 +1,4 @@
-//! Memory on a device, given back when it is dropped.
+//! Memory on a device, freed when it is dropped.
 
 use std::any::Any;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What is drawn into: pixels and their depths, and how they come back.
+//! The target of drawing: pixels and depths, and their transfer to the host.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;

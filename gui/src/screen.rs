@@ -27,6 +27,9 @@ thread_local! {
     static IS_BROKEN: Cell<bool> = const { Cell::new(false) };
 }
 
+/// How many events of a destroyed window may make winit panic, one after the other, before the display counts as gone.
+const MOST_EVENTS: usize = 256;
+
 /// What a window shall be.
 pub(crate) struct Wanted<'a> {
     pub(crate) title: &'a str,
@@ -90,14 +93,19 @@ pub(crate) fn caught<T>(what: impl FnOnce() -> T) -> Option<T> {
     made
 }
 
-/// Calls the display, which may disappear meanwhile: an error then, not a panic.
+/// Calls the display, which may disappear meanwhile, or a window of it: an error then, not a panic.
 pub(crate) fn ask<T>(what: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     if is_gone() {
         return Err(x11::gone());
     }
     let answer = caught(what).unwrap_or_else(|| {
-        IS_BROKEN.set(true);
-        Err(x11::gone())
+        // winit also panics at each event of a window that another process has destroyed. The display still works then, and a
+        // later iteration delivers the event that the window is destroyed.
+        let mut turns = (0..MOST_EVENTS).map(|_| caught(|| turn(&mut Turn::default())));
+        if turns.all(|turned| turned.is_none()) {
+            IS_BROKEN.set(true);
+        }
+        Err(Failure("the window is gone".to_owned()))
     });
     if is_gone() { Err(x11::gone()) } else { answer }
 }
@@ -107,7 +115,7 @@ fn make() -> Result<EventLoop<()>, Failure> {
         return x11::open();
     }
     caught(EventLoop::new)
-        .ok_or_else(|| Failure("the display does not answer".to_owned()))?
+        .ok_or_else(|| Failure("the display does not respond".to_owned()))?
         .map_err(|e| Failure(format!("there is no display: {e}")))
 }
 
@@ -131,12 +139,8 @@ fn turn(turn: &mut Turn) -> Result<(), Failure> {
 
 /// Flushes requests to the display: closed windows vanish then.
 pub(crate) fn settle() {
-    let mut nothing = Turn {
-        wanted: None,
-        made: None,
-    };
     // A display that is gone shows none of them.
-    let _ = ask(|| turn(&mut nothing));
+    let _ = ask(|| turn(&mut Turn::default()));
 }
 
 /// Opens a window.
@@ -162,7 +166,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Arc<Window>, Failure> {
     ask(|| turn(&mut first))?;
     let made = first
         .made
-        .unwrap_or_else(|| Err("the display does not answer".to_owned()));
+        .unwrap_or_else(|| Err("the display does not respond".to_owned()));
     let window = made.map_err(|e| Failure(format!("no window: {e}")))?;
     INBOX.with_borrow_mut(|inbox| inbox.insert(window.id(), Vec::new()));
     Ok(Arc::new(window))
@@ -170,7 +174,11 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Arc<Window>, Failure> {
 
 /// The events of a window since the last call.
 pub(crate) fn events(window: &Window) -> Result<Vec<WindowEvent>, Failure> {
-    ask(|| turn(&mut Turn::default()))?;
+    let turned = ask(|| turn(&mut Turn::default()));
+    // If only a window is gone, there is an event that says so.
+    if is_gone() {
+        turned?;
+    }
     Ok(INBOX
         .with_borrow_mut(|inbox| inbox.get_mut(&window.id()).map(std::mem::take))
         .unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What Python sees: a window, which takes what to draw and tells what the user does.
+//! The window class for Python: it receives objects to draw and reports user input.
 
 use std::sync::Arc;
 
@@ -239,6 +239,12 @@ impl Window {
     }
 }
 
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 fn pressed(state: ElementState) -> &'static str {
     match state {
         ElementState::Pressed => "Press",
@@ -340,7 +346,9 @@ impl Window {
     /// Closes it.
     fn close(&mut self) {
         self.is_closed = true;
-        if self.desk.take().is_some() {
+        if let Some(desk) = self.desk.take() {
+            // winit panics as it drops a window whose destruction has made it panic before.
+            let _ = screen::caught(|| drop(desk));
             screen::settle();
         }
     }
@@ -641,14 +649,16 @@ impl Window {
         if self.stage == Stage::Shown {
             self.open_frame();
         }
-        self.draw_frame()?;
-        self.stage = Stage::Shown;
-        let Some(desk) = &mut self.desk else {
-            return Ok(());
-        };
-        let shown = screen::ask(|| desk.screen.show(self.gpu, &self.picture));
-        let Err(failure) = shown else {
-            return Ok(());
+        let shown = self.draw_frame().and_then(|()| {
+            self.stage = Stage::Shown;
+            let Some(desk) = &mut self.desk else {
+                return Ok(());
+            };
+            screen::ask(|| desk.screen.show(self.gpu, &self.picture))
+        });
+        let Err(failure) = shown else { return Ok(()) };
+        let Some(desk) = &self.desk else {
+            return Err(failure.into());
         };
         // The desktop may have taken the window away, which is no failure.
         let is_gone = |event: &WindowEvent| {

@@ -1,4 +1,4 @@
-//! A display that goes away is a failure of windows only.
+//! If a display disappears, only windows fail.
 //!
 //! Xlib ends the process when its server does: it calls a handler of the process, and then one of the connection, which exits.
 //! Ours of the connection returns. Until the connection stands there is none of ours, and Xlib has chosen the one that it will
@@ -109,7 +109,7 @@ pub(crate) fn is_wanted() -> bool {
 /// Makes the event loop of an X server.
 ///
 /// # Errors
-/// There is no server, or it went away meanwhile, or it does not answer in time.
+/// There is no server, or it went away meanwhile, or it does not respond in time.
 pub(crate) fn open() -> Result<EventLoop<()>, Failure> {
     XLIB.get_or_init(find);
     let (done, made) = sync_channel(1);
@@ -175,7 +175,7 @@ pub(crate) fn is_gone() -> bool {
 pub(crate) fn gone() -> Failure {
     let is_silent = IS_SILENT.load(Ordering::Acquire);
     let state = if is_silent {
-        "does not answer"
+        "does not respond"
     } else {
         "is gone"
     };

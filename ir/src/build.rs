@@ -1,4 +1,4 @@
-//! Building functions instruction by instruction: the one way in which instructions are written.
+//! Building functions instruction by instruction: the only way to create instructions.
 
 use aerogel_base::{Scalar, Span};
 

@@ -23,7 +23,7 @@ pub struct Row {
     pub mnemonic: Option<&'static str>,
     /// The names of its fields.
     pub operands: &'static [&'static str],
-    /// What it does.
+    /// The operation.
     pub doc: &'static str,
     /// Its effect.
     pub effect: Effect,
@@ -99,7 +99,7 @@ macro_rules! insts {
                 }
             }
 
-            /// What it does besides making its results.
+            /// Its effects besides its results.
             pub fn effect(&self) -> Effect {
                 match self {
                     $($Table::$name { .. } => Effect::$effect,)*
@@ -227,7 +227,7 @@ insts! {
         MulAdd ("muladd") { a: Value, b: Value, c: Value } = Pure, elementwise;
         /// Conversion to the result's type, elementwise.
         Cast ("cast") { x: Value } = Pure, elementwise;
-        /// The value itself, which counts as a constant where derivatives are taken; only there.
+        /// The value itself, which counts as a constant in derivatives. It exists until differentiation only.
         StopGradient ("stop_gradient") { x: Value } = Pure, elementwise in Structured..=Structured;
         /// The same bits as the result's type, elementwise; both have the same width.
         Bitcast ("bitcast") { x: Value } = Pure, elementwise;
@@ -260,42 +260,43 @@ insts! {
         /// A value that crosses tasks, at a byte offset of the global temporaries.
         TempAt ("temp_at") { offset: u32 } = Pure in Offloaded..=Lowered;
 
-        /// Storage that the iterations of a block share, each of which runs in a thread of its own; what it holds at
-        /// first is not known. On GPUs only.
+        /// Storage that the iterations of a block share, each of which runs in a thread of its own; its initial
+        /// content is undefined. On GPUs only.
         Shared ("shared") {} = Allocates;
-        /// What the threads of a block do together: waits for them, or takes numbers of them. On GPUs only.
+        /// Cooperation of the threads of a block: barriers, votes, shuffles and queries. On GPUs only.
         Threads { op: ThreadOp, args: Vec<Value> } = Writes;
 
-        /// Storage for as many scalars as are reserved: none at first, and allocated until the function ends.
+        /// Storage that grows: it has no scalars at first, more after each `reserve`, and is freed when the function
+        /// ends.
         Buffer ("buffer") {} = Allocates;
-        /// Makes room for `count` scalars in a buffer, whose contents stay; older rooms of it are gone. The
-        /// results are the room, and whether there was memory for it.
+        /// Reserves space for `count` scalars in a buffer and preserves its contents; earlier rooms of the buffer
+        /// become invalid. The results are the new room, and whether there was memory for it.
         Reserve ("reserve") { buffer: Value, count: Value } = Writes;
         /// The storage of one scalar of a room.
         RoomAt ("room_at") { room: Value, index: Value } = Pure;
-        /// Adds the product of two matrices to a tile of sums, all in one room. `at` holds where the left factor, the right
-        /// one and the sums begin; rows of the left factor and of the sums are `left_row` and `sums_row` scalars apart,
-        /// those of the right one `columns`. Each sum takes its `count` products in order, and may fuse them if
-        /// `fused`: the interpreter rounds twice.
+        /// Adds the product of two matrices to a tile of sums, all in one room. `at` has the positions of the left
+        /// factor, the right one and the sums; rows of the left factor and of the sums are `left_row` and `sums_row`
+        /// scalars apart, those of the right one `columns`. Each sum takes its `count` products in order, and may
+        /// fuse them if `fused`: the interpreter rounds twice.
         TileProduct ("tile_product") { room: Value, at: Vec<Value>, count: Value, rows: u32, columns: u32, left_row: u32, sums_row: u32, fused: bool } = Writes;
 
         /// Reads a storage.
         Load ("load") { place: Value } = Reads;
-        /// Says that a storage, or others in its cache line, will be read soon.
+        /// Announces that a storage, or others in its cache line, will be read soon.
         Prefetch ("prefetch") { place: Value } = Writes;
         /// Writes a storage.
         Store ("store") { place: Value, value: Value } = Writes;
         /// Reads, changes and writes a storage in one step; the result is the old value.
         Atomic { op: AtomicOp, place: Value, value: Value } = Writes;
-        /// Adds to storages that lie side by side, 8 or 16 bytes together and aligned to that: each sum is
-        /// made in one step, and perhaps all are.
+        /// Adds to contiguous storages, 8 or 16 bytes together and aligned to that. Each sum is atomic; all together
+        /// may be.
         AtomicAdds ("atomic_adds") { places: Vec<Value>, values: Vec<Value> } = Writes in Lowered..=Lowered;
         /// Stores `value` if the storage holds `expected`; the result is the old value. The cell is active
         /// afterwards in either case.
         Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
 
-        /// Changes a storage to what `body` makes of its value, in one step; the result is the old value.
-        /// What the body holds is pure, since it may run several times.
+        /// Replaces the value of a storage by the result of `body` for it, atomically; the result is the old value.
+        /// The body is pure, since it may run several times.
         Update ("update") { place: Value, body: Region } = Control in Lowered..=Lowered;
 
         /// One of two regions; both yield the results' values.
@@ -303,7 +304,7 @@ insts! {
         /// Counts from `lo` towards `hi` (exclusive) by `step` (of any sign but zero). The body's
         /// parameters are the counter and the carried values, of which it yields the next ones.
         For ("for") { lo: Value, hi: Value, step: Value, init: Vec<Value>, body: Region } = Control;
-        /// Runs `cond` on the carried values; while it yields true, `body` makes the next ones.
+        /// Runs `cond` on the carried values; while it yields true, `body` computes the next ones.
         While ("while") { init: Vec<Value>, cond: Region, body: Region } = Control;
         /// Ends a region with its values.
         Yield ("yield") { values: Vec<Value> } = Terminator;
@@ -311,22 +312,22 @@ insts! {
         Break ("break") { values: Vec<Value> } = Terminator;
         /// Continues with the innermost loop's next iteration.
         Continue ("continue") { values: Vec<Value> } = Terminator;
-        /// Leaves the function; in a kernel, what follows does nothing but collect cells.
+        /// Leaves the function; in a kernel, later tasks only collect cells.
         Return ("return") { values: Vec<Value> } = Terminator;
 
         /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run
         /// in parallel. Only at a kernel's outermost scope.
         Parallel ("parallel") { lo: Vec<Value>, hi: Vec<Value>, attrs: LoopAttrs, body: Region } = Control in Structured..=Scheduled;
-        /// A parallel loop over the cells of a node that are active when it begins (what the body appends
-        /// to a list it goes over, it may visit or not); parameters are the
-        /// indices, one for each axis, without any field's offset.
+        /// A parallel loop over the cells of a node that are active when it begins (cells that the body appends to
+        /// the visited list may be visited or not); parameters are the indices, one for each axis, without any
+        /// field's offset.
         ParallelCells ("parallel_cells") { node: NodeRef, attrs: LoopAttrs, body: Region } = Control in Structured..=Scheduled;
 
         /// A task. `bounds` yields `lo` and `hi` of each axis (nothing for a serial one) and sees only
         /// its own instructions; so does `body`, which in a range task holds one `each`.
         Task ("task") { kind: TaskKind, attrs: LoopAttrs, bounds: Region, body: Region } = Control in Offloaded..=Lowered;
-        /// Runs its body for each index of the part of the index space that was handed to this call
-        /// of the task. What stands before and after it runs once for each such part.
+        /// Runs its body for each index of the part of the index space that this call of the task processes. Code
+        /// before and after it runs once for each such part.
         Each ("each") { body: Region } = Control in Offloaded..=Lowered;
 
         /// Waits, after the `each` of a task, until all earlier parts of the task have ended.
@@ -334,27 +335,27 @@ insts! {
 
         /// The storage of a scalar at an address, in the functions of `runtime/device`.
         PlaceAt ("place_at") { address: Value } = Pure in Lowered..=Lowered;
-        /// Requests memory from the host, so that an element of the arena with this control block can be used;
-        /// the result is whether it can.
+        /// Requests memory from the host for an element of the arena with this control block; the result is whether
+        /// it was granted.
         Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
-        /// Zeroes bytes of a tree from an address on; whole pages go back to the system.
+        /// Zeroes bytes of a tree from an address on; whole pages are returned to the system.
         Clear ("clear") { tree: Value, address: Value, bytes: Value } = Writes in Lowered..=Lowered;
 
         /// Prints a template in which each `{}` (with a Python format specification or not) stands
         /// for the next argument.
         Print ("print") { template: String, args: Vec<Value> } = Writes;
-        /// As `print`, but only the first time that a launch comes here.
+        /// As `print`, but only the first time in each launch.
         Warn ("warn") { template: String, args: Vec<Value> } = Writes;
-        /// Notes an access to memory, or the begin of a loop, for `debug_races`. The template is the name of the scalar, whose
-        /// indices are the last arguments (`NoteKind::n_fixed`).
+        /// Records an access to memory, or the start of a loop, for `debug_races`. The template is the name of the
+        /// scalar, whose indices are the last arguments (`NoteKind::n_fixed`).
         Note ("note") { kind: NoteKind, template: String, args: Vec<Value> } = Writes;
         /// Records an error and leaves the task if the condition is false.
         Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
         /// A random value: integers over the whole range, floats in [0, 1).
         Random ("random") {} = Writes;
-        /// The state, a `u64`, with which an iteration of a loop begins that has a number among all that draw, twice that
-        /// of parallel loops before it, and one more for a parallel one. The iteration is that of the parallel loop
-        /// around, unless its number is given. Only where derivatives are taken.
+        /// The initial random state, a `u64`, of an iteration. `stream` is the number of its loop: twice the number
+        /// of parallel loops before it, plus one for a parallel loop. The iteration is that of the enclosing parallel
+        /// loop, unless its number is given. Only during differentiation.
         RandomState ("random_state") { stream: u32, iteration: Vec<Value> } = Writes;
         /// Calls a function of the module.
         Call ("call") { func: FuncId, args: Vec<Value> } = Writes;
@@ -368,25 +369,25 @@ insts! {
 }
 
 insts! {
-    /// What is done to the cells of a node that indices name.
+    /// Operations on the cells of a node at indices.
     enum CellOp {
-        /// Makes the cell of a node at indices active, and those it lies in; of a dynamic node, all
-        /// cells of its container up to that one.
+        /// Activates the cell of a node at indices, and the cells that contain it; of a dynamic node, all cells of
+        /// its container up to that one.
         Activate ("activate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
-        /// Makes the cell of a node at indices inactive, with all below it, which becomes zero. A dynamic
-        /// node loses all cells of a container; the indices are those of the cell that holds it.
+        /// Deactivates the cell of a node at indices and everything below it, which becomes zero. A dynamic node
+        /// loses all cells of a container; the indices are those of the cell that contains it.
         Deactivate ("deactivate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
-        /// Whether the cell of a node at indices and those it lies in are active.
+        /// Whether the cell of a node at indices, and the cells that contain it, are active.
         IsActive ("is_active") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
-        /// Makes one more cell of a dynamic node's container active; the indices are those of the cell
-        /// that holds it. The result is the new cell's index as `i32`.
+        /// Activates one more cell of a dynamic node's container; the indices are those of the cell that contains it.
+        /// The result is the new cell's index as `i32`.
         Append ("append") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
         /// How many cells of a dynamic node's container are active, as `i32`.
         Length ("length") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
         /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
         /// inactive.
         FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Scheduled..=Offloaded;
-        /// Says that `cell` is the cell of a node at indices, or holds the word of which it is part, and is active.
+        /// Declares that `cell` is active and is the cell of a node at indices, or the word that contains it.
         CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Scheduled..=Offloaded;
     }
     families {}
@@ -409,33 +410,33 @@ insts! {
         Child ("child") { node: NodeRef, cell: Value } = Pure in Scheduled..=Lowered;
         /// A cell of a pointer, hash or dynamic container: the ambient one, which is zero, if it is inactive.
         Find ("find") { node: NodeRef, container: Value, index: Value } = Reads in Scheduled..=Lowered;
-        /// A cell of a sparse container, made active if it was not.
+        /// A cell of a sparse container, which is activated if necessary.
         Obtain ("obtain") { node: NodeRef, container: Value, index: Value } = Writes in Scheduled..=Lowered;
         /// Whether a cell of a sparse container is active.
         CellIsActive ("cell_is_active") { node: NodeRef, container: Value, index: Value } = Reads in Scheduled..=Lowered;
         /// A word of a bitmasked container's mask: bit `k` of word `w` is cell `32 w + k`.
         MaskWord ("mask_word") { node: NodeRef, container: Value, word: Value } = Reads in Scheduled..=Lowered;
-        /// The first active cell of a hash container at or after an index, as `i64`; the greatest number if
-        /// there is none.
+        /// The first active cell of a hash container at or after an index, as `i64`; the largest `i64` if there is
+        /// none.
         NextActive ("next_active") { node: NodeRef, container: Value, index: Value } = Reads in Scheduled..=Lowered;
-        /// A number of a cell of a hash container behind which none is active, as `i64`.
+        /// An upper bound of the numbers of active cells of a hash container, as `i64`.
         ActiveEnd ("active_end") { node: NodeRef, container: Value } = Reads in Scheduled..=Lowered;
-        /// Makes a cell of a pointer, hash or bitmasked container inactive. A bitmasked one becomes zero,
-        /// and must hold nothing that is sparse and active; others wait for collection.
+        /// Deactivates a cell of a pointer, hash or bitmasked container. A bitmasked cell becomes zero, and must
+        /// contain no active sparse cells; others wait for collection.
         Release ("release") { node: NodeRef, container: Value, index: Value } = Writes in Scheduled..=Lowered;
-        /// Makes a dynamic container empty; its chunks wait for collection.
+        /// Empties a dynamic container; its chunks wait for collection.
         ReleaseAll ("release_all") { node: NodeRef, container: Value } = Writes in Scheduled..=Lowered;
-        /// Makes one more cell of a dynamic container active: its number, or -1 if the container is full.
+        /// Activates one more cell of a dynamic container: the result is its number, or -1 if the container is full.
         Extend ("extend") { node: NodeRef, container: Value } = Writes in Scheduled..=Lowered;
         /// How many cells of a dynamic container are active, as `i64`.
         ContainerLength ("container_length") { node: NodeRef, container: Value } = Reads in Scheduled..=Lowered;
 
         /// Whether the list of a node's active cells is out of date; if so, the caller rebuilds it.
         ListStale ("list_stale") { node: NodeRef } = Writes in Scheduled..=Lowered;
-        /// Notes how many entries a part of a new list has.
+        /// Stores the number of entries of a part of a new list.
         ListCount ("list_count") { node: NodeRef, part: Value, count: Value } = Writes in Scheduled..=Lowered;
-        /// Makes the counts of `n_parts` parts into the number of each part's first entry; that of the
-        /// part after the last is the length.
+        /// Turns the counts of `n_parts` parts into the number of each part's first entry; that of the part after the
+        /// last is the length.
         ListScan ("list_scan") { node: NodeRef, n_parts: Value } = Writes in Scheduled..=Lowered;
         /// The number of a part's first entry, as `i64`.
         ListOffset ("list_offset") { node: NodeRef, part: Value } = Reads in Scheduled..=Lowered;
@@ -448,11 +449,11 @@ insts! {
 
         /// How many of a node's arena elements wait for collection, as `i64`.
         NRecycled ("n_recycled") { node: NodeRef } = Reads in Scheduled..=Lowered;
-        /// The cell of a pointer or hash node that waits for collection at a place in the queue.
+        /// The cell of a pointer or hash node at a position in the queue for collection.
         Recycled ("recycled") { node: NodeRef, at: Value } = Reads in Scheduled..=Lowered;
-        /// Zeroes the arena element that waits for collection at a place in the queue.
+        /// Zeroes the arena element at a position in the queue for collection.
         Wipe ("wipe") { node: NodeRef, at: Value } = Writes in Scheduled..=Lowered;
-        /// Makes the elements that waited for collection free. Nothing else may run meanwhile.
+        /// Frees the elements that wait for collection. Nothing else may run meanwhile.
         Collect ("collect") { node: NodeRef } = Writes in Scheduled..=Lowered;
     }
     families {}

@@ -203,7 +203,7 @@ impl CompareOp {
 }
 
 kinds! {
-    /// What an atomic read-modify-write does; the result is the old value.
+    /// The operation of an atomic read-modify-write; the result is the old value.
     AtomicOp {
         /// `+=`
         Add = "atomic_add",
@@ -265,7 +265,7 @@ impl AtomicOp {
 }
 
 kinds! {
-    /// What a memory holds about another one.
+    /// Metadata of one memory about another.
     Derivative {
         /// Adjoints: the derivative of the result by each element.
         Grad = "grad",
@@ -285,7 +285,7 @@ kinds! {
 }
 
 kinds! {
-    /// What a loop over sparse cells looks up around each of their blocks.
+    /// The look-ups that a loop over sparse cells makes around each of their blocks.
     Around {
         /// Elements of fields.
         Elements = "elements",
@@ -323,9 +323,9 @@ pub struct LoopAttrs {
     pub aside: bool,
     /// No word of bits that an iteration changes is changed by another one.
     pub own_words: bool,
-    /// What a loop over sparse cells looks up around each of their blocks, not around each cell.
+    /// Which look-ups a loop over sparse cells makes around each block, and not around each cell.
     pub around: Option<Around>,
-    /// What it writes around its blocks is looked up once for each, too.
+    /// Neighbouring blocks that it writes are looked up once for each block, too.
     pub writes_around: bool,
     /// The loop's own level of fast maths, in place of the module's.
     pub fast_math: Option<FastMath>,
@@ -337,7 +337,7 @@ pub struct LoopAttrs {
 }
 
 kinds! {
-    /// What the threads that run a block of iterations on a GPU do together, and which of them one is. A mask has a bit
+    /// Cooperation of the threads that run a block of iterations on a GPU, and the number of a thread among them. A mask has a bit
     /// for each lane of the 32 of a warp that takes part.
     ThreadOp {
         /// Waits for all threads of the block; their writes to memory are visible to all of them then.
@@ -348,7 +348,7 @@ kinds! {
         BlockAny = "block_any",
         /// As `block_sync`; in how many threads a condition is true, as `i32`.
         BlockCount = "block_count",
-        /// What this thread has written before, others of the block see before what it writes afterwards.
+        /// Orders the writes of this thread for others of the block: earlier ones are visible before later ones.
         BlockFence = "block_fence",
         /// As `block_fence`, all others.
         GridFence = "grid_fence",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aerogel_base::ScalarType;
 use aerogel_base::Span;
+use aerogel_snode::NodeKind;
 
 use crate::func::{Function, ParamData, ParamType};
 use crate::lex::{Lexer, ParseError};
@@ -55,6 +56,7 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
             module.env.intern_struct(members);
         } else if lexer.accept("field") {
             let (field, derivatives) = parse_field(&mut lexer)?;
+            check_places(&field, &module.env).map_err(|message| lexer.error(message))?;
             let id = module.env.fields.push(field);
             links.extend(derivatives.into_iter().map(|(kind, name)| (id, kind, name)));
         } else {
@@ -152,6 +154,37 @@ fn parse_field(
         dual: None,
     };
     Ok((field, derivatives))
+}
+
+/// Checks that a field's places are those of a tree, one for each component.
+fn check_places(field: &FieldData, env: &Env) -> Result<(), String> {
+    let Some(tree) = env.trees.get(field.tree) else {
+        return Err(format!(
+            "the tree of the field `{}` is not declared",
+            field.name
+        ));
+    };
+    let is_place = |place| {
+        let mut nodes = tree.nodes();
+        nodes.any(|(id, node)| {
+            id == place && matches!(node.kind, NodeKind::Place(_) | NodeKind::Bits(_))
+        })
+    };
+    if let Some(wrong) = field.places.iter().find(|&&place| !is_place(place)) {
+        return Err(format!(
+            "{wrong}, of the field `{}`, is not a place",
+            field.name
+        ));
+    }
+    let n_components = env.scalars(field.elem).len();
+    if field.places.len() != n_components {
+        let found = field.places.len();
+        return Err(format!(
+            "the field `{}` has {n_components} components, and {found} places",
+            field.name
+        ));
+    }
+    Ok(())
 }
 
 fn accept_derivative(lexer: &mut Lexer<'_>) -> Option<Derivative> {

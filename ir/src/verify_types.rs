@@ -378,7 +378,11 @@ impl Check<'_> {
     }
 
     fn parallel_cells(&self, node: NodeRef, body: Region) -> Result<(), String> {
-        let shape = self.env.trees[node.tree].shape(node.node);
+        let tree = &self.env.trees[node.tree];
+        ensure(!tree[node.node].children.is_empty(), || {
+            format!("{node} is a place, which has no cells")
+        })?;
+        let shape = tree.shape(node.node);
         let fits = shape.iter().all(|&n| n <= i32::MAX as u64);
         ensure(fits, || format!("the indices of {node} do not fit an i32"))?;
         self.region_params(body, &vec![Type::I32; shape.len()])?;

@@ -1,5 +1,5 @@
-//! Indices that are made of floats stay inside fields, arrays and tensors: the integer of a NaN, or of a number that is too
-//! large, would lead anywhere in memory.
+//! Indices that are computed from floats are clamped to fields, arrays and tensors: a NaN or a large number converted
+//! to an integer could address any memory.
 //!
 //! ```text
 //! v1: i32 = cast v0            v1: i32 = cast v0

@@ -17,6 +17,7 @@ mod note_accesses;
 mod options;
 mod pass;
 mod pipeline;
+mod proved_checks;
 mod simplify;
 mod single_exit;
 pub mod split;

@@ -17,6 +17,8 @@ pub struct Options {
     pub verify: bool,
     /// How loops over sparse nodes are divided.
     pub thresholds: Thresholds,
+    /// How many threads the code is made for: the sizes of blocks depend on it, and no result does.
+    pub n_threads: u32,
 }
 
 /// From which sizes on loops over sparse nodes are divided. They matter to speed only; tests make them
@@ -66,6 +68,7 @@ impl Default for Options {
             optimize: true,
             verify: cfg!(debug_assertions),
             thresholds: Thresholds::default(),
+            n_threads: 1,
         }
     }
 }

@@ -57,6 +57,23 @@ pub struct Pass {
     pub kernels_only: bool,
 }
 
+impl Pass {
+    /// A pass of structured functions that a step from module to module always needs.
+    pub(crate) const fn structured(
+        name: &'static str,
+        run: fn(&mut Function, &PassCx<'_>) -> bool,
+    ) -> Self {
+        Self {
+            name,
+            run,
+            from: Stage::Structured,
+            to: Stage::Structured,
+            when: When::Always,
+            kernels_only: false,
+        }
+    }
+}
+
 /// A pass, or a group that runs until nothing changes.
 pub enum Step {
     /// One pass.

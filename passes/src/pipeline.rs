@@ -6,7 +6,7 @@ use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::loops::{
     axis_order, carried_elements, carried_powers, chosen_elements, flat_index, matrix_products,
-    partners, skipped_iteration,
+    partners, short_axis, skipped_iteration,
 };
 use crate::simplify::{
     branches, counted_whiles, cse, dce, fold, forward_loads, identities, if_convert, licm,
@@ -19,7 +19,9 @@ use crate::sums::{
 use crate::tasks::{offload, order};
 use crate::tensors::{loop_tensors, scalarize, unroll};
 use crate::{Pass, PassCx, Step, When};
-use crate::{bounds_check, clamp_indices, inline, lower_access, note_accesses, single_exit};
+use crate::{
+    bounds_check, clamp_indices, inline, lower_access, note_accesses, proved_checks, single_exit,
+};
 
 type Run = fn(&mut Function, &PassCx<'_>) -> bool;
 
@@ -72,7 +74,17 @@ const fn simplify(stage: Stage) -> [Pass; 7] {
     ]
 }
 
-const SIMPLIFY_STRUCTURED: &[Pass] = &simplify(Structured);
+const SIMPLIFY_STRUCTURED: &[Pass] = &[
+    member("fold", fold::run, Structured),
+    member("identities", identities::run, Structured),
+    member("cse", cse::run, Structured),
+    member("licm", licm::run, Structured),
+    member("forward_loads", forward_loads::run, Structured),
+    member("branches", branches::run, Structured),
+    member("dce", dce::run, Structured),
+    // Each check that goes lets the others see more.
+    member("proved_checks", proved_checks::run, Structured),
+];
 const SIMPLIFY_OFFLOADED: &[Pass] = &simplify(Offloaded);
 // Addresses are all that is new here: their look-ups merge and move out of loops.
 const SIMPLIFY_LOWERED: &[Pass] = &[
@@ -155,6 +167,14 @@ pub const PIPELINE: &[Step] = &[
         passes: SIMPLIFY_STRUCTURED,
         rounds: 4,
     },
+    // Where no other check is to be proved; before loops are recognised by what they hold.
+    kernel(
+        "hoisted_checks",
+        proved_checks::hoisted_checks::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
     // Where variables are values, and bounds have left their loops.
     pass(
         "counted_whiles",
@@ -252,6 +272,14 @@ pub const PIPELINE: &[Step] = &[
         When::Always,
     ),
     kernel("collect", collect::run, Scheduled, Scheduled, When::Always),
+    // Where nothing else looks for axes.
+    kernel(
+        "short_axis",
+        short_axis::run,
+        Scheduled,
+        Scheduled,
+        When::Optimize,
+    ),
     kernel("offload", offload::run, Scheduled, Offloaded, When::Always),
     // Before sums become more than an instruction.
     kernel(

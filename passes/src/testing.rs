@@ -32,6 +32,13 @@ macro_rules! check_pass_fast {
     };
 }
 
+/// The same in debug mode, in which the text has its checks already.
+macro_rules! check_pass_in_debug {
+    ($pass:expr, $text:expr, @$snapshot:literal) => {
+        ::insta::assert_snapshot!($crate::testing::after_in_debug(&[$pass], $text), @$snapshot)
+    };
+}
+
 /// The same for several passes.
 macro_rules! check_passes {
     ($passes:expr, $text:expr, @$snapshot:literal) => {
@@ -50,7 +57,7 @@ macro_rules! check_sweep {
     };
 }
 
-pub(crate) use {check_pass, check_pass_fast, check_passes, check_sweep};
+pub(crate) use {check_pass, check_pass_fast, check_pass_in_debug, check_passes, check_sweep};
 
 /// The text of a kernel without the loops and branches of its body that make lists.
 pub(crate) fn without_lists(text: &str) -> String {
@@ -76,7 +83,19 @@ pub(crate) fn without_lists(text: &str) -> String {
 }
 
 pub(crate) fn after(passes: &[&str], text: &str, fast_math: FastMath) -> String {
-    let (before, module) = transformed(passes, text, fast_math, Options::default());
+    after_with(passes, text, fast_math, Options::default())
+}
+
+pub(crate) fn after_in_debug(passes: &[&str], text: &str) -> String {
+    let options = Options {
+        debug: true,
+        ..Options::default()
+    };
+    after_with(passes, text, FastMath::Off, options)
+}
+
+fn after_with(passes: &[&str], text: &str, fast_math: FastMath, options: Options) -> String {
+    let (before, module) = transformed(passes, text, fast_math, options);
     for seed in 0..8 {
         let (before, after) = (behaviour(&before, seed), behaviour(&module, seed));
         // Who inserts checks may refuse what went unnoticed.

@@ -1,4 +1,4 @@
-//! What regions yield.
+//! Analyses and changes of the values that regions yield.
 
 use aerogel_base::Scalar;
 use aerogel_ir::{Builder, Function, Inst, Op, Region, Value};

@@ -1,4 +1,4 @@
-//! What goes wrong, in words that name the instruction.
+//! Errors, with the instruction that caused them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a launch is given, and what it leaves.
+//! The inputs and the outcome of a launch.
 
 /// What a machine has, and what it looks at.
 #[derive(Clone, Debug)]

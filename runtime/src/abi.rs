@@ -97,7 +97,7 @@ pub struct HostCalls {
     pub turn: unsafe extern "C" fn(ctx: *const LaunchContext),
 }
 
-/// What `LaunchContext::host` points to if a task cannot call the host: memory for the services of the host.
+/// The target of `LaunchContext::host` if a task cannot call the host: memory for the services of the host.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Services {

@@ -28,7 +28,7 @@ impl PrintSink for Mutex<String> {
     }
 }
 
-/// What processes send each other around the loops of a launch.
+/// Exchanges between processes around the loops of a launch.
 pub trait Exchanges: Sync {
     /// Called before the first task of an exchange's loop, and after the last one. An error ends the launch.
     fn run(&self, number: u32, moment: Moment) -> Result<(), Refused>;
@@ -101,7 +101,7 @@ impl<'a> Args<'a> {
         self.exchanges = Some(exchanges);
     }
 
-    /// What is called around loops with an exchange.
+    /// The callback around loops with an exchange.
     pub fn exchanges(&self) -> Option<&'a dyn Exchanges> {
         self.exchanges
     }

@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod code;
 pub mod cpu;
 pub mod device;
+pub mod faults;
 pub mod format;
 pub mod interrupt;
 pub mod launch;

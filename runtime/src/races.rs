@@ -51,7 +51,7 @@ struct Access {
     iteration: i64,
     site: u32,
     kind: NoteKind,
-    /// What is written.
+    /// The written value.
     value: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Building a tree, with the user's mistakes refused where they are made.
+//! Building a tree: each step checks for the user's mistakes.
 
 use std::fmt;
 

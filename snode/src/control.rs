@@ -1,4 +1,4 @@
-//! The memory format of what sparse nodes need besides their containers.
+//! The memory format of sparse nodes besides their containers: control blocks, arenas, lists.
 //!
 //! A tree's memory is one range of addresses, and everything in it is named by its offset from the
 //! start:

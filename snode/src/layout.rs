@@ -1,4 +1,4 @@
-//! Sizes and offsets: every container aligned for its widest scalar, children in order of making.
+//! Sizes and offsets: every container aligned for its widest scalar, children in the order of their creation.
 //!
 //! Large containers side by side in one cell start on cache lines staggered against each other:
 //! fields whose sizes are powers of two would otherwise fall on the same cache sets.

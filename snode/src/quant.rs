@@ -15,7 +15,7 @@ pub enum Form {
     Int,
     /// A multiple of the scale (an `f64`): the factor is stored like an integer.
     Fixed {
-        /// What the least bit stands for.
+        /// The value of the lowest bit.
         scale: Scalar,
     },
     /// A binary floating-point number: fraction, sign, and an exponent of so many bits.
@@ -57,7 +57,7 @@ pub enum QuantError {
     Compute {
         /// The type.
         compute: ScalarType,
-        /// What is wanted.
+        /// The required type.
         wanted: &'static str,
     },
     /// A scale that is no positive number.
@@ -91,7 +91,7 @@ const BIAS: u32 = 127;
 const FRACTION: u32 = 23;
 /// The least `f32` that is no finite number, without the sign.
 const INFINITY: u32 = 0x7f80_0000;
-/// What an `f32` that is no number is taken for.
+/// The value that replaces a NaN.
 pub const NAN: u32 = 0x7fc0_0000;
 
 /// The bits of an `f32`; one and the same for all that are no numbers.
@@ -192,13 +192,13 @@ impl QuantType {
         self.bits - u32::from(self.signed)
     }
 
-    /// What is subtracted from the exponent of an `f32` to make a floating-point type's; that is 1 at
+    /// The number subtracted from the exponent of an `f32` to get a floating-point type's; that is 1 at
     /// least, and 0 stands for the number 0.
     pub fn exponent_offset(&self) -> u32 {
         BIAS + 1 - (1 << (self.exponent_bits().max(1) - 1))
     }
 
-    /// What a fixed-point number's factor is multiplied with, in the compute type.
+    /// The multiplier of a fixed-point number's factor, in the compute type.
     pub fn scale(&self) -> Scalar {
         match self.form {
             Form::Fixed { scale } => Scalar::float(self.compute, scale.as_f64()),
@@ -206,7 +206,7 @@ impl QuantType {
         }
     }
 
-    /// What a number is multiplied with to make a fixed-point one's factor, in the compute type.
+    /// The multiplier that turns a number into a fixed-point factor, in the compute type.
     pub fn inverse_scale(&self) -> Scalar {
         match self.form {
             Form::Fixed { scale } => Scalar::float(self.compute, 1.0 / scale.as_f64()),

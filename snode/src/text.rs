@@ -11,7 +11,7 @@ use crate::tree::{NodeId, NodeKind, Tree};
 /// Why a tree's text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(
-    /// What is wrong.
+    /// The message.
     pub String,
 );
 

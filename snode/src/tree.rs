@@ -14,7 +14,7 @@ aerogel_base::entity! {
 /// How many index axes there are: `ti.i` is 0, `ti.j` is 1, and so on.
 pub const MAX_AXES: usize = 12;
 
-/// What a node's containers are.
+/// The kind of a node's containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// The single cell everything hangs from.
@@ -105,7 +105,7 @@ pub struct NodeAxis {
 /// every child.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What its containers are.
+    /// The kind of its containers.
     pub kind: NodeKind,
     /// The node whose cells hold this node's containers; none for the root.
     pub parent: Option<NodeId>,
@@ -326,7 +326,7 @@ impl Tree {
         parts.clamp(1, n_cells)
     }
 
-    /// What the address of every cell of `node` is a multiple of, in bytes, up to a cache line.
+    /// The alignment of every cell of `node`, in bytes, up to a cache line.
     pub fn cell_align(&self, node: NodeId) -> u64 {
         const CACHE_LINE: u64 = 64;
         let both = |a: u64, bytes: u64| {

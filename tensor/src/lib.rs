@@ -1,4 +1,4 @@
-//! Tensor programs: statements over index spaces, from what a person wrote down to kernels.
+//! Tensor programs: statements over index spaces, from recorded operations to kernels.
 //!
 //! A [`Program`] is a list of statements, `for i < n, j < m: target[map] accum= value`, with loops and branches around and
 //! inside them. Recording writes one statement for each operation; passes inline and fuse them; lowering makes one kernel of

@@ -574,7 +574,7 @@ fn check(seed: u64, compiler: &Compiler) -> Vec<&'static str> {
     let operands = [Operand::of(&input).unwrap()];
     let found = plan
         .run_with(
-            &operands,
+            operands.to_vec(),
             Given {
                 trees: std::slice::from_ref(&memory),
                 ..Given::default()

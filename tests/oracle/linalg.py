@@ -283,20 +283,23 @@ def measure(n, dtype, functions, n_random, n_hard, seed=0):
                     yield name, family, getattr(check, name)(part)
 
 
-HEAD = """# How exact the decompositions of small matrices are
+HEAD = """# Accuracy of decompositions of small matrices
 
-`ti.svd`, `ti.polar_decompose`, `ti.sym_eig`, `ti.eig`, `ti.solve`, `inverse()` and `determinant()`, measured by
-`python tests/oracle/linalg.py > docs/linalg-accuracy.md`: {n} random matrices of normally distributed elements, and
-{n_hard} of each of the hard kinds that the table names (singular values down to 1e-12 of the largest, ranks 1 and 2,
-zero, equal singular values, elements of far different sizes, close to the largest number and below the smallest normal
-one). Each figure is the largest error, in units in the last place (2^-23 or 2^-52) of the norm of the matrix; of
-rotations, of 1. Singular values and eigenvalues are compared with LAPACK's in f64; everything else is checked in wider
-numbers. `tests/python/test_linalg.py` holds the limits.
+This page lists the errors of `ti.svd`, `ti.polar_decompose`, `ti.sym_eig`, `ti.eig`, `ti.solve`, `inverse()` and
+`determinant()`. `python tests/oracle/linalg.py > docs/linalg-accuracy.md` measured them, and
+`tests/python/test_linalg.py` asserts the limits.
 
-`inverse()` divides cofactors by the determinant, as Taichi does. Its error grows with the condition number to the power
-of the size less 1: its figures are in units of that, and matrices whose cofactors leave the range of the type are left
-out, as are those that are singular to rounding. `ti.solve` eliminates with pivots; its figure is the error of `A x`
-relative to the norms of `A` and `x`.
+* **Matrices.** {n} random matrices of normally distributed elements, and {n_hard} of each of the hard kinds that the
+  table names: singular values down to 1e-12 of the largest, ranks 1 and 2, zero, equal singular values, elements of far
+  different sizes, elements close to the largest number and below the smallest normal one.
+* **Unit.** Each figure is the largest error in units in the last place (2^-23 or 2^-52) of the norm of the matrix. For
+  rotations it is in units in the last place of 1.
+* **Reference.** Singular values and eigenvalues are compared with LAPACK's in f64. Everything else is checked in a wider
+  type.
+* **`inverse()`** divides cofactors by the determinant, as Taichi does. Its error grows with the condition number to the
+  power of the size minus 1, and the figures are in units of that. Matrices whose cofactors leave the range of the type,
+  and those that are singular up to rounding, are excluded.
+* **`ti.solve`** eliminates with pivots. Its figure is the error of `A x` relative to the norms of `A` and `x`.
 
 | function | size | error of | f32, random | f32, hard | f64, random | f64, hard |
 |---|---|---|---|---|---|---|

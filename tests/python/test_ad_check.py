@@ -122,3 +122,57 @@ def test_a_tape_that_checks(arch, capfd):
     with ti.ad.Tape(loss, grad_check=[x]):
         forward()
     assert "gradients do not agree with differences" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("arch", [ti.cpu, "interp"])
+def test_a_tape_that_checks_steps_and_sparse_cells(arch, capfd):
+    """All that a tape has is run again: steps of a checkpoint, their random numbers, and the deactivation of cells."""
+    ti.init(arch=arch, log_level="warn", random_seed=3)
+    x = ti.field(ti.f64, shape=4, name="x", needs_grad=True)
+    grid, loss = ti.field(ti.f64, needs_grad=True), ti.field(ti.f64, shape=(), needs_grad=True)
+    cells = ti.root.pointer(ti.i, 4)
+    cells.dense(ti.i, 2).place(grid, grid.grad)
+
+    @ti.kernel
+    def scatter():
+        for i in x:
+            grid[i // 2] += x[i] * (1 + ti.random(ti.f64))
+
+    @ti.kernel
+    def gather():
+        for i in grid:
+            x[2 * i] = grid[i] * grid[i] / 4
+
+    @ti.kernel
+    def total():
+        for i in x:
+            loss[None] += x[i]
+
+    def step(k=0):
+        cells.deactivate_all()
+        scatter()
+        gather()
+
+    for run in (step, lambda: ti.ad.checkpoint(step, steps=5, snapshots=2)):
+        x.from_numpy(np.array([0.5, 0.75, 1.0, 0.25]))
+        grid[0] = grid[7] = 5
+        with ti.ad.Tape(loss, grad_check=[x]):
+            run()
+            total()
+        assert np.abs(x.grad.to_numpy()).min() > 0
+        assert capfd.readouterr().err == ""
+
+
+def test_a_tape_with_tensors_cannot_check(cpu):
+    x = ti.field(ti.f64, shape=3, needs_grad=True)
+    loss = ti.field(ti.f64, shape=(), needs_grad=True)
+
+    @ti.kernel
+    def total(a: ti.types.ndarray()):
+        for i in a:
+            loss[None] += a[i]
+
+    x.fill(2)
+    with pytest.raises(ti.AerogelRuntimeError, match=r"this tape has tensors.*ti.ad.check_grad"):
+        with ti.ad.Tape(loss, grad_check=[x]):
+            total(ti.tensor.asarray(x) ** 2)

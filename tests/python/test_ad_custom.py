@@ -158,7 +158,7 @@ def test_a_gradient_that_ends(arch, capfd):
     with ti.ad.Tape(loss):
         run()
     said = capfd.readouterr().err
-    assert "depends on something that has a gradient, but is stored where there is none" in said
+    assert "depends on data with a gradient, but is stored in a field or array without one" in said
     assert "loss[None] += between[i]" in said and "ti.stop_grad(x[i])" in said
 
 

@@ -295,7 +295,7 @@ def test_what_is_refused(arch):
         leaves(N - 1)
         loss[None] += beside[1]
 
-    with pytest.raises(ti.AerogelRuntimeError, match="depends on something that has a gradient"):
+    with pytest.raises(ti.AerogelRuntimeError, match="depends on data with a gradient"):
         with ti.ad.Tape(loss, validation=True):
             ends()
 

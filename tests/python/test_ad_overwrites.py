@@ -654,3 +654,86 @@ def test_parts_overwritten_at_random(arch):
         of_q, of_r = (np.moveaxis(np.array(list(found)), 0, -1) for found in got)
         np.testing.assert_allclose(of_q, expected[..., :2, :], rtol=1e-9, atol=1e-12, err_msg=str(program))
         np.testing.assert_allclose(of_r, expected[..., 2, :], rtol=1e-9, atol=1e-12, err_msg=str(program))
+
+
+def gradients_of_a_launch(kernel, given, out, seed):
+    """Launches a kernel, then its gradient without a tape."""
+    kernel()
+    out.grad.from_numpy(np.full(out.to_numpy().shape, seed))
+    kernel.grad()
+    return [x.grad.to_numpy() for x in given]
+
+
+def test_a_quotient_by_a_sum_that_one_kernel_makes(arch):
+    """The gradient finds `c` and `m` as the kernel leaves them: `c / m` has a gradient by its result."""
+    p, w = (ti.field(ti.f64, N, needs_grad=True) for _ in range(2))
+    m, c = (ti.field(ti.f64, (), needs_grad=True) for _ in range(2))
+
+    @ti.kernel
+    def mean():
+        for _ in range(1):
+            m[None] = 0.0
+            for i in range(N):
+                m[None] = m[None] + w[i]
+                c[None] = c[None] + w[i] * p[i]
+            c[None] = c[None] / m[None]
+
+    places, weights = np.linspace(1, 4, N), np.linspace(1, 2.5, N)
+    p.from_numpy(places), w.from_numpy(weights)
+    dp, dw = gradients_of_a_launch(mean, [p, w], c, 1.0)
+    total = weights.sum()
+    np.testing.assert_allclose(dp, weights / total)
+    np.testing.assert_allclose(dw, (places * total - (places * weights).sum()) / total**2, atol=1e-12)
+
+
+def test_results_that_are_read_where_they_are_stored(arch):
+    x, s = ti.Vector.field(2, ti.f64, N, needs_grad=True), ti.field(ti.f64, N, needs_grad=True)
+
+    @ti.kernel
+    def quotients():
+        for i in x:
+            x[i] = x[i] / s[i]
+
+    @ti.kernel
+    def powers():
+        for i in s:
+            s[i] = ti.exp(s[i])
+
+    values, by = np.linspace(1, 3, 2 * N).reshape(N, 2), np.linspace(0.5, 2, N)
+    x.from_numpy(values), s.from_numpy(by)
+    dx, ds = gradients_of_a_launch(quotients, [x, s], x, 2.0)
+    np.testing.assert_allclose(dx, np.repeat(2.0 / by[:, None], 2, 1))
+    np.testing.assert_allclose(ds, (-2.0 * values / by[:, None] ** 2).sum(1))
+    s.grad.fill(0)
+    (ds,) = gradients_of_a_launch(powers, [s], s, 1.0)
+    np.testing.assert_allclose(ds, np.exp(by))
+
+
+def test_results_that_are_overwritten_are_not_read_back(arch):
+    c, m = (ti.field(ti.f64, (), needs_grad=True) for _ in range(2))
+    x, s = (ti.field(ti.f64, N, needs_grad=True) for _ in range(2))
+
+    @ti.kernel
+    def in_turns():
+        for _ in range(1):
+            for i in range(3):
+                c[None] = c[None] / m[None]
+
+    @ti.kernel
+    def later():
+        for i in x:
+            x[i] = x[i] / s[i]
+        for i in x:
+            x[i] = x[i] * 2
+
+    @ti.kernel
+    def at_another_element(k: ti.i32):
+        for i in range(N - 1):
+            x[i] = x[i] / s[i]
+        x[k] = 3.0
+
+    for kernel, arguments in ((in_turns, ()), (later, ()), (at_another_element, (2,))):
+        c.fill(1), m.fill(2), x.fill(1), s.fill(2)
+        kernel(*arguments)
+        with pytest.raises(ti.AerogelCompilationError, match="E0603"):
+            kernel.grad(*arguments)

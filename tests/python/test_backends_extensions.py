@@ -1,5 +1,8 @@
 """Extensions: what one back end does by code of its own, and that others record statements."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ import aerogel as ti
 from aerogel import nn
 from aerogel.backends._numpy import NumPy
 
-functional = nn.functional
+functional, xp = nn.functional, ti.tensor
 
 
 class Own(NumPy):
@@ -248,3 +251,67 @@ def test_a_compiler_of_programs(extended):
         np.testing.assert_allclose(ti.tensor.exp(y).numpy(), np.exp([0, 1]), rtol=1e-6)
         assert (y + 1).tolist() == [1, 2]
     assert len(compiler.programs) == 2
+
+
+def refused(f):
+    with pytest.raises(NotImplementedError, match="no second derivatives and no forward mode"):
+        f()
+
+
+def test_derivatives_of_gradients_by_storages_are_refused(extended):
+    extended(Layers())
+    a, w = np.ones((1, 1, 4, 4), np.float32), np.full((1, 1, 3, 3), 2, np.float32)
+    a, w = xp.asarray(a).to("own"), xp.asarray(w).to("own")
+
+    def f(w):
+        return (nn.functional.conv2d(a, w) ** 2).sum()
+
+    # 4 windows of nine twos: the gradient of each weight is 4 * 2 * 18.
+    assert ti.grad(f)(w).tolist() == [[[[144.0] * 3] * 3]]
+    refused(lambda: ti.jvp(f, (w,), (w,)))
+    refused(lambda: ti.hvp(f, (w,), (w,)))
+
+
+def test_no_gradient_disappears_in_a_storage():
+    ti.init(arch=ti.cpu, backend="numpy", log_level="error")
+    x = xp.asarray([1.0, 2.0])
+    storage, tensor = ti.backends.storage, ti.backends.tensor
+    with pytest.raises(RuntimeError, match="`storage` takes values, and no gradient would pass"):
+        ti.grad(lambda x: (x * tensor(storage(x) * 3, x.backend)).sum())(x)
+
+    @ti.custom_vjp
+    def square(x):
+        return forward(x)[0]
+
+    def forward(x):
+        return tensor(storage(x) ** 2, x.backend), storage(x)
+
+    square.defvjp(forward, lambda s, g: (tensor(2 * s * storage(g), g.backend),))
+    assert ti.grad(lambda x: square(x).sum())(x).tolist() == [2, 4]
+    refused(lambda: ti.hvp(lambda x: square(x).sum(), (x,), (x,))[0])
+
+
+def test_vmap_on_a_back_end():
+    ti.init(arch=ti.cpu, backend="numpy", log_level="error")
+    x, w = xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0])
+    made = ti.vmap(lambda x: (x * w).sum())(x)
+    assert made.tolist() == [7, 14] and made.backend == "numpy"
+    assert ti.jacobian(lambda x: x * w)(x).tolist() == [[3, 0], [0, 4]]
+
+
+ALONE = """
+import aerogel as ti
+ti.init(arch=ti.cpu, log_level="error")
+for k in range(5):
+    m, x = ti.nn.GRU(3, 4), ti.tensor.ones((6, 2, 3))
+    ti.hvp(lambda x: (m(x)[0] ** 2).sum(), (x,), (x,))[0].sum().item()
+with ti.backends.use("numpy"):
+    y = ti.tensor.ones(3)
+    print((1.0 - y).backend, (y * 1.0).backend, ti.tensor.random.randn(3).backend)
+"""
+
+
+def test_constants_of_before_belong_to_no_back_end():
+    """In a process of its own, where no back end but `native` has been used."""
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True)
+    assert done.stdout.split() == ["numpy"] * 3, done.stderr[-800:]

@@ -166,11 +166,11 @@ def test_wrong_formats(arch):
 
     with pytest.raises(ti.TaichiSyntaxError, match="`!q` is not a conversion"):
         converted(1)
-    with pytest.raises(ti.TaichiIndexError, match="has places for 1 values, but 2 are given"):
+    with pytest.raises(ti.TaichiIndexError, match="has placeholders for 1 values, but 2 are given"):
         mixed(1)
     with pytest.raises(ti.TaichiTypeError, match="the format `d` is for integers, not `f32`"):
         whole(1)
-    with pytest.raises(ti.TaichiIndexError, match="more places than there are arguments"):
+    with pytest.raises(ti.TaichiIndexError, match="more placeholders than there are arguments"):
         missing(1)
     with pytest.raises(ti.TaichiIndexError, match="names `y`, which is not an argument"):
         unnamed(1)
@@ -214,7 +214,7 @@ def test_dataclasses_inherit(arch):
     assert list(ball.entries) == ball.keys
     assert sorted(ball.methods) == ["momentum", "move", "name"]
 
-    with pytest.raises(ti.TaichiTypeError, match="not made of a class"):
+    with pytest.raises(ti.TaichiTypeError, match="not made from a class"):
 
         class Wrong(ti.types.struct(a=ti.i32)):
             pass

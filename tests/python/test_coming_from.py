@@ -24,6 +24,7 @@ NOT_RUN = {
     "numpy": set(),
     "jax": {
         'static_argnames=["n"]',
+        'donate_argnames=["w"]',
         "jax.custom_vjp",
         'jax.config.update("jax_enable_x64", True)',
         'jax.debug.print("{}", x)',

@@ -112,7 +112,7 @@ def test_windows_of_a_silent_display_draw_into_pictures(tmp_path):
         print(*_backend._told)
         """
         code, out, err = Program(text, display, tmp_path).end()
-    assert code == 0 and out.startswith("1.0\n1.0\nthe display does not answer: "), (out, err[-800:])
+    assert code == 0 and out.startswith("1.0\n1.0\nthe display does not respond: "), (out, err[-800:])
 
 
 OPENING = """

@@ -27,7 +27,7 @@ def ranks(n, tmp_path, source, *arguments):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(source))
     command = [sys.executable, "-m", "aerogel", "mpi", "-n", str(n), str(program), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 EXAMPLES_OF_A_SIZE = """
@@ -230,7 +230,7 @@ def test_layouts_axes_and_ranges(tmp_path):
         @ti.kernel
         def seven(out: ti.template()):
             for i in range(16):
-                out[i] = line[(i + 1) & 15] - line[(i + 15) % 16]
+                out[i] = line[15 & (i + 1)] - line[(i + 15) % 16]
         out = ti.field(ti.f32, shape=line.grid)
         and_mask(); seven(out)
         L = np.arange(16, dtype=np.float32)
@@ -278,6 +278,7 @@ def test_bad_input_on_every_rank(tmp_path):
         2,
         tmp_path,
         """
+        import numpy as np
         import aerogel as ti
         from mpi4py import MPI
 
@@ -333,10 +334,26 @@ def test_bad_input_on_every_rank(tmp_path):
         def narrow():
             ti.mpi.grid((1, 1))
 
-        def gradients():
-            ti.field(ti.f32, shape=ti.mpi.grid(8), needs_grad=True)
+        line = ti.field(ti.f32, shape=ti.mpi.grid(8), needs_grad=True)
+        most = ti.field(ti.f32, (), needs_grad=True)
 
-        calls = [lambda: unbounded(1), far, wraps, outside, copies, draws, steps_ahead, nested, wide, narrow, gradients]
+        @ti.kernel
+        def extremum():
+            for i in line:
+                ti.atomic_max(most[None], line[i])
+
+        def in_a_tape():
+            with ti.ad.Tape(most):
+                line.from_numpy(np.ones(8))
+
+        @ti.kernel
+        def in_turn():
+            for i in line:
+                line[i + 1] += line[i - 1]
+                line[i - 1] += line[i + 1]
+
+        calls = [lambda: unbounded(1), far, wraps, outside, copies, draws, steps_ahead, nested, wide, narrow]
+        calls += [extremum.grad, in_a_tape, in_turn]
         for call in calls:
             try:
                 call()
@@ -350,7 +367,7 @@ def test_bad_input_on_every_rank(tmp_path):
     assert done.returncode == 0, done.stderr
     for message in (
         "how far this index of `f` along axis 0 lies from the loop's own cell is not known",
-        "program.py:13:21",
+        "program.py:14:21",
         "h[i, j] = f[i + d, j]",
         "ti.mpi.grid(shape, halo=n)",
         "`f` is read 2 cells away along axis 0 of its grid, whose halo is 1 wide",
@@ -362,7 +379,10 @@ def test_bad_input_on_every_rank(tmp_path):
         "stands inside another loop",
         "a halo of 5 cells is wider than a box",
         "2 ranks do not fit a grid of shape (1, 1)",
-        "split fields have no gradients",
+        "a loop adds to neighbours' cells of",
+        "minima and maxima over all processes have no gradient",
+        "this is about the derivative of the kernel",
+        "a tape does not record writes from Python to elements of a split field",
     ):
         assert message in done.stdout, message
     assert "^" in done.stdout and "nothing was raised" not in done.stdout
@@ -407,7 +427,11 @@ def test_trusted_indices_are_checked_in_debug_mode(tmp_path):
     "ending, messages",
     [
         ("raise KeyError('missing')", ["rank 1 of 2 ends the program", "KeyError: 'missing'"]),
-        ("other()", ["the ranks do different things", "kernel `spread`", "kernel `other`"]),
+        ("other()", ["the ranks reach different operations", "kernel `spread`", "kernel `other`"]),
+        # A message arrives that is longer than the one that is expected.
+        ("wide()", ["the ranks reach different operations", "kernel `spread`", "kernel `wide`"]),
+        # All messages arrive, and those of the next loop do not.
+        ("alike()", ["the ranks reach different operations", "kernel `spread`", "kernel `alike`"]),
         ("sys.exit(0)", ["the end of the program", "kernel `spread`"]),
         ("os.kill(os.getpid(), 9)", []),
     ],
@@ -432,6 +456,18 @@ def test_a_rank_that_ends_ends_all(tmp_path, ending, messages):
         def other():
             for i in f:
                 f[i] = f[i] - f[i - 1]
+
+        v = ti.Vector.field(3, ti.f32, shape=f.grid)
+
+        @ti.kernel
+        def wide():
+            for i in v:
+                v[i] = v[i] + v[i + 1]
+
+        @ti.kernel
+        def alike():
+            for i in f:
+                f[i] = f[i] * f[i + 1]
 
         if ti.mpi.rank() == 1:
             {ending}
@@ -551,7 +587,49 @@ def test_what_ranks_would_do_differently(tmp_path):
     """,
     )
     assert done.returncode != 0
-    assert "the ranks do different things" in done.stderr and "the exchange before loop 1" in done.stderr, done.stderr
+    assert "the ranks reach different operations" in done.stderr and "the exchange before loop 1" in done.stderr, (
+        done.stderr
+    )
+
+
+@needs_mpi
+def test_what_two_ranks_save_three_load(tmp_path):
+    file = tmp_path / "state.safetensors"
+    head = f"""
+        import numpy as np
+        import aerogel as ti
+
+        ti.init(arch=ti.cpu)
+        grid = ti.mpi.grid((6, 5))
+        f = ti.field(ti.f64, shape=grid)
+        v = ti.Vector.field(2, ti.f32, shape=grid)
+        state = dict(f=f, v=v, step=0)
+        whole = np.arange(30.0).reshape(6, 5)
+        file = {str(file)!r}
+    """
+    save = """
+        f.from_numpy(whole)
+        v.fill([1, 2])
+        ti.save(file, {**state, "step": 7})
+        try:
+            ti.save(file + "/none", state)
+        except OSError as e:
+            print("on every rank" if ti.mpi.rank() == 0 else "")
+    """
+    load = """
+        ti.load(file, into=state)
+        assert state["step"] == 7 and (f.to_numpy() == whole).all() and (v.to_numpy() == [1, 2]).all()
+        (x0, x1), (y0, y1) = grid.box
+        assert (f.local() == whole[x0:x1, y0:y1]).all()
+        print("the same")
+    """
+    done = ranks(2, tmp_path, head + save)
+    assert done.stdout.endswith("on every rank\n"), done.stderr
+    done = ranks(3, tmp_path, head + load)
+    assert done.stdout.endswith("the same\n"), done.stderr
+    ti.init(arch=ti.cpu, log_level="error")
+    loaded = ti.load(file)
+    assert (loaded["f"].to_numpy() == np.arange(30).reshape(6, 5)).all() and loaded["step"] == 7
 
 
 @needs_mpi

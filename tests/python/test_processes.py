@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import test_processes as this_module
+from test_mpi import BIN, needs_mpi
 from test_pages import PART, ROOT
 
 import aerogel as ti
@@ -399,6 +400,29 @@ def test_copies(arch, copied):
     assert again.method.__self__ is (again if copied is copy.deepcopy else scaled)
 
 
+@ti.program
+def mean(x):
+    return x.sum() / x.shape[0]
+
+
+class Model:
+    @ti.program
+    def __call__(self, x):
+        return 2 * x
+
+
+def test_programs_are_pickled_by_name(arch):
+    for program in (mean, Model.__call__):
+        assert pickle.loads(pickle.dumps(program)) is program and copy.deepcopy(program) is program
+    method = pickle.loads(pickle.dumps(Model().__call__))
+    assert method(ti.tensor.ones(2)).tolist() == [2, 2]
+    local = ti.program(lambda x: x)
+    with pytest.raises(pickle.PicklingError, match="program `<lambda>` .* defined inside a function"):
+        pickle.dumps(local)
+    with pytest.raises(pickle.PicklingError, match="not the same object as test_processes.mean"):
+        pickle.dumps(ti.program(mean._function))
+
+
 def test_kernels_without_a_name():
     @ti.kernel
     def local(x: ti.i32) -> ti.i32:
@@ -417,6 +441,145 @@ def test_kernels_without_a_name():
     other = ti.kernel(doubled.__wrapped__)
     with pytest.raises(pickle.PicklingError, match="not the same object as test_processes.doubled"):
         pickle.dumps(other)
+
+
+POOL = """
+import sys
+
+import taichi as ti
+
+
+@ti.kernel
+def large(n: int) -> int:
+    return n * 3
+
+
+@ti.data_oriented
+class Scaled:
+    def __init__(self, by):
+        self.by = by
+
+    @ti.kernel
+    def times(self, x: float) -> float:
+        return x * self.by
+
+
+def name(_):
+    # Nothing of Aerogel's is sent with this one.
+    return ti.__name__, str(ti.cfg.default_ip)
+
+
+if __name__ == "__main__":
+    ti.init(arch=ti.cpu, log_level="error", default_ip=ti.i64, default_fp=ti.f64, cpu_max_num_threads=1)
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor(2) as pool:
+        print(list(pool.map(name, range(2))))
+        print(list(pool.map(large, [1, 1 << 40])), list(pool.map(Scaled(3).times, [1 / 3, 2])))
+"""
+
+
+@needs_mpi
+def test_workers_of_mpi(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(POOL)
+    expected = ["[('aerogel', 'i64'), ('aerogel', 'i64')]", "[3, 3298534883328] [1.0, 6.0]"]
+    assert output_of(program, run=["-m", "aerogel", "run"], PATH=BIN) == expected
+
+
+BY_VALUE = """
+import sys
+
+import cloudpickle
+
+import aerogel as ti
+
+vec = ti.types.vector(2, ti.f32)
+Pair = ti.types.struct(a=ti.f32)
+
+
+@ti.func
+def helper(x):
+    return x + 1
+
+
+@ti.kernel
+def large(n: int) -> int:
+    return helper(n) * 3
+
+
+@ti.data_oriented
+class Scaled:
+    def __init__(self, by):
+        self.by = by
+
+    @ti.kernel
+    def times(self, x: float) -> float:
+        return x * self.by
+
+
+@ti.kernel
+def many(a: ti.types.ndarray(dtype=ti.i32, ndim=1), v: vec, t: ti.template(), m: ti.math.mat2, p: Pair) -> float:
+    return a[0] + v[1] + t + m[0, 1] + p.a
+
+
+def local(by):
+    @ti.kernel
+    def inner(n: int) -> int:
+        return helper(n) + by
+
+    return inner
+
+
+@ti.program
+def mean(x):
+    return x.sum() / x.shape[0]
+
+
+ti.init(arch=ti.cpu, log_level="error", default_ip=ti.i64, default_fp=ti.f64)
+with open(sys.argv[1], "wb") as file:
+    cloudpickle.dump([large, large.grad, Scaled(3).times, many, Pair, local(4), mean], file)
+"""
+
+ELSEWHERE = """
+import pickle
+import sys
+
+import numpy as np
+
+with open(sys.argv[1], "rb") as file:
+    large, gradient, times, many, Pair, inner, mean = pickle.load(file)
+import aerogel as ti
+
+print(large(1 << 40), gradient, times(1 / 3), many(np.array([1], np.int32), [2, 3], 4, [[5, 6], [7, 8]], Pair(a=9)), inner(5))
+print(mean(ti.tensor.asarray([1.0, 2.0])).item())
+"""
+
+
+def test_kernels_pickled_by_value(tmp_path):
+    """As Dask, joblib and Ray send what has no name in their workers, whose file may be missing there."""
+    pytest.importorskip("cloudpickle")
+    program, data = tmp_path / "program.py", tmp_path / "data"
+    program.write_text(BY_VALUE)
+    assert output_of(program, str(data)) == []
+    program.write_text(ELSEWHERE)
+    assert output_of(program, str(data)) == ["3298534883331 <gradient of <ti.kernel large>> 1.0 23.0 10", "1.5"]
+
+
+def test_settings_come_with_a_kernel(tmp_path):
+    """To a process that is no child of one with a program, and has none itself."""
+    (tmp_path / "kernels.py").write_text(
+        "import aerogel as ti\n\n@ti.kernel\ndef large(n: int) -> int:\n    return n * 3\n"
+    )
+    program, path = tmp_path / "program.py", path_with(tmp_path)
+    dump = "with open('data', 'wb') as file:\n    pickle.dump(kernels.large, file)\n"
+    load = "with open('data', 'rb') as file:\n    print(pickle.load(file)(1 << 30))\n"
+    outs = []
+    for text in (f"ti.init(default_ip=ti.i64, log_level='error')\n{dump}", load, f"ti.init(log_level='error')\n{load}"):
+        start = f"import os, pickle\nimport aerogel as ti\nimport kernels\nos.chdir({str(tmp_path)!r})\n"
+        program.write_text(start + text)
+        outs += output_of(program, PYTHONPATH=path)
+    assert outs == [str(3 << 30), str((3 << 30) - (1 << 32))]
 
 
 @pytest.mark.parametrize("method", METHODS)

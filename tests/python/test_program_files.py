@@ -259,7 +259,7 @@ HEAD = 'in b0 "x": f32[?]\ntmp b1 "y": f32[b0:0]\n'
     "text, message",
     [
         ("for [b0:0] { b1[i0] = b9[i0] }\nresult b1", "line 3: `b9` is not there\n3 | for [b0:0] { b1[i0] = b9[i0] }\n"),
-        ("for [b0:0] { b1[i0] = b0[i1] }\nresult b1", "line 3: `i1` is an index along an axis that is not there"),
+        ("for [b0:0] { b1[i0] = b0[i1] }\nresult b1", "line 3: `i1` is an index along an axis that does not exist"),
         ("for [b0:0] { b1[i0] = and(b0[i0], b0[i0]) }\nresult b1", "line 3: `and` does not take `f32, f32`"),
         ("for [b0:0] {\n  b1[i0] = i32(99999999999)\n}", "line 4: `99999999999` is no `i32`"),
         ("for [b0:0] {\n  b0[i0] = b1[i0]\n}", "line 4: a store to b0, which is an input"),
@@ -425,7 +425,7 @@ def changed_metadata(data, change):
         (lambda m: m.update(signature=m["signature"].replace('"u"', '"import os"', 1)), "is not a valid parameter name"),
         (lambda m: m.update(signature=m["signature"].replace("f32", "f64")), r"the input `u` of the program is f32\[None, None\], and is given f64"),
         (lambda m: m.update(signature=m["signature"].replace('{"planes": 1}', '{"planes": 2}', 1)), "the tree of results has 4 tensors, the program 3"),
-        (lambda m: m.update(signature=m["signature"].replace('{"planes": 1}', '{"eval": "1"}', 1)), "is no node of a tree"),
+        (lambda m: m.update(signature=m["signature"].replace('{"planes": 1}', '{"eval": "1"}', 1)), "is not a node of a tree"),
         (lambda m: m.update(program=m["program"].replace("constant 0", "constant 1")), "the input `constant 1` of the program .* is given nothing"),
         (lambda m: m.update(program=m["program"] + "\nresult b77"), "line .*`b77` is not there"),
     ],

@@ -28,7 +28,7 @@ WRONG = {
     "an empty list": (
         "l = []\nfor i in range(3):\n    l.append(i)",
         "",
-        "what grows when the kernel runs is a `dynamic`",
+        "for data that grows at run time use a `dynamic`",
     ),
     "a determinant": (
         "m = ti.Matrix([[1.0, n], [0, 1]])\nd = np.linalg.det(m)",
@@ -47,7 +47,7 @@ WRONG = {
     ),
     "an index from the end": ("x[-1, 0] = n", "n: int", r"write `x\[x.shape\[0\] - 1\]`"),
     "a list of Python's": ("L[0] = n", "n: int", "store values that a kernel modifies in a field"),
-    "a global statement": ("global c\nc = n", "n: int", "keep what it changes in a field"),
+    "a global statement": ("global c\nc = n", "n: int", "store values that it changes in a field"),
     "numbers without end": ("v = ti.Vector([n] + [0] * 70000)", "n: int", "store the numbers in a field"),
     "a transpose": ("a = ti.Matrix([[n, 2], [3, 4]]).T", "n: int", r"write `A.transpose\(\)`"),
     "two brackets": ("for i in range(4):\n    x[i][0] = n", "n: int", r"all indices stand in one bracket: `x\[i, j\]`"),
@@ -119,9 +119,7 @@ def test_members_of_an_object_of_pythons(cpu, body):
 
 def test_recursion_when_the_kernel_runs(cpu):
     setup = "@ti.func\ndef fib(n):\n    r = 1\n    if n > 1:\n        r = fib(n - 1) + fib(n - 2)\n    return r"
-    with pytest.raises(
-        ti.TaichiCompilationError, match="decorate what calls itself when the kernel runs with `@ti.real_"
-    ):
+    with pytest.raises(ti.TaichiCompilationError, match="for recursion at run time use `@ti.real_"):
         run("x[0, 0] = fib(n)", 3, params="n: int", setup=setup)
 
 

@@ -597,7 +597,7 @@ def test_operators_of_fields_say_what_has_them():
                 with pytest.raises(TypeError) as caught:
                     run()
                 text = str(caught.value)
-                assert text.startswith(f"`{symbol}` takes no field: in a kernel index it"), text
+                assert text.startswith(f"`{symbol}` is not defined for fields: in a kernel index the field"), text
     # Beside tensors and arrays these have them.
     for made in (f + x, x + f, x * 1 + f, p.program(lambda: f + ti.tensor.ones((2, 3)))(), ti.tensor.asarray(f) + 1):
         assert np.array_equal(made.numpy(), numbers + 1)

@@ -53,7 +53,7 @@ def test_what_is_done_to_products_and_operands(products):
     found = T.maximum((s.T + 1) @ t[::-1] * 2 - s, 0).numpy()
     assert np.array_equal(found, np.maximum((a.T + 1) @ b[::-1] * 2 - a, 0))
     assert {"tiles": "in tiles", "library": "by a library"}[products] in T.explain(s @ t)
-    assert "so small that plain loops are as fast" in T.explain(s[:8] @ t)
+    assert "so small that plain loops are as fast" in T.explain(s[:4, :8] @ t[:8])
     with pytest.raises(ValueError, match="`matmul`"):
         s @ t[:50]
 

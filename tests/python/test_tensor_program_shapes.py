@@ -1,4 +1,4 @@
-"""Programs whose inputs are large and have short axes: their sizes are constants of the code, and results are the same."""
+"""Programs with large inputs: round sizes are constants of the code, others share it, and results depend on neither."""
 
 import numpy as np
 import pytest
@@ -34,12 +34,42 @@ def test_calls_with_other_short_axes():
     assert program.trace_count == 2
 
 
-def test_the_sizes_are_constants():
+def test_round_sizes_are_constants():
     program = ti.program(squared_distances)
-    small, large = (program.lower(points(n, 3)).explain() for n in (5, 600))
-    assert "added by passes" not in small
+    explained = {n: program.lower(points(n, 3)).explain() for n in (5, 600, 613, 1187, 2613)}
+    assert "added by passes" not in explained[5]
     # The coordinates are arrays of their own.
-    assert "added by passes" in large and "[x.shape[0]]: t" in large
+    assert "kernel 0 over [600]: t" in explained[600]
+    assert "kernel 0 over [x.shape[0]]: t" in explained[613] == explained[1187]
+
+
+def test_results_do_not_depend_on_earlier_calls():
+    def normalised(x):
+        x = x - x.mean(axis=0)
+        return x / xp.sqrt((x * x).mean(axis=0))
+
+    used = ti.program(normalised)
+    for n in (1000, 613, 700, 640, 1187, 613, 2613, 999):
+        x = points(n, 40)
+        np.testing.assert_array_equal(used(x).numpy(), ti.program(normalised)(x).numpy())
+        np.testing.assert_allclose(used(x).numpy(), (x - x.mean(0)) / x.std(0), rtol=1e-4, atol=1e-5)
+
+
+def test_every_length_in_turn():
+    """More lengths than plans, and than shapes, are kept."""
+    program = ti.program(lambda x, w: (x * w[:, None]).sum(axis=0))
+    assert all(
+        float(program(np.full((n, 3), 2, np.float32), np.ones(n, np.float32))[1]) == 2 * n for n in range(340, 1500)
+    )
+    assert program.trace_count == 1
+
+
+def test_inputs_that_do_not_agree():
+    program = ti.program(lambda x, y: x + y)
+    for good, bad in [((2000,), (1000,)), ((613,), (614,)), ((64,), (2048,))]:
+        program(points(*good), points(*good))
+        with pytest.raises(ValueError, match=f"{good[0]} and {bad[0]}"):
+            program(points(*good), points(*bad))
 
 
 def test_more_shapes_than_are_kept():

@@ -420,7 +420,7 @@ def test_memory_of_others():
 
     with pytest.raises(ValueError, match="sets a value that was made outside of it: store to its elements"):
         run(count)
-    with pytest.raises(ValueError, match="reads memory that was made outside of it, and that it stores to"):
+    with pytest.raises(ValueError, match="reads memory from outside to which it also stores"):
         run(read)
     with pytest.raises(RuntimeError, match="`break_loop` is outside of a loop"):
         run(leave)
@@ -585,7 +585,7 @@ def test_wrong_blocks_at_indices():
 
     with pytest.raises(ValueError, match="belongs to a function that `vmap` has called, and is used outside of it"):
         traced(leaked)
-    with pytest.raises(ValueError, match="reads memory that was made outside of it, and that it stores to"):
+    with pytest.raises(ValueError, match="reads memory from outside to which it also stores"):
         traced(read)
     with pytest.raises(
         ValueError, match="all stores to memory that was made outside of the function must use the same"

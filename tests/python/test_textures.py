@@ -524,7 +524,7 @@ def test_gradients_of_sampled_coordinates(cpu):
 
 def test_what_tensors_cannot_sample(cpu):
     tex = ti.Texture(F.r8, (4, 4))
-    with pytest.raises(ValueError, match=r"the 2 coordinates of a place in the texture, and the shape is \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"the 2 coordinates of a point in the texture, and the shape is \(3, 3\)"):
         tex.sample_lod(np.zeros((3, 3), np.float32))
     with pytest.raises(TypeError, match="`fetch` takes integers, not f32"):
         tex.fetch(np.zeros((3, 2), np.float32))

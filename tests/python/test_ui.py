@@ -369,7 +369,7 @@ def test_a_window_stays_with_its_thread(drawn_by):
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert "belongs to the thread that made it" in said[0]
+    assert "must be used from the thread that made it" in said[0]
     w.show()
 
 
@@ -487,7 +487,7 @@ def test_what_cannot_be_drawn_is_said(drawn_by):
         lambda: scene.mesh(space),
         lambda: scene.mesh(space, indices=[0, 1, 2, 3]),
     ):
-        with pytest.raises(ValueError, match="make a (line|triangle): [34] are no multiple of [23]"):
+        with pytest.raises(ValueError, match="make a (line|triangle): [34] are not a multiple of [23]"):
             draw()
     with pytest.raises(IndexError, match=r"indices\[5\] names vertex 9"):
         scene.mesh(space, indices=[0, 1, 2, 1, 2, 9], show_wireframe=True)

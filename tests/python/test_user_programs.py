@@ -569,7 +569,9 @@ def test_a_value_without_a_place_is_refused(cpu):
     def run(x: ti.i32):
         print("{} {0}".format(x, 3))
 
-    with pytest.raises(ti.TaichiCompilationError, match="the format string has places for 1 values, but 2 are given"):
+    with pytest.raises(
+        ti.TaichiCompilationError, match="the format string has placeholders for 1 values, but 2 are given"
+    ):
         run(1)
 
 
@@ -628,7 +630,7 @@ def test_a_real_function_is_given_its_arrays(cpu):
     def run() -> ti.f32:
         return first()
 
-    with pytest.raises(ti.TaichiCompilationError, match="a real function has no array but those it is given"):
+    with pytest.raises(ti.TaichiCompilationError, match="a real function can only use arrays that are passed to it"):
         run()
 
 

@@ -93,6 +93,21 @@ def test_resized_and_closed(display, tmp_path):
     assert code == 0 and out.endswith("closed"), err[-500:]
 
 
+@pytest.mark.parametrize("panel", [False, True])
+def test_destroyed_while_the_program_looks_elsewhere(panel, display, tmp_path):
+    """All that happens to the window is there to be read at once, and the window is not."""
+    body = "print('size', *w.get_window_shape()); time.sleep(0.5)"
+    if panel:
+        body += "; w.get_gui().text('a line')"
+    program = Program(LOOP.format(body=body), display, tmp_path)
+    program.until("size 400 300")
+    window = program.window()
+    program.until("size 400 300")
+    program.do("windowsize", window, 320, 200, "windowmove", window, 20, 30, "windowclose", window)
+    code, out, err = program.end()
+    assert code == 0 and out.endswith("closed"), err[-500:]
+
+
 def test_two_windows_and_one_after_a_reset(display, tmp_path):
     text = """
     a, b = ti.ui.Window("a", 100), ti.ui.Window("b", (120, 80))

@@ -107,6 +107,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/cpu/task.rs",
     "runtime/src/cpu/growing.rs",
     "runtime/src/buffer.rs",
+    "runtime/src/faults.rs",
     "runtime/src/interrupt.rs",
     "runtime/src/status.rs",
     "runtime/src/stdout.rs",

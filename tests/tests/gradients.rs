@@ -645,6 +645,7 @@ fn arguments_and_results() {
             again: false,
             past: false,
             counts_kinks: false,
+            gathers: true,
         };
         let done = compiler.differentiate(module.clone(), wanted);
         let done = done.unwrap_or_else(|e| panic!("{e}"));

@@ -1,4 +1,4 @@
-//! Sums on a GPU: the threads of a block add up among themselves, and one of them adds to the place.
+//! Sums on a GPU: the threads of a block add up among themselves, and one of them adds the result to its target.
 //!
 //! ```text
 //! slots[warp] = neutral                      ; in shared memory, before anybody may leave

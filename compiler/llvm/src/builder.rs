@@ -1,5 +1,5 @@
-//! LLVM instructions without the ceremony: inkwell's results are unwrapped here and nowhere else,
-//! since the verifier has checked the types that they complain about.
+//! Convenient constructors of LLVM instructions: inkwell's results are unwrapped only here, since the verifier has
+//! already checked the types.
 #![expect(unsafe_code, reason = "address arithmetic and atomics on floats")]
 
 use inkwell::attributes::{Attribute, AttributeLoc};

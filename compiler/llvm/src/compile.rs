@@ -1,5 +1,5 @@
-//! A lowered kernel as machine code, one function per task. Tasks know nothing of each other, so large
-//! ones are modules of their own, which several threads compile.
+//! A lowered kernel as machine code, one function per task. Tasks are independent, so large ones are modules of their
+//! own, which several threads compile.
 
 use std::panic::resume_unwind;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What LLVM has to say.
+//! LLVM's diagnostics.
 #![expect(
     unsafe_code,
     reason = "inkwell keeps the handler of diagnostics to itself"

@@ -1,4 +1,4 @@
-//! Arguments that the ordinary code of a device function is not made for, behind a branch that is rarely taken.
+//! Arguments outside the range of a device function's ordinary code: a branch that is rarely taken handles them.
 //!
 //! `sin_f32` of `runtime/device/math.air` holds up to the magnitude that `far_f32` returns; `far_sin_f32` is for larger
 //! ones. After a call of the first comes a call of a guard, a function of LLVM:

@@ -1,5 +1,5 @@
-//! What a task adds to: images, the bytes in which places that are added to lie together, and what the launcher is told of
-//! them (`sums.rs`).
+//! The targets of a task's sums: images, which are ranges of bytes that contain such targets, and their description
+//! for the launcher (`sums.rs`).
 
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::Class;

@@ -20,8 +20,13 @@
 //! This is index set splitting (Griebl, Feautrier, Lengauer, International Journal of Parallel Programming 28, 2000) for the
 //! one part that matters. Where it lies is computed as the row begins, so that the numbers need not be known any earlier:
 //! which side of a number is taken for the inside is a guess, and costs time at most.
+//!
+//! An index that an inner loop moves, as in `x[(i + k) % n]` for `k` from `-r` to `r`, is inside where all that the loop adds
+//! leaves it there.
 
 mod emit;
+
+pub(crate) use emit::InParts;
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
@@ -35,6 +40,8 @@ const SHORTEST: i64 = 32;
 const NARROW: i64 = 64;
 /// A body of more instructions takes too long to compile twice.
 const LARGEST: usize = 2000;
+/// So does one whose loops LLVM may unroll to more iterations.
+const MOST_TURNS: u64 = 64;
 
 /// A number that is the same all along a row: a constant, and values that are added or (`true`) taken away.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +66,44 @@ impl Sum {
     fn and(mut self, constant: i64) -> Self {
         self.constant += constant;
         self
+    }
+}
+
+/// The least and the greatest number of several that are the same all along a row, such as the counters of a loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Span {
+    least: Sum,
+    most: Sum,
+}
+
+impl Span {
+    fn of(sum: Sum) -> Self {
+        Self {
+            least: sum.clone(),
+            most: sum,
+        }
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            least: self.least.clone().plus(&other.least, false),
+            most: self.most.clone().plus(&other.most, false),
+        }
+    }
+
+    fn minus(&self, other: &Self) -> Self {
+        Self {
+            least: self.least.clone().plus(&other.most, true),
+            most: self.most.clone().plus(&other.least, true),
+        }
+    }
+
+    /// The number from which on, or below which, an index is so for all of them.
+    fn end(self, side: Side) -> Sum {
+        match side {
+            Side::From => self.most,
+            Side::Below => self.least,
+        }
     }
 }
 
@@ -94,7 +139,7 @@ enum Side {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Moved {
     axis: usize,
-    by: Sum,
+    by: Span,
 }
 
 /// What may be known in the inside.
@@ -120,8 +165,12 @@ enum Base {
 
 struct Search<'a> {
     func: &'a Function,
+    /// Whether only the last axis counts: what is the same all along a row costs lanes little.
+    in_lanes: bool,
     /// What is defined in the body.
     inside: SecondaryMap<Value, bool>,
+    /// The counters of loops inside.
+    counters: LookupMap<Value, Span>,
     /// What decides where memory is, or what is done.
     decides: SecondaryMap<Value, bool>,
     moved: LookupMap<Value, Moved>,
@@ -134,11 +183,19 @@ struct Search<'a> {
 }
 
 impl Interior {
-    /// The inside of the rows of a body, whose axes have these bounds; nothing if it would be no faster there.
-    pub(crate) fn of(func: &Function, body: Region, bounds: &[Value]) -> Option<Self> {
+    /// The inside of the rows of a body, whose axes have these bounds; nothing if it would be no faster there. If it runs in
+    /// lanes, its loops may be of any length, and what the other axes decide does not matter.
+    pub(crate) fn of(
+        func: &Function,
+        body: Region,
+        bounds: &[Value],
+        in_lanes: bool,
+    ) -> Option<Self> {
         let counters = &func.regions[body].params;
         let &counter = counters.last()?;
-        if func.elem(counter) != ScalarType::I32 || iterations_within(func, body) != Some(0) {
+        if func.elem(counter) != ScalarType::I32
+            || !in_lanes && iterations_within(func, body).is_none_or(|n| n > MOST_TURNS)
+        {
             return None;
         }
         let (inside, n_insts) = defined(func, body);
@@ -152,8 +209,10 @@ impl Interior {
         }
         let mut search = Search {
             func,
+            in_lanes,
             decides: deciding(func, body, &inside),
             inside,
+            counters: LookupMap::default(),
             moved: LookupMap::default(),
             truths: LookupMap::default(),
             ends,
@@ -162,7 +221,7 @@ impl Interior {
         };
         for (axis, &counter) in counters.iter().enumerate() {
             if func.elem(counter) == ScalarType::I32 {
-                let by = Sum::default();
+                let by = Span::default();
                 search.moved.insert(counter, Moved { axis, by });
             }
         }
@@ -187,8 +246,30 @@ impl Search<'_> {
                         None => [then, otherwise].iter().for_each(|&r| self.region(r)),
                     }
                 }
+                Op::For {
+                    lo, hi, step, body, ..
+                } => {
+                    self.counter(func.regions[body].params[0], [lo, hi], step);
+                    self.region(body);
+                }
+                Op::While { cond, body, .. } => [cond, body].iter().for_each(|&r| self.region(r)),
                 _ => self.inst(inst),
             }
+        }
+    }
+
+    /// Between which numbers the counter of a loop lies.
+    fn counter(&mut self, counter: Value, [lo, hi]: [Value; 2], step: Value) {
+        if !self.func.as_const(step).is_some_and(|step| step.is_one()) {
+            return;
+        }
+        let (Some(lo), Some(hi)) = (self.same(lo), self.same(hi)) else {
+            return;
+        };
+        let (least, most) = (lo.least, hi.most.and(-1));
+        let is_constant = least.terms.is_empty() && most.terms.is_empty();
+        if !is_constant || most.constant - least.constant <= NARROW {
+            self.counters.insert(counter, Span { least, most });
         }
     }
 
@@ -232,17 +313,20 @@ impl Search<'_> {
         }
     }
 
-    /// A number that is the same all along the row.
-    fn same(&self, value: Value) -> Option<Sum> {
+    /// A number that is the same all along the row, or one of several.
+    fn same(&self, value: Value) -> Option<Span> {
         if self.func.ty(value).scalar() != Some(ScalarType::I32) {
             return None;
         }
         if let Some(constant) = self.func.as_const(value) {
             let constant = constant.as_i128() as i64;
-            return Some(Sum::default().and(constant));
+            return Some(Span::of(Sum::default().and(constant)));
+        }
+        if let Some(span) = self.counters.get(&value) {
+            return Some(span.clone());
         }
         let terms = vec![(value, false)];
-        (!self.inside[value]).then_some(Sum { constant: 0, terms })
+        (!self.inside[value]).then_some(Span::of(Sum { constant: 0, terms }))
     }
 
     fn binary(&mut self, result: Value, op: BinaryOp, [lhs, rhs]: [Value; 2]) {
@@ -255,22 +339,30 @@ impl Search<'_> {
             }
         }
         let Some((moved, other, same, is_swapped)) = self.index_and_same(lhs, rhs) else {
+            self.counted(result, op, [lhs, rhs]);
             return;
         };
         let index = if is_swapped { rhs } else { lhs };
         let axis = moved.axis;
+        if self.in_lanes && !self.is_last(axis) {
+            return;
+        }
         match op {
-            BinaryOp::Add => self.moves(result, axis, moved.by.plus(&same, false)),
-            BinaryOp::Sub if !is_swapped => self.moves(result, axis, moved.by.plus(&same, true)),
+            BinaryOp::Add => self.moves(result, axis, moved.by.plus(&same)),
+            BinaryOp::Sub if !is_swapped => self.moves(result, axis, moved.by.minus(&same)),
             BinaryOp::Min | BinaryOp::Max if self.decides[result] => {
-                let turn = same.plus(&moved.by, true);
-                let (side, is_narrow) = self.side(axis, &turn);
+                let turn = same.minus(&moved.by);
+                let likely = match op {
+                    BinaryOp::Min => Side::Below,
+                    _ => Side::From,
+                };
+                let (side, is_narrow) = self.side(axis, &turn, likely);
                 if !is_narrow && !self.is_last(axis) {
                     return;
                 }
                 // The index is the smaller one up to where both are equal.
                 let is_index = (op == BinaryOp::Min) == (side == Side::Below);
-                let at = turn.and(i64::from(side == Side::Below));
+                let at = turn.end(side).and(i64::from(side == Side::Below));
                 if is_index {
                     self.moved.insert(result, moved.clone());
                 }
@@ -284,24 +376,43 @@ impl Search<'_> {
                     decides: true,
                 });
             }
-            BinaryOp::Mod if !is_swapped && self.decides[result] => {
-                self.remainder(result, index, &moved, (other, same));
+            BinaryOp::Mod if !is_swapped && self.decides[result] && same.least == same.most => {
+                self.remainder(result, index, &moved, (other, same.least));
             }
             // A remainder, where the other number is one less than a power of two.
             BinaryOp::And
                 if self.decides[result]
-                    && same.terms.is_empty()
-                    && (same.constant + 1).count_ones() == 1 =>
+                    && same.least == same.most
+                    && same.least.terms.is_empty()
+                    && (same.least.constant + 1).count_ones() == 1 =>
             {
-                self.remainder(result, index, &moved, (other, same.and(1)));
+                self.remainder(result, index, &moved, (other, same.least.and(1)));
             }
             _ => {}
         }
     }
 
+    /// A counter of a loop plus or less a constant.
+    fn counted(&mut self, result: Value, op: BinaryOp, operands: [Value; 2]) {
+        let is_counted = operands.iter().any(|x| self.counters.contains_key(x));
+        let [Some(lhs), Some(rhs)] = operands.map(|x| self.same(x)) else {
+            return;
+        };
+        let span = match op {
+            BinaryOp::Add => lhs.plus(&rhs),
+            BinaryOp::Sub => lhs.minus(&rhs),
+            _ => return,
+        };
+        let bounds = [&span.least, &span.most];
+        let is_exact = |at: &Sum| at.terms.is_empty() && i32::try_from(at.constant).is_ok();
+        if is_counted && bounds.into_iter().all(is_exact) {
+            self.counters.insert(result, span);
+        }
+    }
+
     /// The one of two numbers that is an index, and the other one, which is the same all along the row, as it is and as a sum;
     /// and whether the index is the second.
-    fn index_and_same(&self, lhs: Value, rhs: Value) -> Option<(Moved, Value, Sum, bool)> {
+    fn index_and_same(&self, lhs: Value, rhs: Value) -> Option<(Moved, Value, Span, bool)> {
         let found = |index: Value, other: Value, is_swapped: bool| {
             let moved = self.moved.get(&index)?.clone();
             Some((moved, other, self.same(other)?, is_swapped))
@@ -324,9 +435,9 @@ impl Search<'_> {
     /// divisor if the index was moved by as much.
     fn remainder(&mut self, result: Value, index: Value, moved: &Moved, (other, by): (Value, Sum)) {
         let axis = moved.axis;
-        let without = moved.by.clone().plus(&by, true);
-        let is_moved_around = match (&by.terms[..], self.resolved(&without)) {
-            ([], _) => 2 * moved.by.constant >= by.constant,
+        let without = moved.by.minus(&Span::of(by.clone()));
+        let is_moved_around = match (&by.terms[..], self.resolved(&without.least)) {
+            ([], _) => 2 * moved.by.least.constant >= by.constant,
             (_, Some((None, _))) => true,
             _ => false,
         };
@@ -339,13 +450,13 @@ impl Search<'_> {
             true => (without, Outcome::Less(index, divisor)),
             false => (moved.by.clone(), Outcome::Is(index)),
         };
-        if divisor.is_err() && !self.is_most_of_axis(axis, &moved, by.constant) {
+        if divisor.is_err() && !self.is_most_of_axis(axis, &moved.least, by.constant) {
             return;
         }
         let sides = [(Side::From, Sum::default()), (Side::Below, by)].map(|(side, end)| {
-            let at = end.plus(&moved, true);
-            let is_narrow = self.side(axis, &at) == (side, true);
-            (side, at, is_narrow)
+            let at = Span::of(end).minus(&moved);
+            let is_narrow = self.side(axis, &at, side) == (side, true);
+            (side, at.end(side), is_narrow)
         });
         if !self.is_last(axis) && !sides.iter().all(|&(.., is_narrow)| is_narrow) {
             return;
@@ -377,7 +488,7 @@ impl Search<'_> {
     }
 
     /// An index that is moved, without running over the ends of its type.
-    fn moves(&mut self, result: Value, axis: usize, by: Sum) {
+    fn moves(&mut self, result: Value, axis: usize, by: Span) {
         let moved = Moved { axis, by };
         self.exact.push(moved.clone());
         self.moved.insert(result, moved);
@@ -387,10 +498,17 @@ impl Search<'_> {
         let Some((moved, _, same, is_swapped)) = self.index_and_same(lhs, rhs) else {
             return;
         };
+        if self.in_lanes && !self.is_last(moved.axis) {
+            return;
+        }
         let op = if is_swapped { swapped(op) } else { op };
         // Where the index is what it is compared with.
-        let turn = same.plus(&moved.by, true);
-        let (side, is_narrow) = self.side(moved.axis, &turn);
+        let turn = same.minus(&moved.by);
+        let likely = match op {
+            CompareOp::Ge | CompareOp::Gt => Side::From,
+            _ => Side::Below,
+        };
+        let (side, is_narrow) = self.side(moved.axis, &turn, likely);
         if !is_narrow && !self.is_last(moved.axis) {
             return;
         }
@@ -410,15 +528,25 @@ impl Search<'_> {
             value: result,
             outcome: Outcome::Truth(truth),
             side,
-            at: turn.and(i64::from(behind)),
+            at: turn.end(side).and(i64::from(behind)),
             moved,
             is_narrow,
             decides,
         });
     }
 
-    /// On which side of a number the inside lies, and whether little is left on the other side for certain.
-    fn side(&self, axis: usize, at: &Sum) -> (Side, bool) {
+    /// On which side of some numbers the inside lies, and whether little is left on the other side for certain. If that cannot
+    /// be told of several, it is the `likely` one.
+    fn side(&self, axis: usize, at: &Span, likely: Side) -> (Side, bool) {
+        let [least, most] = [&at.least, &at.most].map(|at| self.side_of(axis, at));
+        let is_known = |at: &Sum| matches!(self.resolved(at), Some((None, _)));
+        match at.least == at.most || least == most && is_known(&at.least) && is_known(&at.most) {
+            true => least,
+            false => (likely, least == (likely, true) && most == (likely, true)),
+        }
+    }
+
+    fn side_of(&self, axis: usize, at: &Sum) -> (Side, bool) {
         let Some((base_of, at)) = self.resolved(at) else {
             return (Side::Below, false);
         };
@@ -496,14 +624,14 @@ impl Search<'_> {
         // No index runs over an end of its type when it is moved.
         for Moved { axis, by } in self.exact {
             let counts_from_zero = matches!(self.ends[axis][0], (None, 0..));
-            let is_constant = by.terms.is_empty();
-            if !is_constant || by.constant < 0 && !counts_from_zero {
+            let is_constant = by.least.terms.is_empty() && by.most.terms.is_empty();
+            if !is_constant || by.least.constant < 0 && !counts_from_zero {
                 let least = Sum::default().and(i64::from(i32::MIN));
-                insert(&mut out.from, axis, least.plus(&by, true));
+                insert(&mut out.from, axis, least.plus(&by.least, true));
             }
-            if !is_constant || by.constant > 0 {
+            if !is_constant || by.most.constant > 0 {
                 let most = Sum::default().and(i64::from(i32::MAX) + 1);
-                insert(&mut out.below, axis, most.plus(&by, true));
+                insert(&mut out.below, axis, most.plus(&by.most, true));
             }
         }
         Some(out)
@@ -534,6 +662,11 @@ fn defined(func: &Function, region: Region) -> (SecondaryMap<Value, bool>, usize
         n_insts += 1;
         for &result in &func.insts[inst].results {
             inside[result] = true;
+        }
+        for owned in func.owned(inst) {
+            for &param in &func.regions[owned].params {
+                inside[param] = true;
+            }
         }
     });
     if let Some(&counter) = func.regions[region].params.last() {

@@ -1,4 +1,4 @@
-//! What a linker of other programs is given beside the code of kernels: one text of all modules, and data.
+//! Input for linkers of other programs besides the code of kernels: the text of all modules, and data.
 
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;

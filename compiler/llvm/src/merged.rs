@@ -1,4 +1,4 @@
-//! What the lanes of a warp of a GPU do together where each would do the same, or something beside it, to one word of memory.
+//! Operations that the lanes of a GPU's warp combine, where each lane would change the same word of memory.
 
 use aerogel_base::ScalarType;
 use inkwell::values::FastMathFlags;

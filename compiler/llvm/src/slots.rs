@@ -1,4 +1,4 @@
-//! Where the arguments of a kernel lie.
+//! The slots of a kernel's arguments.
 
 use aerogel_ir::{Arg, Env, Function, ParamType};
 

@@ -25,7 +25,8 @@ use inkwell::values::FunctionValue;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::changed::Changed;
 use crate::context::{FuncCx, Leave, Loop, ModuleCx, Origin, Scope};
-use crate::interior::Interior;
+use crate::interior::{InParts, Interior};
+use crate::lanes::Plan;
 use crate::task_state::{TaskState, Version, batch, constant_bounds, order};
 use crate::{lanes, pieces, threads, tiles};
 
@@ -351,6 +352,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 .filter(|_| !serial)
                 .map_or(1, |plan| plan.batch(WIDEST)),
         };
+        let inside = match (&plan, serial) {
+            (Some((plan, _)), _) if !plan.may_be_inside() => None,
+            (_, true) => None,
+            _ => self.lanes_inside(body),
+        };
+        let batch = match &inside {
+            Some((_, plan, width)) => batch.max(plan.batch(*width)),
+            None => batch,
+        };
         let task = self.task.as_mut().expect("`each` stands in a task");
         task.batch = task.batch.max(batch);
         let ends = task.ends();
@@ -365,8 +375,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 .expect("a range task has an axis");
         }
         // A tile may be narrower than a batch.
-        let in_tiles =
-            bounds.len() > 1 && !serial && batch == 1 && tiles::are_worth_it(self.func, body);
+        let in_tiles = bounds.len() > 1
+            && !serial
+            && batch == 1
+            && inside.is_none()
+            && tiles::are_worth_it(self.func, body);
         let exit = self.b.block(self.llvm, "each_done");
         let walk = self.b.block(self.llvm, "each");
         let some = self.b.icmp(IntPredicate::SLT, lo, hi);
@@ -460,9 +473,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             number,
             exit,
         };
-        let row_done = match &plan {
-            Some((plan, width)) => self.row_in_lanes(&row, plan, *width),
-            None => self.row(&row, serial),
+        let edges = plan.as_ref().map(|(plan, width)| (plan, *width));
+        let row_done = match (inside, edges) {
+            (Some((interior, plan, width)), edges) => {
+                let inside = Some((&plan, width));
+                self.row_in_parts(&row, interior, &InParts { inside, edges })
+            }
+            (None, Some((plan, width))) => self.row_in_lanes(&row, plan, width),
+            (None, None) => self.row(&row, serial),
         };
 
         self.b.at(row_done);
@@ -519,11 +537,26 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.
     pub(crate) fn row(&mut self, row: &Row<'ctx>, serial: bool) -> BasicBlock<'ctx> {
         let task = self.task.as_ref().filter(|_| !serial);
-        let interior = task.and_then(|task| Interior::of(self.func, row.body, &task.axes));
+        let interior = task.and_then(|task| Interior::of(self.func, row.body, &task.axes, false));
         match interior {
-            Some(interior) => self.row_in_parts(row, interior),
+            Some(interior) => self.row_in_parts(row, interior, &InParts::default()),
             None => self.stretch(row, serial, false),
         }
+    }
+
+    /// The inside of rows in which iterations run through loops together, as they do not at the edges.
+    fn lanes_inside(&self, body: Region) -> Option<(Interior, Plan, u32)> {
+        let width = self.cx.lanes?;
+        let env = &self.module.env;
+        // Which indices come one by one there depends on how long vectors are.
+        if env.deterministic || iterations_within(self.func, body) == Some(0) {
+            return None;
+        }
+        let task = self.task.as_ref()?;
+        let interior = Interior::of(self.func, body, &task.axes, true)?;
+        let outcomes = &interior.outcomes;
+        let plan = lanes::plan_inside(self.func, env, body, self.reassociates, outcomes)?;
+        Some((interior, plan, width))
     }
 
     /// Runs the body for neighbouring indices, at least one. Gives the block behind it.

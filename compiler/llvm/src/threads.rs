@@ -1,4 +1,4 @@
-//! What the threads of a block do together on a GPU: shared storage, barriers, votes and shuffles.
+//! Cooperation of the threads of a block on a GPU: shared storage, barriers, votes and shuffles.
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{Function, Op, Region, ThreadOp, Value, walk};

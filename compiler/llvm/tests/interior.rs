@@ -22,7 +22,9 @@ const BEFORE: &str = "cols: i32 = array_shape a1, 1
     last: i32 = sub m2, one
     c: i32 = arg a2
     back: i32 = mod c, cols
-    turn: i32 = sub cols, back";
+    turn: i32 = sub cols, back
+    less: i32 = sub zero, c
+    more: i32 = add c, one";
 
 /// The code for a body that defines `r` from `i`, `j` and the argument `c`. With `known`, the bounds are these constants.
 fn code(body: &str, known: Option<[usize; 2]>) -> Compiled {
@@ -240,4 +242,194 @@ fn neighbours_around_the_ends_are_read_side_by_side() {
         p1: ref<i32> = array_at a1, [i, right]  r1: i32 = load p1
         r: i32 = add r0, r1",
     );
+}
+
+/// That a body gives what a function of the row, the column, the numbers of rows and columns and the argument says, with the
+/// bounds known and not.
+fn expect_sums(body: &str, arguments: &[i32], sum: impl Fn([usize; 2], [i32; 2], i32) -> i32) {
+    let unknown = code(body, None);
+    for shape in SHAPES {
+        let known = code(body, Some(shape));
+        for &c in arguments {
+            let [n, m] = shape;
+            let wanted = (0..n * m).map(|k| sum(shape, [(k / m) as i32, (k % m) as i32], c));
+            let wanted: Vec<i32> = wanted.collect();
+            for compiled in [&unknown, &known] {
+                let found = run(compiled, shape, Third::Number(c));
+                assert_eq!(found, wanted, "{shape:?}, {c}: {body}");
+            }
+        }
+    }
+    let text = unknown.llvm_ir.unwrap();
+    assert!(text.contains("\nedge"), "{text}");
+}
+
+/// The element of a row and a column.
+fn at([_, m]: [usize; 2], row: i32, column: i32) -> i32 {
+    element(row as usize * m + column as usize)
+}
+
+#[test]
+fn loops_that_move_indices_around_the_ends() {
+    for (radius, weighs) in [(1, false), (9, false), (9, true)] {
+        // What the loop weighs is the same for all iterations, as is whether it does.
+        let (weight, value) = match weighs {
+            true => (
+                "few: i32 = const 30  kk: i32 = mul k, k  near: u1 = lt kk, few",
+                "mul kk, x",
+            ),
+            false => ("near: u1 = le lo, k", "add x, zero"),
+        };
+        let body = format!(
+            "lo: i32 = const -{radius}  hi: i32 = const {}
+            r: i32 = for lo, hi, one, [zero] (k: i32, s: i32) {{
+                {weight}
+                t: i32 = if near {{
+                    moved: i32 = add j, k  at: i32 = mod moved, cols
+                    p0: ref<i32> = array_at a1, [i, at]  x: i32 = load p0  y: i32 = {value}
+                    yield [y]
+                }} {{
+                    yield [zero]
+                }}
+                u: i32 = add s, t
+                yield [u]
+            }}",
+            radius + 1
+        );
+        expect_sums(&body, &[0], |shape, [i, j], _| {
+            let cols = shape[1] as i32;
+            let of = |k: i32| match (weighs, k * k < 30) {
+                (true, false) => 0,
+                (true, true) => k * k * at(shape, i, (j + k).rem_euclid(cols)),
+                (false, _) => at(shape, i, (j + k).rem_euclid(cols)),
+            };
+            (-radius..=radius).map(of).sum()
+        });
+        if radius > 1 {
+            let text = code(&body, Some([10, 1000])).llvm_ir.unwrap();
+            assert!(text.contains("load <"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn loops_of_a_length_of_the_run() {
+    let body = "r: i32 = for less, more, one, [zero] (k: i32, s: i32) {
+            moved: i32 = add j, k  y: i32 = max moved, zero  at: i32 = min y, last
+            p0: ref<i32> = array_at a1, [i, at]  x: i32 = load p0
+            u: i32 = add s, x
+            yield [u]
+        }";
+    expect_sums(body, &[-1, 0, 1, 7, 40], |shape, [i, j], c| {
+        let last = shape[1] as i32 - 1;
+        (-c..=c).map(|k| at(shape, i, (j + k).clamp(0, last))).sum()
+    });
+}
+
+#[test]
+fn loops_whose_neighbours_may_be_missing() {
+    // Of each condition the next is asked only if it holds.
+    let body = "lo: i32 = const -5  hi: i32 = const 6  rows: i32 = array_shape a1, 0
+        r: i32 = for lo, hi, one, [zero] (h: i32, s: i32) {
+            row: i32 = add i, h  above: u1 = le zero, row
+            w: i32 = for lo, hi, one, [s] (k: i32, t: i32) {
+                column: i32 = add j, k
+                is: u1 = if above {
+                    below: u1 = lt row, rows
+                    is2: u1 = if below {
+                        left: u1 = ge column, zero  right: u1 = gt cols, column  both: u1 = and left, right
+                        yield [both]
+                    } {
+                        yield [below]
+                    }
+                    yield [is2]
+                } {
+                    yield [above]
+                }
+                x: i32 = if is {
+                    p0: ref<i32> = array_at a1, [row, column]  v: i32 = load p0
+                    yield [v]
+                } {
+                    yield [one]
+                }
+                u: i32 = add t, x
+                yield [u]
+            }
+            yield [w]
+        }";
+    expect_sums(body, &[0], |shape, [i, j], _| {
+        let [n, m] = shape.map(|n| n as i32);
+        let of = |row: i32, column: i32| match (0..n).contains(&row) && (0..m).contains(&column) {
+            true => at(shape, row, column),
+            false => 1,
+        };
+        let row = |h| (-5..6).map(move |k| of(i + h, j + k));
+        (-5..6).flat_map(row).sum()
+    });
+}
+
+#[test]
+fn loops_inside_loops_that_move_far() {
+    // The second loop's bounds depend on the first one's counter, and the index is moved by both.
+    let body = "lo: i32 = const -20  hi: i32 = const 21  far: i32 = const 40
+        r: i32 = for lo, hi, two, [zero] (h: i32, s: i32) {
+            end: i32 = add h, one
+            w: i32 = for lo, end, one, [s] (k: i32, t: i32) {
+                x0: i32 = sub k, far  x1: i32 = add j, x0  x2: i32 = add x1, h
+                y: i32 = min x2, last  at: i32 = max y, zero
+                p0: ref<i32> = array_at a1, [i, at]  x: i32 = load p0
+                u: i32 = add t, x
+                yield [u]
+            }
+            yield [w]
+        }";
+    let known = code(body, Some([3, 101]));
+    let found = run(&known, [3, 101], Third::Number(0));
+    let wanted = (0..3 * 101).map(|at_| {
+        let (i, j) = (at_ / 101, at_ % 101);
+        let of = |h: i32| {
+            let sums = (-20..=h).map(move |k| at([3, 101], i, (j + k - 40 + h).clamp(0, 100)));
+            sums.sum::<i32>()
+        };
+        (-20..21).step_by(2).map(of).sum::<i32>()
+    });
+    assert_eq!(found, wanted.collect::<Vec<_>>());
+}
+
+#[test]
+fn branches_that_only_the_inside_decides() {
+    // In the inside the index decides alone; elsewhere what was read does, too, which differs between iterations.
+    for (is_out, op) in [("lt moved, zero", "and"), ("ge moved, zero", "or")] {
+        let body = format!(
+            "lo: i32 = const -5  hi: i32 = const 6
+            r: i32 = for lo, hi, one, [zero] (k: i32, s: i32) {{
+                q0: ref<i32> = array_at a1, [i, j]  v: i32 = load q0
+                bit: i32 = and v, one  odd: u1 = gt bit, zero
+                moved: i32 = add j, k  out: u1 = {is_out}  both: u1 = {op} out, odd
+                f: i32 = if both {{
+                    kk: i32 = mul k, k  kkk: i32 = mul kk, k  of: i32 = sub kkk, kk
+                    yield [of]
+                }} {{
+                    yield [two]
+                }}
+                at: i32 = mod moved, cols
+                p0: ref<i32> = array_at a1, [i, at]  x: i32 = load p0
+                y: i32 = mul f, x  u: i32 = add s, y
+                yield [u]
+            }}"
+        );
+        expect_sums(&body, &[0], |shape, [i, j], _| {
+            let odd = at(shape, i, j) & 1 > 0;
+            let term = |k: i32| {
+                let taken = match op {
+                    "and" => j + k < 0 && odd,
+                    _ => j + k >= 0 || odd,
+                };
+                let f = if taken { k * k * k - k * k } else { 2 };
+                let x = at(shape, i, (j + k).rem_euclid(shape[1] as i32));
+                f.wrapping_mul(x)
+            };
+            (-5..6).map(term).fold(0, i32::wrapping_add)
+        });
+    }
 }

@@ -385,13 +385,13 @@ def init(
     """Starts over with an empty program and the given settings.
 
     Kernels and fields need this call first. Tensors do not: without it they begin with default settings. They live on
-    when it is called: their values stay, and what has not been evaluated is evaluated by the new settings.
+    when it is called: evaluated tensors keep their values, and others are evaluated with the new settings.
 
     Args:
         arch: ``ti.cpu``, ``ti.cuda`` (an NVIDIA GPU), ``ti.gpu`` (the same, or the CPU where there is none),
             ``"interp"`` for the reference interpreter.
-        default_fp: What ``float`` means: ``ti.f32`` (the default) or ``ti.f64``.
-        default_ip: What ``int`` means: ``ti.i32`` (the default) or ``ti.i64``.
+        default_fp: The dtype of ``float``: ``ti.f32`` (the default) or ``ti.f64``.
+        default_ip: The dtype of ``int``: ``ti.i32`` (the default) or ``ti.i64``.
         enable_fallback: Whether an arch that is missing is replaced by the CPU.
         require_version: The version of Taichi, such as "1.7.0", whose interface the program needs.
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
@@ -406,7 +406,7 @@ def init(
             accumulations keep their order, too; ``"full"``: the compiler may rewrite all float arithmetic),
             ``random_seed``,
             ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of floats among tensors:
-            ``"tiles"``, kernels over tiles, or ``"library"``), ``backend`` (what evaluates tensors: ``"native"``,
+            ``"tiles"``, kernels over tiles, or ``"library"``), ``backend`` (the back end of tensors: ``"native"``,
             ``"interp"``, ``"blas"`` or another one of ``ti.backends``), ``eager`` (evaluate each tensor operation at
             once), ``ad_memory`` (the most that gradients keep until they
             are computed: bytes, or text such as ``"2GB"``; half of the machine's memory if it is not given),
@@ -657,7 +657,7 @@ def _cache(values: dict[str, Any]) -> tuple[str, str, int, float] | None:
 
 
 def reset() -> None:
-    """Ends the program: all fields are gone, and using one of them raises an error."""
+    """Ends the program: all fields are destroyed, and using one of them raises an error."""
     _processes.withdraw()
     for forget in at_reset:
         forget()
@@ -666,7 +666,7 @@ def reset() -> None:
 
 
 def sync() -> None:
-    """Waits for all kernels, and prints and raises what they leave; on the CPU each has ended when its call returns."""
+    """Waits for all kernels, and reports their prints and errors; on the CPU each has ended when its call returns."""
     _native.sync()
 
 

@@ -47,8 +47,8 @@ def contour_colors(field: Any, colors: str = "plasma", normalize: bool = False) 
     finite = t[np.isfinite(t)]
     if normalize and finite.size:
         # In halves, so that no difference overflows.
-        low, extent = finite.min() / 2, finite.max() / 2 - finite.min() / 2
-        t = (t / 2 - low) / (extent if extent > 0 else 1)
+        low, width = finite.min() / 2, finite.max() / 2 - finite.min() / 2
+        t = (t / 2 - low) / (width if width > 0 else 1)
     t = np.clip(np.where(is_nan, 0, t), 0, 1)
     out = _colormaps.table(colors)[np.minimum(t * 256, 255).astype(np.uint8)] / np.float32(255)
     out[is_nan] = 0

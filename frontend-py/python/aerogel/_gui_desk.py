@@ -134,7 +134,7 @@ class Desk:
 
     def _check_thread(self) -> None:
         if threading.get_ident() != self._thread:
-            raise RuntimeError(f"the window {self.name!r} belongs to the thread that made it")
+            raise RuntimeError(f"the window {self.name!r} must be used from the thread that made it")
 
     def _poll(self, age: float = 0.0) -> None:
         """Hears what the user did, unless that was done ``age`` seconds ago or less."""

@@ -17,7 +17,7 @@ class Event:
 
     Attributes:
         type: PRESS, RELEASE or MOTION.
-        key: What was pressed or released; MOVE or WHEEL of MOTION; EXIT when the window was closed.
+        key: The key or button that was pressed or released; MOVE or WHEEL of MOTION; EXIT when the window was closed.
         pos: Where the mouse was.
         modifier: Which of SHIFT, CTRL and ALT were down.
         delta: How far the wheel went sidewards and upwards, 120 for each notch.

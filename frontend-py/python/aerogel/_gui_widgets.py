@@ -11,7 +11,7 @@ _PAPER, _EDGE, _INK, _KNOB = 0xCCCCCC, 0x000000, 0x222222, 0x3A6EA5
 
 
 class WidgetValue:
-    """What a slider or a label shows: read and set ``value``."""
+    """The value of a slider or a label: read and set ``value``."""
 
     _height = 20
 
@@ -47,7 +47,7 @@ class Slider(WidgetValue):
 
 
 class Button(WidgetValue):
-    """Something to press: its key is told as an event."""
+    """Something to press: its key is reported as an event."""
 
     _height = 40
 

@@ -8,7 +8,7 @@ from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 
 
 class FloatInfo(NamedTuple):
-    """What a type of floats holds."""
+    """The properties of a float dtype."""
 
     bits: int
     eps: float
@@ -19,7 +19,7 @@ class FloatInfo(NamedTuple):
 
 
 class IntInfo(NamedTuple):
-    """What a type of integers holds."""
+    """The properties of an integer dtype."""
 
     bits: int
     max: int
@@ -28,7 +28,7 @@ class IntInfo(NamedTuple):
 
 
 def of_floats(dtype: DataType) -> FloatInfo:
-    """What a type of floats holds."""
+    """The properties of a float dtype."""
     import numpy as np
 
     if dtype._aerogel_dtype == "bf16":
@@ -41,7 +41,7 @@ def of_floats(dtype: DataType) -> FloatInfo:
 
 
 def of_integers(dtype: DataType) -> IntInfo:
-    """What a type of integers holds."""
+    """The properties of an integer dtype."""
     name = dtype._aerogel_dtype
     bits = int(name[1:])
     signed = name[0] == "i"

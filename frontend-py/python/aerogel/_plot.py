@@ -35,9 +35,9 @@ def plot(
     Args:
         values: The values of a curve: a list, an array or a tensor with one axis; or curves by name. Values that are
             not finite leave gaps.
-        path: A file to write, PNG, or with Pillow installed what its suffix says.
+        path: A file to write, PNG, or with Pillow installed another format, by its suffix.
         x: Where the values are along the other axis; 0, 1, 2 ... if not given.
-        title: What stands above.
+        title: The title above the plot.
         log: Whether values are shown by their logarithms; those that are not positive leave gaps.
         gui: A ``ti.GUI``, whose current frame is drawn over; show it by ``gui.show()``.
         size: Width and height of a picture in pixels.
@@ -99,7 +99,7 @@ class Chart:
         """The chart as lines of text, each character of which has two by four dots.
 
         Args:
-            width: How many characters a line has; as many as the terminal has if 0.
+            width: How many characters a line has; 0 for the width of the terminal.
             height: How many lines the curves take.
         """
         import shutil

@@ -1,12 +1,14 @@
-"""The settings of ``ti.init`` in child processes of ``multiprocessing``.
+"""The settings of ``ti.init`` in processes that work for another one.
 
-Every start method copies the dictionary ``_config`` of the parent's process object to the child. ``ti.init`` stores its
-settings there as numbers and strings, so that a child needs no import of Aerogel to unpickle them.
+Every start method of ``multiprocessing`` copies the dictionary ``_config`` of the parent's process object to the child.
+``ti.init`` stores its settings there as numbers and strings, so that a child needs no import of Aerogel to unpickle
+them. Workers of other packages are given them with the first kernel or, by ``mpi4py.futures``, when they start.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import os
 import sys
@@ -24,6 +26,8 @@ _begun = False
 _beginning = threading.Lock()
 #: What processes that are started from now on inherit.
 _published: dict[str, Any] = {}
+#: What a pickle brought along, for a process that has neither a program nor a parent with one.
+_given: dict[str, Any] = {}
 
 
 def publish(settings: Mapping[str, Any]) -> None:
@@ -41,6 +45,7 @@ def withdraw() -> None:
     global _begun
     _begun = True
     _published.clear()
+    _given.clear()
     _config_of(sys.modules.get(_MODULE)).pop(_KEY, None)
 
 
@@ -49,9 +54,53 @@ def begin(start: Callable[[dict[str, Any]], None]) -> None:
     if _begun:
         return
     with _beginning:
-        settings = _config_of(sys.modules.get(_MODULE)).get(_KEY)
+        settings = _config_of(sys.modules.get(_MODULE)).get(_KEY, _given.get(_KEY))
         if settings is not None and not _begun:
             start(settings)
+
+
+def settings() -> dict[str, Any]:
+    """What another process needs to start as this one did; nothing if there is no program."""
+    places = (_config_of(sys.modules.get(_MODULE)), _published, _given)
+    return next((place[_KEY] for place in places if _KEY in place), {})
+
+
+def inherit(settings: Mapping[str, Any]) -> None:
+    """Keeps the settings of another process, in case that this one is used before it has its own."""
+    if settings and not _begun:
+        _given.setdefault(_KEY, dict(settings))
+
+
+#: The arguments of `run.install_once`, if `import taichi` gives Aerogel in this process.
+alias: dict[str, Any] = {}
+
+
+class _Entries(list[str]):
+    """Folders that a worker of ``mpi4py.futures`` searches for modules. Settings are unpickled with them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _entries, (list(self), settings(), alias)
+
+
+def _entries(entries: list[str], settings: Mapping[str, Any], alias: Mapping[str, Any]) -> list[str]:
+    inherit(settings)
+    if alias:
+        from aerogel.run import install_once
+
+        install_once(**alias)
+    return entries
+
+
+def _wrap_pool(module: Any) -> None:
+    executor = module.MPIPoolExecutor
+    begin = executor.__init__
+
+    @functools.wraps(begin)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        # Folders of the caller's may be where a worker finds this package, so they must not need it to be unpickled.
+        begin(self, *args, **{"path": _Entries(), **kwargs})
+
+    executor.__init__ = __init__
 
 
 def _config_of(process: Any) -> dict[str, Any]:
@@ -74,3 +123,7 @@ def _plain(value: Any) -> bool | int | float | str | None:
                 return kind(value)
         return operator.index(value)
     return None
+
+
+# Workers of `mpi4py.futures` start as children of `multiprocessing` do.
+at_import("mpi4py.futures.pool", _wrap_pool)

@@ -127,7 +127,7 @@ class _Restored:
             self.changes.append(lambda: put(value))
         elif isinstance(own, (Tensor, Matrix, Struct)) or own != value:
             raise self._wrong(
-                name, "lies in a tuple or a frozen dataclass and cannot be replaced: use a list, or `replace`"
+                name, "is in a tuple or a frozen dataclass and cannot be replaced: use a list, or `replace`"
             )
 
     def load_states(self) -> None:
@@ -152,7 +152,7 @@ class _Restored:
         for node, cells in nodes:
             fits = cells.ndim == 2 and cells.shape[1] == len(node.shape) and cells.dtype.kind in "iu"
             if not fits or ((cells < 0) | (cells >= np.asarray(node.shape, np.int64))).any():
-                raise ValueError(f"{self._path} is damaged: the cells of an inner node are no indices of it")
+                raise ValueError(f"{self._path} is damaged: the cells of an inner node have invalid indices")
         return nodes
 
     # What does not fit.

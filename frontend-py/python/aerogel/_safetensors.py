@@ -79,7 +79,7 @@ def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no such file; the error says what is wrong, and at which byte.
+        ValueError: If it is no such file; the error names the mistake and the byte.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
 """``ti.save`` and ``ti.load``: fields, arrays, tensors, modules, and trees of them, in files of the format safetensors.
 
-The tensors of a file have the path of a value as their name, such as ``state.x``. What safetensors has no place for,
-the structure of the values and a checksum, is text in its metadata.
+The tensors of a file have the path of a value as their name, such as ``state.x``. The structure of the
+values and a checksum, which safetensors does not have, are texts in its metadata.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _TREE = "aerogel"
 def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, str] | None = None) -> None:
     """Writes fields, arrays and tensors to a file in the format safetensors.
 
-    The file appears when it is complete and on the disk: if something goes wrong, one that was there stays. Of a sparse
-    field the active elements are written. Gradients of fields are not part of them: name ``x.grad``, too.
+    The file appears when it is complete and on the disk: if writing fails, an existing file stays as it was. Of a
+    sparse field the active elements are written. Gradients of fields are not part of them: name ``x.grad``, too. The
+    file of a field that ranks share has all of it; all ranks call this and ``load``, where there may be more or fewer
+    of them.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -49,7 +51,7 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
         metadata: Texts by name.
 
     Raises:
-        TypeError: If there is something else in ``values``, a complex tensor, or metadata that are no texts.
+        TypeError: If there is something else in ``values``, a complex tensor, or metadata that are not texts.
         ValueError: If a module has a parameter without values, or two tensors, keys or texts would have one name.
         OSError: If the file cannot be written.
     """
@@ -68,7 +70,13 @@ def save(path: str | os.PathLike[str], values: Any, *, metadata: Mapping[str, st
             raise ValueError(f"`save`: the metadata cannot have the name {name!r}, which Aerogel uses itself")
     if "dict" not in tree or "whole" in tree or not all("tensor" in own for own in tree["dict"].values()):
         texts[_TREE] = json.dumps(tree)
-    write(path, {name: data_of(x) for name, x in collected.tensors.items()}, texts)
+    tensors = {name: data_of(x) for name, x in collected.tensors.items()}
+    if collected.are_split:
+        from aerogel.mpi import _comm
+
+        _comm.on_the_first(lambda: write(path, tensors, texts), f"ti.save({os.fspath(path)!r})")
+    else:
+        write(path, tensors, texts)
 
 
 def is_dataclass(value: Any) -> bool:
@@ -86,6 +94,8 @@ class _Collected:
 
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
+        #: Whether some are of fields that the ranks of an MPI program share.
+        self.are_split = False
         self._sparse: dict[str, Any] = {}
 
     def of(self, value: Any, name: str) -> dict[str, Any]:
@@ -143,6 +153,9 @@ class _Collected:
     def _add(self, name: str, value: Any) -> str:
         if name in self.tensors or name == "__metadata__":
             raise ValueError(f"`save`: two tensors have the name `{name}`, or it is that of the metadata")
+        if isinstance(value, NumericField) and value._is_split:
+            self.are_split = True
+            value = value.to_numpy()
         self.tensors[name] = asarray(value)
         return name
 
@@ -157,7 +170,7 @@ class _Collected:
 
 
 def load(path: str | os.PathLike[str], into: Any = None, *, metadata: bool = False) -> Any:
-    """Reads what ``save`` or another program wrote in the format safetensors.
+    """Reads a file in the format safetensors, written by ``save`` or another program.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -166,8 +179,8 @@ def load(path: str | os.PathLike[str], into: Any = None, *, metadata: bool = Fal
 
     Args:
         path: The file.
-        into: What was saved, or a value of the same structure. Fields and arrays get the file's values in place;
-            tensors, numbers and strings are replaced in the dictionary, list or dataclass that has them; modules and
+        into: A value with the structure of the saved one. Fields and arrays get the file's values in place; tensors,
+            numbers and strings are replaced in the dictionary, list or dataclass that has them; modules and
             optimizers take them by ``load_state_dict``. Everything is checked before anything changes.
         metadata: Whether the texts of the file are returned, too.
 
@@ -178,7 +191,7 @@ def load(path: str | os.PathLike[str], into: Any = None, *, metadata: bool = Fal
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no such file or is damaged; the error says what is wrong, and at which byte. With ``into``,
+        ValueError: If it is not such a file or is damaged; the error names the mistake and the byte. With ``into``,
             if a name is missing on either side, or a shape differs.
         TypeError: With ``into``, if a dtype differs.
     """

@@ -9,15 +9,15 @@ from __future__ import annotations
 import linecache
 import os
 import types
-import weakref
 from typing import Any
 
 from aerogel.errors import AerogelCompilationError
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
-#: Lines by the function that was decorated when they were read.
-_of_functions: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
+#: The attribute of a decorated function: its origin, and the lines of its file as they were read then. A pickle of the
+#: function by value has it.
+_LINES = "_aerogel_lines"
 #: The last lines of each file, and its size and time then.
 _of_files: dict[str, tuple[Any, list[str]]] = {}
 #: The functions of a text, by where it is from.
@@ -28,8 +28,10 @@ def note(function: Any) -> None:
     """Reads the file of a function that is being defined, if it has not been read."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
+    # Methods of an object have no attributes of their own.
+    function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
-    if code is None or code.co_filename.startswith(_LIBRARY):
+    if code is None or code.co_filename.startswith(_LIBRARY) or _noted(function) is not None:
         return
     path = code.co_filename
     try:
@@ -37,14 +39,26 @@ def note(function: Any) -> None:
     except OSError:
         # Cells of notebooks and texts that `linecache` is given have no file.
         if lines := linecache.getlines(path, function.__globals__):
-            _of_functions[function] = lines
+            setattr(function, _LINES, (_origin(code), lines))
         return
     state = (stat.st_mtime_ns, stat.st_size)
     known = _of_files.get(path)
     if known is None or known[0] != state:
         linecache.checkcache(path)
         known = _of_files[path] = (state, linecache.getlines(path, function.__globals__))
-    _of_functions[function] = known[1]
+    setattr(function, _LINES, (_origin(code), known[1]))
+
+
+def _origin(code: types.CodeType) -> tuple[str, int, bytes]:
+    # Not the file: what packages pickle by value has another one where it is unpickled.
+    return code.co_name, code.co_firstlineno, code.co_code
+
+
+def _noted(function: Any) -> list[str] | None:
+    """The lines that ``note`` has read for a function. `functools.wraps` copies attributes of other functions to it."""
+    function = getattr(function, "__func__", function)
+    origin, lines = getattr(function, _LINES, (None, None))
+    return lines if origin == _origin(function.__code__) else None
 
 
 def lines_of(function: Any) -> list[str]:
@@ -54,7 +68,7 @@ def lines_of(function: Any) -> list[str]:
         OSError: There are none.
         AerogelCompilationError: The file is another one now.
     """
-    noted = _of_functions.get(function)
+    noted = _noted(function)
     return noted if noted is not None else lines_of_code(function.__code__, function.__globals__)
 
 

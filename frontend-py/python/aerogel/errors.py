@@ -22,7 +22,7 @@ class AerogelNameError(AerogelCompilationError, NameError):
 
 
 class AerogelIndexError(AerogelCompilationError, IndexError):
-    """A constant index lies outside its matrix, or an index from Python outside its field."""
+    """A constant index is outside of its matrix, or an index from Python is outside of its field."""
 
 
 class AerogelTypeError(AerogelCompilationError, TypeError):
@@ -50,7 +50,7 @@ class AerogelExtentError(AerogelRuntimeError, ValueError):
 
 
 class AerogelMemoryError(AerogelRuntimeError, MemoryError):
-    """There is no memory for a cell of a sparse node. What the fields held is intact."""
+    """There is no memory for a cell of a sparse node. The values of fields are intact."""
 
 
 class AerogelRaceError(AerogelRuntimeError):

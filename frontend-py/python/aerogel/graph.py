@@ -1,6 +1,6 @@
 """``ti.graph``: sequences of kernel calls that are described once and run with one call.
 
-A graph is built of symbolic arguments, which stand for what is given when it runs:
+A graph is built from symbolic arguments, which get their values when it runs:
 
     x = ti.graph.Arg(ti.graph.ArgKind.NDARRAY, "x", dtype=ti.f32, ndim=1)
     builder = ti.graph.GraphBuilder()
@@ -43,7 +43,7 @@ class Arg:
     """An argument of a graph, named.
 
     Args:
-        tag: What it is.
+        tag: The kind of the argument.
         name: The key under which :meth:`Graph.run` finds it.
         dtype: The type of a scalar, of a vector or matrix, or of an array's elements.
         ndim: The number of an array's or a texture's axes.
@@ -156,7 +156,7 @@ class Sequential:
 
         Raises:
             TypeError: Not a kernel, or an argument that is not symbolic.
-            AerogelCompilationError: An argument is not what the kernel's parameter is annotated with.
+            AerogelCompilationError: An argument does not fit the annotation of the kernel's parameter.
             AerogelRuntimeError: Arguments that differ have one name.
         """
         _check_call(kernel_fn, args)
@@ -183,7 +183,7 @@ class GraphBuilder:
 
         Raises:
             TypeError: Not a kernel, or an argument that is not symbolic.
-            AerogelCompilationError: An argument is not what the kernel's parameter is annotated with.
+            AerogelCompilationError: An argument does not fit the annotation of the kernel's parameter.
             AerogelRuntimeError: Arguments that differ have one name.
         """
         own = self.create_sequential()
@@ -217,7 +217,7 @@ class Graph:
                 ignored.
 
         Raises:
-            AerogelRuntimeError: An argument is missing, or is not what its :class:`Arg` says.
+            AerogelRuntimeError: An argument is missing, or does not fit its :class:`Arg`.
         """
         for name, arg in self._args.items():
             if name not in args:

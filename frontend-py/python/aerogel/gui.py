@@ -3,11 +3,11 @@
 The image is shown in a window of the desktop where there is one and ``aerogel_viz`` is installed
 (``make viz-wheel``); otherwise a program draws as if there were a window. ``show(file)`` writes the
 image; in a notebook `show()` shows it below the cell. Coordinates go from (0, 0) at the lower left to (1, 1) at the
-upper right; what lies outside is not drawn. Colours are 0xRRGGBB, radii and sizes in pixels. Positions, radii, colours
+upper right; shapes outside are not drawn. Colours are 0xRRGGBB, radii and sizes in pixels. Positions, radii, colours
 and fields of them may be fields, arrays, NumPy arrays or lists.
 
 Environment:
-    AEROGEL_GUI_FRAMES: After so many shown frames the window counts as closed, so that programs end.
+    AEROGEL_GUI_FRAMES: The number of shown frames after which the window counts as closed, so that programs end.
     AEROGEL_GUI_OUT: Where the last frame is written when the program ends.
     AEROGEL_GUI_SHOW: 0: no windows.
     AEROGEL_GUI_FULLSCREEN: 1: windows over all the screen.
@@ -84,11 +84,11 @@ class GUI(Desk):
         """Ends the frame; writes it to ``file`` if one is named, and starts the next with the background colour.
 
         Args:
-            file: Where to: PNG, or with Pillow installed what its suffix says, as ``.gif`` or ``.jpg``.
+            file: Where to: PNG, or with Pillow installed another format by its suffix, such as ``.gif`` or ``.jpg``.
 
         Raises:
             OSError: The file cannot be written; then there is none.
-            RuntimeError: The display is gone. Fields keep what they hold.
+            RuntimeError: The display has disappeared. Fields keep their values.
             SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, or the window was closed, and the program does
                 not check whether it is running.
         """
@@ -178,8 +178,10 @@ class GUI(Desk):
 
     @property
     def img(self) -> np.ndarray:
-        """The image set last, as floats of shape (width, height, 4), or with ``fast_gui`` as words. What is written
-        into it is drawn by ``gui.set_image(gui.img)``."""
+        """The image set last, as floats of shape (width, height, 4), or with ``fast_gui`` as words.
+
+        Values written to it are drawn by ``gui.set_image(gui.img)``.
+        """
         if self._img is None:
             width, height = self.res
             self._img = np.zeros(width * height, np.uint32) if self._is_packed else np.zeros((*self.res, 4), np.float32)
@@ -308,8 +310,8 @@ class GUI(Desk):
             direction: Vectors.
             radius: Half the thickness, in pixels.
             color: 0xRRGGBB: a number, or one for each.
-            kwargs: ``tip_scale``: the length of a tip, a fraction of the arrow's (0.2); ``angle``: how far it stands
-                off, in degrees (45).
+            kwargs: ``tip_scale``: the length of a tip, a fraction of the arrow's (0.2); ``angle``: its angle to the
+                shaft, in degrees (45).
         """
         tip_scale, angle = _arrays.arrow_options(**kwargs)
         a, d = _arrays.points(orig), _arrays.points(direction)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import functools
-import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from aerogel import _native
+from aerogel import _native, _pickling
 from aerogel._dtypes import DataType, dtype_of
 from aerogel._source_lines import note
 from aerogel.errors import AerogelSyntaxError
@@ -30,7 +29,7 @@ _EMPTY = object()
 
 
 class Inspection(dict[str, Any]):
-    """What :meth:`Kernel.inspect` returns: a dictionary that prints as text."""
+    """The result of :meth:`Kernel.inspect`: a dictionary that prints as text."""
 
     def __repr__(self) -> str:
         parts = [("source", self["source"])]
@@ -41,7 +40,7 @@ class Inspection(dict[str, Any]):
 
 
 class Kernel(_native.NativeKernel, Generic[P, R]):
-    """What ``@ti.kernel`` makes: a callable that is compiled for the arguments it is first called with.
+    """A kernel, made by ``@ti.kernel``: a callable that is compiled for the arguments it is first called with.
 
     The call itself, with argument checks and packing, is native code.
     """
@@ -69,13 +68,23 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
 
     @property
     def grad(self) -> KernelGradient:
-        """The kernel that computes gradients: it takes the same arguments, and adds to the gradients of what this one
-        reads, from those of what it writes."""
+        """The kernel that computes gradients, with the same arguments.
+
+        It adds to the gradients of the memory that this one reads, from those of the memory that it writes.
+        """
         return KernelGradient(self)
 
-    def __reduce__(self) -> str:
-        # Pickle looks for the kernel under this name, as it does for functions.
-        return _global_name(self)
+    # Taichi's kernels are functions with these two attributes, by which packages tell kernels from other functions.
+    @property
+    def _primal(self) -> Self:
+        return self
+
+    @property
+    def _adjoint(self) -> KernelGradient:
+        return _Adjoint(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _pickling.by_name(self, _pickling.global_name("kernel", self, defined_at(self.__wrapped__)))
 
     def __copy__(self) -> Self:
         return self
@@ -84,7 +93,7 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
         return self
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        """What the compiler made of this kernel.
+        """The states of this kernel in the compiler.
 
         Args:
             args: Arguments to compile for; without any, the instance that was compiled last.
@@ -132,22 +141,8 @@ class BoundKernel:
         return f"<bound {self.__func__!r} of {self.__self__!r}>"
 
 
-def _global_name(kernel: Kernel[Any, Any]) -> str:
-    """The name of a kernel in its module, by which other processes find it."""
-    outer, _, name = kernel.__qualname__.rpartition(".")
-    if "<locals>" in outer:
-        raise pickle.PicklingError(
-            f"kernel `{kernel.__name__}` ({defined_at(kernel.__wrapped__)}) cannot be pickled: pickle goes by name, "
-            "and this one is defined inside a function; define it, or its class, at the top level of a module"
-        )
-    if outer and name.startswith("__") and not name.endswith("__"):
-        # A private name of a class, as Python stores it.
-        name = f"_{outer.rpartition('.')[2].lstrip('_')}{name}"
-    return f"{outer}.{name}" if outer else name
-
-
 class KernelGradient:
-    """What ``kernel.grad`` is: ``kernel.grad(*args)`` computes gradients by what ``kernel(*args)`` did."""
+    """The gradient of a kernel: ``kernel.grad(*args)`` computes the gradients of the launch ``kernel(*args)``."""
 
     def __init__(self, kernel: Kernel[Any, Any], *bound: Any) -> None:
         self._kernel, self._bound = kernel, bound
@@ -162,6 +157,14 @@ class KernelGradient:
 
     def __repr__(self) -> str:
         return f"<gradient of {self._kernel!r}>"
+
+
+class _Adjoint(KernelGradient):
+    """The gradient under its name in Taichi, where it is a ``Kernel``."""
+
+    @property
+    def __class__(self) -> type:
+        return Kernel
 
 
 def _annotations(fn: Callable[..., Any]) -> dict[str, Any]:
@@ -208,8 +211,8 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         if isinstance(annotation, type):
             call = "rw_texture(num_dimensions=2, fmt=ti.Format.rgba8)" if "RW" in annotation.__name__ else "texture(2)"
             raise TypeError(
-                f"the parameter `{name}` of kernel `{fn.__name__}` ({defined_at(fn)}) is a texture with how many axes? "
-                f"`{name}: ti.types.{call}`"
+                f"the parameter `{name}` of kernel `{fn.__name__}` ({defined_at(fn)}) is a texture and needs "
+                f"its number of axes: `{name}: ti.types.{call}`"
             )
         return ("texture", annotation)
     if isinstance(annotation, MatrixType):
@@ -316,7 +319,7 @@ def kernel(fn: Any = None, **hints: Any) -> Any:
 
     The parameters need annotations: scalar types, ``ti.types.vector(...)``, ``ti.types.ndarray(...)`` or
     ``ti.template()``. The function is read from its source and compiled when it is first called.
-    ``@ti.kernel(fastcache=True)``, ``graph`` and ``pure`` are what Quadrants takes, and change nothing.
+    ``fastcache``, ``graph`` and ``pure`` are options of Quadrants, accepted without effect.
 
     Raises:
         TypeError: A keyword that is none of these.
@@ -330,7 +333,7 @@ def kernel(fn: Any = None, **hints: Any) -> Any:
         raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
     _check_function(fn)
     if hasattr(fn, "__aerogel_func__"):
-        raise AerogelSyntaxError(f"`{fn.__name__}` has a decorator for functions already: drop that, or @ti.kernel")
+        raise AerogelSyntaxError(f"`{fn.__name__}` is decorated as a function: remove that decorator, or @ti.kernel")
     if fn.__name__ == "<lambda>":
         raise AerogelSyntaxError("a lambda cannot be a kernel: its parameters have no types")
     method = _is_method(fn)
@@ -436,6 +439,9 @@ def data_oriented(cls: C) -> C:
     """Lets the methods of a class be kernels; ``self`` is known when they are compiled."""
     cls._aerogel_data_oriented = True  # type: ignore[attr-defined]
     return cls
+
+
+_pickling.by_value(Kernel, kernel, lambda value: (value.__wrapped__,))
 
 
 __all__ = ["Kernel", "data_oriented", "func", "kernel", "pyfunc", "real_func"]

@@ -250,7 +250,7 @@ def logical_not(x: Any) -> Any:
 
 @builtin("static")
 def static(x: Any, *xs: Any) -> Any:
-    """Marks what a kernel evaluates when it is compiled: conditions and loops to unroll."""
+    """Marks an expression that is evaluated when the kernel is compiled: conditions and loops to unroll."""
     return [x, *xs] if xs else x
 
 

@@ -46,7 +46,7 @@ def _table(title: str, columns: str, rows: Iterable[str], foot: Iterable[str]) -
 
 
 def print_kernel_profiler_info(mode: str = "count") -> None:
-    """Prints what kernels took.
+    """Prints the times of kernels.
 
     Args:
         mode: ``"count"`` for a row for each kernel, the longest total first; ``"trace"`` for a row for each launch.
@@ -123,7 +123,7 @@ class region:
         name: The name, without slashes. Names are stored until the process ends: use few.
 
     Raises:
-        ValueError: If the name is empty, or has a slash, a colon with a space, or what cannot be printed.
+        ValueError: If the name is empty, or has a slash, a colon with a space, or characters that cannot be printed.
     """
 
     def __init__(self, name: str) -> None:
@@ -175,10 +175,10 @@ def export_kernel_profiler_csv(path: str | os.PathLike[str]) -> None:
 
 
 def export_chrome_trace(path: str | os.PathLike[str]) -> None:
-    """Writes what ran when as a trace for ``chrome://tracing`` or https://ui.perfetto.dev.
+    """Writes a timeline of launches as a trace for ``chrome://tracing`` or https://ui.perfetto.dev.
 
     Each thread is a lane. Launches, and kernels being compiled, are bars in those of Python's threads, and in all what
-    they did of a launch's tasks: ``step.0`` is the first loop of the kernel ``step``, or what stands before it. The
+    they did of a launch's tasks: ``step.0`` is the first loop of the kernel ``step``, or the code before it. The
     last 262144 bars of launches are stored, and as many of tasks.
 
     Raises:
@@ -228,7 +228,7 @@ def clear_scoped_profiler_info() -> None:
 
 
 def print_memory_profiler_info() -> None:
-    """Prints how many bytes fields and arrays take, and what the sparse nodes of all layouts hold."""
+    """Prints how many bytes fields and arrays take, and the memory of the sparse nodes of all layouts."""
     from aerogel.data.snode import root
 
     sys.stdout.write(f"{_native.live_bytes()} bytes in fields and arrays\n")
@@ -241,9 +241,9 @@ class CuptiMetric:
 
     Args:
         name: CUPTI's name of it.
-        header: What stands above its column.
+        header: The title of its column.
         val_format: How its values are written.
-        scale: What they are multiplied by.
+        scale: The factor of the values.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class CuptiMetric:
 
 
 def set_kernel_profiler_toolkit(toolkit_name: str = "default") -> bool:
-    """Chooses what measures kernels: there is the clock, ``"default"``.
+    """Chooses the tool that measures kernels: there is the clock, ``"default"``.
 
     Returns:
         Whether there is such a toolkit: not ``"cupti"``, which counts on GPUs.

@@ -1,4 +1,4 @@
-"""Runs a program written for Taichi as it stands."""
+"""Runs a program written for Taichi, unchanged."""
 
 from __future__ import annotations
 
@@ -113,14 +113,20 @@ _installed: dict[str, Any] = {}
 
 
 def _install_in_children(program: str, names: tuple[str, ...]) -> None:
-    """Makes ``import taichi`` give Aerogel in processes that `multiprocessing` starts by `spawn` and `forkserver`."""
+    """Makes ``import taichi`` give Aerogel in processes that `multiprocessing` starts by `spawn` and `forkserver`.
+
+    The same holds for workers of `mpi4py.futures`.
+    """
     from multiprocessing import spawn
+
+    from aerogel import _processes
 
     is_first = not _installed
     _installed["program"] = os.path.abspath(program) if program else ""
     _installed["names"] = names
     if not is_first:
         return
+    _processes.alias = _installed
     prepare: Any = spawn.get_preparation_data
 
     @functools.wraps(prepare)

@@ -37,6 +37,6 @@ def usage(x: Any) -> float:
     """The fraction of a sparse grid's cells that is active, from 0 to 1.
 
     Args:
-        x: What :func:`grid` made, or any field under a bitmasked, pointer or hash node.
+        x: A grid made by :func:`grid`, or any field under a bitmasked, pointer or hash node.
     """
     return x.parent().stats()[0]["cells"] / math.prod(x.shape)

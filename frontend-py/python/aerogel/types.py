@@ -1,4 +1,4 @@
-"""``ti.types``: what may stand in the annotations of kernels and functions."""
+"""``ti.types``: annotations of the parameters and results of kernels and functions."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class NdarrayType:
         element_dim: The number of an element's axes: 0 for numbers, 1 for vectors, 2 for matrices.
         element_shape: The shape of an element.
         needs_grad: Whether the array must have a gradient.
-        boundary: What an index outside means: ``"clamp"`` takes the element at the edge, ``"unsafe"`` is not
+        boundary: The handling of indices outside: ``"clamp"`` takes the element at the edge, ``"unsafe"`` is not
             checked but in debug mode.
     """
 
@@ -222,7 +222,7 @@ class RefType:
 
 
 def ref(dtype: Any) -> Any:
-    """Annotates a parameter of a ``ti.real_func`` through which it changes what the caller passes.
+    """Annotates a parameter of a ``ti.real_func`` through which it changes the caller's variable or element.
 
     >>> ref(f32)
     ti.ref(f32)

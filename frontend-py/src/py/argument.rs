@@ -1,4 +1,4 @@
-//! Arguments of a call: checked, packed into 8-byte slots, and what of them an instance is specialised for.
+//! Arguments of a call: checked, packed into 8-byte slots, and the key by which instances are specialised.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::foreign::copies::Copied;
 use super::foreign::layout::ReadOnly;
 use super::foreign::{ForeignArray, Giver};
 use super::program::Settings;
-use super::signature::{Param, ParamKind, Signature, ValueSpec, ValueType};
+use super::signature::{self, Param, ParamKind, Signature, ValueSpec, ValueType};
 use crate::derived::Derived;
 use crate::host::TensorShape;
 
@@ -257,7 +257,7 @@ impl Signature {
                 element,
                 element_dim,
                 needs_grad,
-                ..
+                clamp,
             } => {
                 let wanted = Wanted {
                     elem: elem.map(|e| e.resolve(settings)),
@@ -267,6 +267,10 @@ impl Signature {
                 };
                 if *needs_grad == Some(true) {
                     self.check_grad(&param.name, value)?;
+                }
+                if let Some(part) = self.split_array(py, &param.name, value, (&wanted, *clamp))? {
+                    key.push(part);
+                    return Ok(());
                 }
                 let (mut array, mut part) = self.array(py, &param.name, value, wanted)?;
                 if let Some(derived) = by.derivative.filter(|_| *needs_grad != Some(false)) {
@@ -286,11 +290,7 @@ impl Signature {
                     self.check_keys(py, (at, param), members, dict)?;
                 }
                 for member in members {
-                    let found = match dict {
-                        Some(dict) => dict.get_item(&*member.name)?,
-                        None => value.getattr_opt(&*member.name)?,
-                    };
-                    let Some(found) = found else {
+                    let Some(found) = signature::member(value, &member.name)? else {
                         let what = format!(
                             "argument {at} (`{}`) of kernel `{}` is a {} without the member `{}`",
                             param.name,
@@ -511,6 +511,17 @@ struct By<'a> {
 const MAX_NESTING: usize = 32;
 const MAX_ITEMS: usize = 1 << 20;
 
+/// What an argument is specialised for that is a field.
+pub(crate) fn field_key(py: Python<'_>, field: &NativeField) -> PyResult<KeyPart> {
+    let placement = field.placement(py)?;
+    placement.store.memory(py)?;
+    Ok(KeyPart::Field {
+        tree: placement.store.key,
+        place: placement.places[0].as_u32(),
+        shape: field.tensor_shape(),
+    })
+}
+
 /// What a template argument is specialised for: values by value, fields by their place, others by identity; nothing
 /// if it is too large.
 fn template_key(
@@ -524,14 +535,7 @@ fn template_key(
         return Ok(None);
     }
     if let Ok(field) = value.cast::<NativeField>() {
-        let field = field.get();
-        let placement = field.placement(py)?;
-        placement.store.memory(py)?;
-        return Ok(Some(KeyPart::Field {
-            tree: placement.store.key,
-            place: placement.places[0].as_u32(),
-            shape: field.tensor_shape(),
-        }));
+        return field_key(py, field.get()).map(Some);
     }
     if value.is_none() {
         return Ok(Some(KeyPart::None));

@@ -7,8 +7,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::argument::{ArrayArg, KeyPart, Packed};
+use super::argument::{ArrayArg, KeyPart, Packed, field_key};
 use super::error;
+use super::field::NativeField;
 use super::foreign::copies::Copied;
 use super::foreign::{self, Foreign, Giver};
 use super::ndarray::NativeNdarray;
@@ -84,7 +85,7 @@ impl Signature {
     }
 
     pub(crate) fn check_grad(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let of_own = value.cast::<NativeNdarray>().is_ok();
+        let of_own = value.cast::<NativeNdarray>().is_ok() || split_field(value)?.is_some();
         if of_own && value.getattr("grad")?.is_none() {
             let what =
                 "an array with a gradient is required; make it with needs_grad=True".to_owned();
@@ -105,6 +106,39 @@ impl Signature {
             self.add_derivatives(py, value, derived, &mut packed, &mut part)?;
         }
         Ok(packed)
+    }
+
+    /// Of an array that processes share, what the instance is specialised for: it is passed as a field is.
+    ///
+    /// # Errors
+    /// It does not satisfy the annotation.
+    pub(crate) fn split_array(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        value: &Bound<'_, PyAny>,
+        (wanted, clamp): (&Wanted<'_>, bool),
+    ) -> PyResult<Option<KeyPart>> {
+        let Some(field) = split_field(value)? else {
+            return Ok(None);
+        };
+        let field = field.get();
+        let (ty, element) = (field.elem(), field.tensor_shape());
+        let ndim: usize = value.getattr("shape")?.len()?;
+        if clamp {
+            let what = "the array is split over ranks, which `boundary=\"clamp\"` does not support; limit the index by \
+                        ti.max and ti.min";
+            return Err(self.invalid(name, what.into()));
+        }
+        if !wanted.is_met(ty, ndim, element) {
+            let what = format!(
+                "the annotation requires another dtype, number of axes or element than this array has: {ty}, {ndim} \
+                 axes, an element of shape {:?}",
+                element.extents()
+            );
+            return Err(self.invalid(name, what));
+        }
+        field_key(py, field).map(Some)
     }
 
     pub(crate) fn array(
@@ -292,17 +326,32 @@ pub(crate) struct Wanted<'a> {
 impl Wanted<'_> {
     /// Whether an array of the program satisfies the annotation; if not, messages state why.
     fn is_met_by(&self, own: &NativeNdarray) -> bool {
-        let element = own.element;
-        self.elem.is_none_or(|elem| elem == own.ty)
-            && self.ndim.is_none_or(|ndim| ndim == own.shape.len())
+        self.is_met(own.ty, own.shape.len(), own.element)
+            && own.shape.iter().all(|&n| i32::try_from(n).is_ok())
+    }
+
+    /// Whether an array of such elements satisfies it.
+    fn is_met(&self, ty: ScalarType, ndim: usize, element: TensorShape) -> bool {
+        self.elem.is_none_or(|elem| elem == ty)
+            && self.ndim.is_none_or(|wanted| wanted == ndim)
             && self
                 .element
                 .is_none_or(|wanted| TensorShape::from_extents(wanted) == Some(element))
             && self
                 .element_dim
                 .is_none_or(|axes| axes == element.n_axes() as usize)
-            && own.shape.iter().all(|&n| i32::try_from(n).is_ok())
     }
+}
+
+/// The field that holds an array which processes share, if the value is one.
+pub(crate) fn split_field<'a, 'py>(
+    value: &'a Bound<'py, PyAny>,
+) -> PyResult<Option<&'a Bound<'py, NativeField>>> {
+    let Ok(field) = value.cast::<NativeField>() else {
+        return Ok(None);
+    };
+    let is_array = value.hasattr(pyo3::intern!(value.py(), "_aerogel_split_array"))?;
+    Ok(is_array.then_some(field))
 }
 
 /// NumPy's name of a scalar type.

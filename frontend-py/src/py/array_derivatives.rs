@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::argument::{KeyPart, Packed};
 use super::array_argument::Wanted;
+use super::array_argument::split_field;
 use super::error;
 use super::foreign::array::addresses;
 use super::foreign::torch;
@@ -116,6 +117,8 @@ impl Signature {
         let mut at = 0;
         for (param, value) in self.params.iter().zip(values) {
             match &param.kind {
+                // It is passed as a field.
+                ParamKind::Array { .. } if split_field(value)?.is_some() => {}
                 ParamKind::Array { .. } => {
                     let is_written = primal_writes.get(at) == Some(&true);
                     if is_written && is_tensor(value)? && !requires_grad(value)? {

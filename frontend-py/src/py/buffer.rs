@@ -1,4 +1,4 @@
-//! Numbers of Python's as elements, indices, and copies between layouts.
+//! Python numbers as elements and indices, and copies between layouts.
 #![expect(
     unsafe_code,
     reason = "memory that NumPy owns, and instances that a base class makes"

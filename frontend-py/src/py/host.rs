@@ -648,7 +648,7 @@ impl Host for PyHost<'_> {
         tree_definition(key.0).ok_or_else(|| {
             HostError::new(
                 ErrorKind::Runtime,
-                "the field's layout is gone: it was destroyed, or the program reset",
+                "the field's layout no longer exists: it was destroyed, or ti.init() or ti.reset() was called",
             )
         })
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::caught;
-use aerogel_runtime::{TaskTrace, TreeMemory, launch};
+use aerogel_runtime::{TaskTrace, TreeMemory, faults, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -590,7 +590,9 @@ impl NativeKernel {
             args.set_exchanges(exchanges);
         }
         signals::heed(py)?;
+        let named = instance.in_faults(&self.signature.name);
         let outcome = py.detach(|| {
+            let _running = faults::running(named);
             instance.launch(launch::Launch {
                 args: &args,
                 roots: &roots,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use aerogel_base::Diagnostic;
@@ -13,7 +13,7 @@ use aerogel_compiler::{
 use aerogel_ir::analysis::access;
 use aerogel_ir::analysis::boxes::{Launched, written};
 use aerogel_ir::{Arg, Function, Module, Type};
-use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
+use aerogel_runtime::{KernelFailure, TreeMemory, faults, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
@@ -27,7 +27,7 @@ use super::later::Explain;
 use super::profile;
 use super::program::{self, Settings};
 use super::signals;
-use super::signature::{Param, ParamKind, Signature, StructSpec, ValueSpec};
+use super::signature::{self, Param, ParamKind, Signature, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use super::split::{self, OfProcess, Running};
 use super::summary::{Given, Summary};
@@ -58,7 +58,7 @@ impl TreeRef {
             Self::Strong(store) => store.memory(py),
             Self::Weak(store) => store
                 .upgrade()
-                .ok_or_else(|| error::runtime(py, "a field of the kernel is gone"))?
+                .ok_or_else(|| error::runtime(py, "a field of the kernel no longer exists"))?
                 .memory(py),
         }
     }
@@ -85,6 +85,8 @@ pub(crate) struct Instance {
     exchanges: Option<Py<PyAny>>,
     compiler: Arc<Compiler>,
     compiled: CompiledKernel,
+    /// Its name in the report of a fault.
+    in_faults: OnceLock<&'static faults::Kernel>,
 }
 
 /// What a launch has to know of the derivative that an instance computes.
@@ -201,6 +203,19 @@ impl Instance {
         caught(|| self.compiled.launch(launch))
     }
 
+    /// What the report of a fault says of it.
+    pub(crate) fn in_faults(&self, kernel: &str) -> &'static faults::Kernel {
+        self.in_faults.get_or_init(|| {
+            let source = self.compiled.sources().iter().next();
+            let location = source.map_or_else(String::new, |(_, source)| {
+                let mut lines = source.text.lines();
+                let def = lines.position(|line| line.starts_with("def ")).unwrap_or(0);
+                format!("{}:{}", source.path, source.first_line + def as u32)
+            });
+            faults::Kernel::named(kernel, &location)
+        })
+    }
+
     /// The exception for a launch that ended in a panic.
     pub(crate) fn broken(&self, py: Python<'_>, panic: String, kernel: &str) -> PyErr {
         let text = caught(|| self.compiled.text()).unwrap_or_default();
@@ -254,7 +269,7 @@ fn bindings<'py>(
         .collect()
 }
 
-/// The binding of a parameter; a member of a pack has no value of its own.
+/// The binding of a parameter.
 fn binding<'py>(
     param: &Param,
     value: Option<&Bound<'py, PyAny>>,
@@ -276,23 +291,27 @@ fn binding<'py>(
             let value = value.map_or(Ok(Known::None), |value| host.known(value));
             ParamBinding::Template(value?)
         }
-        ParamKind::Array { clamp, .. } => {
-            let Some(KeyPart::Array {
-                elem,
-                ndim,
-                element,
-                derivative,
-            }) = key.next()
-            else {
-                unreachable!("the key says what each array is")
-            };
-            ParamBinding::Array {
+        ParamKind::Array { clamp, .. } => match (key.next(), value) {
+            (
+                Some(KeyPart::Array {
+                    elem,
+                    ndim,
+                    element,
+                    derivative,
+                }),
+                _,
+            ) => ParamBinding::Array {
                 elem: tensor_type(*element, *elem),
                 ndim: *ndim as u32,
                 clamp: *clamp,
                 derivative: *derivative,
+            },
+            // One that processes share.
+            (Some(KeyPart::Field { .. }), Some(value)) => {
+                ParamBinding::Template(host.known(value)?)
             }
-        }
+            _ => unreachable!("the key says what each array is"),
+        },
         ParamKind::Texture {
             ndim,
             format,
@@ -325,7 +344,11 @@ fn binding<'py>(
                 .collect::<PyResult<_>>()?;
             let members = members
                 .iter()
-                .map(|member| binding(member, None, settings, key, host))
+                .map(|member| {
+                    let own = value.map(|value| signature::member(value, &member.name));
+                    let own = own.transpose()?.flatten();
+                    binding(member, own.as_ref(), settings, key, host)
+                })
                 .collect::<PyResult<_>>()?;
             ParamBinding::Pack(members, methods)
         }
@@ -372,33 +395,30 @@ pub(crate) fn compile<'py>(
     signals::heed(py)?;
     let _active = interrupt::Active::begin();
     py.check_signals()?;
-    let (module, summary, of_derivative) = match derivative {
-        Some(derived) => OfDerivative::find((py, &kernel.name, &compiler), module, derived, key)?,
+    let at = (py, &*kernel.name, &*compiler);
+    let stores: Vec<_> = trees.iter().map(TreeRef::store).collect();
+    let (of_process, summary, of_derivative, writes) = match derivative {
+        Some(derived) => differentiate(at, module, (derived, key), &stores)?,
         None => {
             let summary = Summary::new(&module);
-            (module, summary, OfDerivative::default())
+            let done = split::of_process(at, module, &stores, false)?;
+            (
+                done,
+                summary,
+                OfDerivative::default(),
+                primal_writes.clone(),
+            )
         }
     };
-    // A derivative reads most arrays to which the kernel writes.
-    let writes = match (derivative, module.kernel()) {
-        (Some(_), Some(kernel)) => access::written_arrays(kernel, &module.env),
-        _ => primal_writes.clone(),
-    };
-    // Functions that are called may write what the kernel does not.
-    let is_alone = module.funcs.len() == 1;
-    let kernel_of = module.kernel().filter(|_| is_alone);
-    let does_nothing = kernel_of.is_some_and(|kernel| written(&module.env, kernel).is_empty());
-    let stores: Vec<_> = trees.iter().map(TreeRef::store).collect();
     let OfProcess {
         module,
         hidden,
         plan: exchanges,
-    } = split::of_process(
-        (py, &kernel.name, &compiler),
-        module,
-        &stores,
-        derivative.is_some(),
-    )?;
+    } = of_process;
+    // Functions that are called may write what the kernel does not.
+    let is_alone = module.funcs.len() == 1;
+    let kernel_of = module.kernel().filter(|_| is_alone);
+    let does_nothing = kernel_of.is_some_and(|kernel| written(&module.env, kernel).is_empty());
     trees.extend(hidden.into_iter().map(TreeRef::Strong));
     let compiled = py
         .detach(|| compiler.compile(module))
@@ -420,6 +440,7 @@ pub(crate) fn compile<'py>(
         exchanges,
         compiler,
         compiled,
+        in_faults: OnceLock::new(),
     })
 }
 
@@ -463,6 +484,39 @@ fn lower<'py>(
     lowered.map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))
 }
 
+/// What computes a derivative: the module of one process, what it accesses, what a launch has to know, and to which arrays it
+/// writes.
+fn differentiate(
+    at: (Python<'_>, &str, &Compiler),
+    mut module: Module,
+    (derived, key): (Derived, &[KeyPart]),
+    stores: &[Option<Arc<TreeStore>>],
+) -> PyResult<(OfProcess, Summary, OfDerivative, Vec<bool>)> {
+    let is_split = split::is_split(&module, stores);
+    if is_split {
+        split::before_derivative(at, &mut module, stores)?;
+    }
+    let attempt = |module: Module, gathers: bool| {
+        let (module, summary, out) = OfDerivative::find(at, module, derived, key, gathers)?;
+        // A derivative reads most arrays to which the kernel writes.
+        let kernel = module.kernel();
+        let writes = kernel.map_or_else(Vec::new, |kernel| {
+            access::written_arrays(kernel, &module.env)
+        });
+        Ok((
+            split::of_process(at, module, stores, true)?,
+            summary,
+            out,
+            writes,
+        ))
+    };
+    if !is_split {
+        return attempt(module, true);
+    }
+    // Loops that fetch adjoints run beyond the cells of the grid, which may be a mistake where they wrap around.
+    attempt(module.clone(), true).or_else(|_| attempt(module, false))
+}
+
 impl OfDerivative {
     /// Differentiates a kernel: the module that computes the derivative, what it accesses, and what a launch has to know.
     fn find(
@@ -470,6 +524,7 @@ impl OfDerivative {
         module: Module,
         derived: Derived,
         key: &[KeyPart],
+        gathers: bool,
     ) -> PyResult<(Module, Summary, Self)> {
         let py = at.0;
         let (&kind, again) = derived.steps().split_first().expect("there is one");
@@ -479,6 +534,7 @@ impl OfDerivative {
             again: !again.is_empty(),
             past: key.contains(&KeyPart::Past),
             counts_kinks: key.contains(&KeyPart::Kinks),
+            gathers,
         };
         let mut done = differentiated(at, module, wanted)?;
         let env = &done.module.env;
@@ -611,7 +667,7 @@ fn argument_trees(py: Python<'_>, values: &[Bound<'_, PyAny>]) -> Vec<u64> {
 /// How an instance refers to a tree.
 fn tree_ref(py: Python<'_>, key: u64, from_argument: bool) -> PyResult<TreeRef> {
     let store: Arc<TreeStore> =
-        snode::find(key).ok_or_else(|| error::runtime(py, "a field is gone"))?;
+        snode::find(key).ok_or_else(|| error::runtime(py, "a field no longer exists"))?;
     let weak: Weak<TreeStore> = Arc::downgrade(&store);
     Ok(if from_argument {
         TreeRef::Weak(weak)

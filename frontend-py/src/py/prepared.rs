@@ -1,4 +1,4 @@
-//! A launch to come, and where the fields and arrays lie that it reads and writes.
+//! A prepared launch, and the memory of the fields and arrays that it reads and writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -260,6 +260,17 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
     })
 }
 
+/// A member of what is passed for a pack: a dictionary, or an object with attributes.
+pub(crate) fn member<'py>(
+    value: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match value.cast::<PyDict>() {
+        Ok(dict) => dict.get_item(name),
+        Err(_) => value.getattr_opt(name),
+    }
+}
+
 /// The name of a kernel, its parameters and its result types.
 pub(crate) struct Signature {
     pub(crate) name: String,

@@ -129,7 +129,7 @@ impl TreeStore {
             error::runtime(
                 py,
                 format!(
-                    "the layout{of_fields} is gone: it was destroyed, or the program reset by ti.init() or ti.reset()"
+                    "the layout{of_fields} no longer exists: it was destroyed, or ti.init() or ti.reset() was called"
                 ),
             )
         })

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aerogel_compiler::{Arch, Compiler, Exchange, SplitGrid, SplitKernel, Sum, accesses_split};
+use aerogel_compiler::{
+    Arch, Compiler, Exchange, SplitGrid, SplitKernel, Sum, accesses_split, number_cells,
+};
 use aerogel_ir::{FieldId, Module, TreeId};
 use aerogel_runtime::TreeMemory;
 use aerogel_runtime::launch::{Exchanges, Moment, Refused};
@@ -23,6 +25,48 @@ pub(crate) struct OfProcess {
     pub(crate) plan: Option<Py<PyAny>>,
 }
 
+fn grids_of(stores: &[Option<Arc<TreeStore>>]) -> Vec<Option<Arc<SplitGrid>>> {
+    let split = |store: &Option<Arc<TreeStore>>| store.as_ref()?.grid.get().cloned();
+    stores.iter().map(split).collect()
+}
+
+/// Whether a module accesses split fields.
+pub(crate) fn is_split(module: &Module, stores: &[Option<Arc<TreeStore>>]) -> bool {
+    let grids = grids_of(stores);
+    accesses_split(module, &|tree: TreeId| {
+        let grid = grids.get(tree.as_u32() as usize);
+        grid.is_some_and(Option::is_some)
+    })
+}
+
+/// Makes a module that accesses split fields ready to be differentiated.
+///
+/// # Errors
+/// What the kernel does cannot be done by several processes.
+pub(crate) fn before_derivative(
+    at: (Python<'_>, &str, &Compiler),
+    module: &mut Module,
+    stores: &[Option<Arc<TreeStore>>],
+) -> PyResult<()> {
+    let grids = grids_of(stores);
+    split(at, module.clone(), grids.clone(), false)?;
+    number_cells(module, &grids);
+    Ok(())
+}
+
+fn split(
+    (py, kernel, compiler): (Python<'_>, &str, &Compiler),
+    module: Module,
+    grids: Vec<Option<Arc<SplitGrid>>>,
+    is_derivative: bool,
+) -> PyResult<SplitKernel> {
+    let (spans, sources) = (module.env.spans.clone(), module.env.sources.clone());
+    let done = py
+        .detach(|| compiler.split(module, grids, is_derivative))
+        .map_err(|e| error::not_compiled(py, kernel, e))?;
+    done.map_err(|mistake| error::raise(py, &[*mistake], &spans, &sources))
+}
+
 /// The module of one process.
 ///
 /// # Errors
@@ -33,39 +77,28 @@ pub(crate) fn of_process(
     stores: &[Option<Arc<TreeStore>>],
     is_derivative: bool,
 ) -> PyResult<OfProcess> {
-    let split = |store: &Option<Arc<TreeStore>>| store.as_ref()?.grid.get().cloned();
-    let grids: Vec<Option<Arc<SplitGrid>>> = stores.iter().map(split).collect();
-    let is_split = |tree: TreeId| {
-        let grid = grids.get(tree.as_u32() as usize);
-        grid.is_some_and(Option::is_some)
-    };
-    if !accesses_split(&module, &is_split) {
+    if !is_split(&module, stores) {
         return Ok(OfProcess {
             module,
             hidden: Vec::new(),
             plan: None,
         });
     }
-    if is_derivative {
-        let what = format!(
-            "kernel `{kernel}` accesses split fields, which have no gradients: compute them on fields that every rank has"
-        );
-        return Err(error::exception(py, "AerogelNotSupportedError", what));
-    }
     if !matches!(compiler.config().arch, Arch::Cpu) {
         let what =
             format!("kernel `{kernel}` accesses split fields, which need ti.init(arch=ti.cpu)");
         return Err(error::exception(py, "AerogelNotSupportedError", what));
     }
-    let (spans, sources) = (module.env.spans.clone(), module.env.sources.clone());
-    let done = py
-        .detach(|| compiler.split(module, grids))
-        .map_err(|e| error::not_compiled(py, kernel, e))?;
     let SplitKernel {
         module,
         exchanges,
         hidden,
-    } = done.map_err(|mistake| error::raise(py, &[*mistake], &spans, &sources))?;
+    } = split(
+        (py, kernel, compiler),
+        module,
+        grids_of(stores),
+        is_derivative,
+    )?;
     let hidden = hidden.into_iter().map(TreeStore::of_shared);
     let hidden: Vec<Arc<TreeStore>> = hidden.collect::<PyResult<_>>()?;
     let keys: Vec<u64> = stores
@@ -73,9 +106,10 @@ pub(crate) fn of_process(
         .map(|store| store.as_ref().map_or(0, |store| store.key))
         .chain(hidden.iter().map(|store| store.key))
         .collect();
-    let plan = py
-        .import("aerogel.mpi._exchange")?
-        .call_method1("Plan", (kernel, rows(&module, &exchanges, &keys)))?;
+    let plan = py.import("aerogel.mpi._exchange")?.call_method1(
+        "Plan",
+        (kernel, is_derivative, rows(&module, &exchanges, &keys)),
+    )?;
     Ok(OfProcess {
         module,
         hidden,
@@ -85,9 +119,12 @@ pub(crate) fn of_process(
 
 /// The components of a field: the key of its tree, and the place of each.
 type Places = (u64, Vec<u32>);
-/// An exchange as Python takes it: reads with the widths of halos, writes, and sums with their operations.
+/// How far beyond the own cells of each component of a field a loop reads, or adds.
+type Reach = (Places, Vec<[i64; 2]>);
+/// An exchange as Python takes it: reads, additions, writes, and sums with their operations.
 type Row = (
-    Vec<(Places, Vec<[i64; 2]>)>,
+    Vec<Reach>,
+    Vec<Reach>,
     Vec<Places>,
     Vec<(Places, &'static str)>,
 );
@@ -105,11 +142,15 @@ fn rows(module: &Module, exchanges: &[Exchange], keys: &[u64]) -> Vec<Row> {
         ((key, of.unwrap_or(all)), sum.op.name())
     };
     let row = |row: &Exchange| {
-        let reads = row.reads.iter();
-        let reads = reads.map(|(field, widths)| (places(*field), widths.clone()));
+        let reach = |list: &[(FieldId, Vec<[i64; 2]>)]| -> Vec<Reach> {
+            let list = list.iter();
+            list.map(|(field, widths)| (places(*field), widths.clone()))
+                .collect()
+        };
         let writes = row.writes.iter().map(|&field| places(field));
         (
-            reads.collect(),
+            reach(&row.reads),
+            reach(&row.adds),
             writes.collect(),
             row.sums.iter().map(sum).collect(),
         )
@@ -198,7 +239,7 @@ impl PlaceMemory {
 #[pyfunction]
 pub(crate) fn place_memory(py: Python<'_>, key: u64, place: u32) -> PyResult<PlaceMemory> {
     program::materialize(py)?;
-    let store = snode::find(key).ok_or_else(|| error::runtime(py, "a field is gone"))?;
+    let store = snode::find(key).ok_or_else(|| error::runtime(py, "a field no longer exists"))?;
     Ok(PlaceMemory {
         memory: store.memory(py)?,
         place: NodeId::from_u32(place),

@@ -1,4 +1,4 @@
-//! Values of a kernel in the hands of Python code that runs while the kernel is compiled.
+//! Values of a kernel as objects of Python code that runs while the kernel is compiled.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

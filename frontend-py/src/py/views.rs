@@ -1,5 +1,5 @@
-//! Arrays of the launches on a tape that share memory, but not the gradient: what one kernel writes through the one, another
-//! reads through the other, and its gradient would not arrive.
+//! Arrays of the launches on a tape that share memory, but not the gradient: if one kernel writes through one array
+//! and another reads through the other, the gradient would be lost.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What NVIDIA's driver says when something has failed.
+//! Error messages of NVIDIA's driver.
 
 use std::ffi::CStr;
 

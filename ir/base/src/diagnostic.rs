@@ -49,13 +49,13 @@ pub struct Diagnostic {
     pub kind: ErrorKind,
     /// A stable code such as `E0203`.
     pub code: &'static str,
-    /// What is wrong: lower case, no full stop, the user's names in backticks.
+    /// The message: lower case, no full stop, the user's names in backticks.
     pub message: String,
     /// The expression at fault.
     pub span: Span,
     /// Words to print beside the caret.
     pub label: Option<String>,
-    /// What else helps: the remedy, where something was declared.
+    /// Further help: the remedy, or where something was declared.
     pub notes: Vec<String>,
 }
 

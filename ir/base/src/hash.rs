@@ -5,7 +5,7 @@
 use std::borrow::Borrow;
 use std::hash::Hash;
 
-/// What hashes keys of tables in the order of insertion, too.
+/// The hasher, also for tables in insertion order.
 pub type FastHash = hashbrown::DefaultHashBuilder;
 
 /// A map for pure look-ups.

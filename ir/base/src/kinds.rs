@@ -34,7 +34,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// What a failed assertion stands for.
+    /// The meaning of a failed assertion.
     #[derive(Serialize, Deserialize)]
     AssertKind {
         /// The user's `assert`.
@@ -58,7 +58,7 @@ kinds! {
 }
 
 kinds! {
-    /// What is noted to find data races.
+    /// The kinds of records for finding data races.
     #[derive(Serialize, Deserialize)]
     NoteKind {
         /// A parallel loop begins. The values are the first index and the size of each axis.

@@ -1,4 +1,4 @@
-//! What every crate of the compiler stands on: entity tables, scalar types, spans, diagnostics.
+//! Shared by all crates of the compiler: entity tables, scalar types, spans, diagnostics.
 #![warn(missing_docs)]
 
 pub mod diagnostic;

@@ -62,7 +62,7 @@ impl Span {
     }
 }
 
-/// What a span stands for.
+/// The source range of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanData {
     /// The text.
@@ -87,7 +87,7 @@ impl SpanTable {
         Span(self.spans.insert_full(data).0 as u32 + 1)
     }
 
-    /// What `span` stands for; nothing for `Span::NONE`.
+    /// The source range of `span`; none for `Span::NONE`.
     pub fn get(&self, span: Span) -> Option<&SpanData> {
         self.spans.get_index((span.0 as usize).checked_sub(1)?)
     }

@@ -138,7 +138,7 @@ impl InterpKernel {
     }
 }
 
-/// What a function (not a kernel) yields for some arguments, given as the scalars of each
+/// The results of a function (not a kernel) for some arguments, given as the scalars of each
 /// parameter; `Err` is the text of a failed assertion. Used by the passes' tests.
 pub fn call(module: &Module, func: FuncId, args: Vec<Val>) -> Result<Vec<Val>, String> {
     let sites = Sites::collect(module);

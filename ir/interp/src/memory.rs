@@ -124,7 +124,7 @@ pub(crate) struct Memory<'a> {
     roots: &'a [&'a TreeMemory],
     temps: Vec<u8>,
     locals: Vec<Scalar>,
-    /// What grows: see [`Op::Buffer`].
+    /// Growing storage: see [`Op::Buffer`].
     rooms: Vec<Vec<Scalar>>,
     /// How many bytes of scalars these may hold together.
     most_reserved: u64,

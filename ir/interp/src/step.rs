@@ -60,7 +60,7 @@ pub(crate) struct Machine<'a> {
     /// them itself yet.
     deactivated: bool,
     collects_itself: bool,
-    /// What a task returned.
+    /// The results of a task.
     returned: Option<Vec<Val>>,
 }
 

@@ -1,4 +1,4 @@
-//! Between which numbers integers lie.
+//! Value ranges of integers.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};

@@ -1,4 +1,4 @@
-//! How often loops run.
+//! Iteration counts of loops.
 
 use crate::{Function, Op, Region, Value};
 

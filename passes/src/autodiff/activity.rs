@@ -1,4 +1,4 @@
-//! Which values have derivatives that matter: those that depend on something differentiable and that something
+//! Which values have derivatives that are needed: those that depend on something differentiable and that something
 //! differentiable depends on.
 
 use aerogel_base::entity::SecondaryMap;

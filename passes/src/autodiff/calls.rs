@@ -1,4 +1,5 @@
-//! Functions that stay functions, because they call themselves or one that does: what they do, and their derivatives.
+//! Functions that are not inlined, because they are recursive or call a recursive one: their accesses and their
+//! derivatives.
 //!
 //! ```text
 //! func @f(room: i32, x: f64) -> f64            func @f_grad(room: i32, x: f64, d: f64) -> f64     ; the adjoint of x

@@ -17,7 +17,7 @@ use super::emptied;
 use super::needs::{Of, Overwritten};
 use super::nesting::Nesting;
 use super::rules::{Partial, is_scalar_op, partial};
-use super::storage::{Memory, element_of, memory_of};
+use super::storage::{Memory, StillStored, element_of, memory_of};
 
 /// In which copies of its region something is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +83,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) calls: &'a Calls,
     /// The memory whose writes happen again, so that it is what it was wherever the backward pass reads it.
     pub(crate) replayed: &'a [Class],
+    /// Where values are read back that the kernel has stored.
+    pub(crate) still_stored: &'a StillStored,
 }
 
 impl Cx<'_> {
@@ -403,6 +405,10 @@ impl Demand {
         for (k, &result) in func.insts[inst].results.iter().enumerate() {
             let copies = self.values[result];
             if !copies.any() {
+                continue;
+            }
+            if let Some(place) = cx.still_stored[result] {
+                self.need_indices(cx, place, region, copies);
                 continue;
             }
             match &func[inst] {

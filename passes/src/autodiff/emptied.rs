@@ -1,4 +1,5 @@
-//! Derivatives of what lies in cells that become inactive: what they held no longer matters, and what is read there is zero.
+//! Derivatives of values in cells that are deactivated: the old values have no influence afterwards, and reads return
+//! zero.
 //!
 //! Going back, adjoints become zero; going forward, the tangents that do not vanish with the cells.
 //!

@@ -1,4 +1,4 @@
-//! Early ends of loops and of their turns become flags, since what runs backwards has one way in and one way out.
+//! Early exits of loops and iterations become flags, since reversed code needs one entry and one exit.
 //!
 //! ```text
 //! for lo, hi, one, [] (i: i32) {         while [] { at < hi and not left } {

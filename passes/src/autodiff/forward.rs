@@ -1,4 +1,4 @@
-//! Forward mode: the kernel itself, and beside each number its tangent.
+//! Forward mode: the kernel itself, with a tangent for each value.
 //!
 //! ```text
 //! v1 = load x[i]            v1 = load x[i]        t1 = load x.dual[i]
@@ -402,7 +402,7 @@ impl Forward<'_, '_> {
         if self.mistake.is_none() {
             let span = self.func.insts[inst].span;
             let mistake = Diagnostic::new(ErrorKind::Compilation, "E0601", span, message);
-            let note = "say `ti.stop_grad(x)` if no derivative is meant";
+            let note = "write `ti.stop_grad(x)` if no derivative is intended";
             self.mistake = Some(Box::new(mistake.note(note)));
         }
     }

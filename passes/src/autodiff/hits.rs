@@ -1,7 +1,8 @@
-//! Whether a write may hit what a read reads: before it, after it, or in an order that nobody knows.
+//! Whether a write may hit what a read reads: before it, after it, or in an unknown order.
 
 use aerogel_ir::analysis::access::Class;
 use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
+use aerogel_ir::analysis::trips;
 use aerogel_ir::{AtomicOp, Inst, Op, Region, Value};
 
 use super::calls::Touch;
@@ -68,17 +69,20 @@ pub(super) fn hits_of(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
 }
 
 pub(super) fn hits_in_loops(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
-    let func = cx.func;
     let is_extremum = matches!(
-        func[read.inst],
+        cx.func[read.inst],
         Op::Atomic {
             op: AtomicOp::Min | AtomicOp::Max,
             ..
         }
     );
-    let (Some(r), Some(w)) = (read.place, write.place) else {
-        return order(cx, read, write, is_extremum);
-    };
+    hits_among_turns(cx, read, write).unwrap_or_else(|| order(cx, read, write, is_extremum))
+}
+
+/// The same, as far as the loops around both tell: none if it only depends on which of both comes first in a turn.
+pub(super) fn hits_among_turns(cx: &Cx<'_>, read: &Access, write: &Access) -> Option<Hits> {
+    let func = cx.func;
+    let (r, w) = (read.place?, write.place?);
     let pairs: Vec<_> = indices(func, r)
         .iter()
         .zip(indices(func, w))
@@ -95,7 +99,7 @@ pub(super) fn hits_in_loops(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits 
     };
     let mut axes = indices(func, r).iter().zip(indices(func, w));
     if axes.any(|(&r, &w)| differ(func, r, w, |v| !varies(v))) {
-        return NEVER;
+        return Some(NEVER);
     }
     // Loops around both, from the outermost: which turns hit the same element?
     let common = read
@@ -105,12 +109,16 @@ pub(super) fn hits_in_loops(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits 
         .take_while(|(x, y)| x == y);
     for ((_, inst), _) in common {
         let op = &func[*inst];
+        // A loop that runs once has no other turn.
+        if trips::length(func, op).is_some_and(|turns| turns <= 1) {
+            continue;
+        }
         let counters: &[Value] = match op {
             Op::For { body, .. } => &func.regions[*body].params[..1],
             Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
                 &func.regions[*body].params
             }
-            Op::While { .. } => return ANY_TIME,
+            Op::While { .. } => return Some(ANY_TIME),
             _ => continue,
         };
         for &counter in counters {
@@ -122,33 +130,33 @@ pub(super) fn hits_in_loops(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits 
                 (Some(0), _) => {}
                 (Some(apart), Op::For { step, .. }) => {
                     let Some(step) = func.as_const(*step).map(|c| c.as_i128()) else {
-                        return ANY_TIME;
+                        return Some(ANY_TIME);
                     };
                     // Read at `t + a`, written at `t' + b`: by the turn that is so much further on.
                     let later = (apart > 0) == (step > 0);
-                    return Hits {
+                    return Some(Hits {
                         before: !later,
                         after: later,
                         races: Races::No,
-                    };
+                    });
                 }
-                (_, Op::For { .. }) => return ANY_TIME,
+                (_, Op::For { .. }) => return Some(ANY_TIME),
                 _ => {
                     let varying = |(base, _): &(Value, i64)| varies(*base) && *base != counter;
                     let by_itself = pairs.iter().any(|(r, w)| r == w && varying(r));
-                    return Hits {
+                    return Some(Hits {
                         races: if by_itself {
                             Races::Perhaps
                         } else {
                             Races::Yes
                         },
                         ..ANY_TIME
-                    };
+                    });
                 }
             }
         }
     }
-    order(cx, read, write, is_extremum)
+    None
 }
 
 /// Which of two accesses comes first in one turn of all loops around both.

@@ -1,4 +1,4 @@
-//! Reverse mode in memory: what reads, stores and atomic changes of a place do to its adjoint.
+//! Reverse mode in memory: how reads, stores and atomic operations change the adjoint of an element.
 
 use aerogel_ir::{AtomicOp, BinaryOp, FieldId, Inst, Op, UnaryOp, Value};
 
@@ -163,7 +163,7 @@ impl Reverse<'_, '_> {
             }
             AtomicOp::Mul | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
                 let message = format!("`{}` of a shared number has no gradient", op.name());
-                self.fail(inst, "E0601", message, "write to an element of its own in each iteration, or give the kernel's gradient by hand: `ti.ad.grad_for`");
+                self.fail(inst, "E0601", message, "write to an element of its own in each iteration, or write the kernel's gradient yourself: `ti.ad.grad_for`");
             }
         }
     }

@@ -27,6 +27,7 @@ mod reverse;
 mod rules;
 mod saved;
 mod serial;
+mod still_stored;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ use self::demand::{Cx, Demand};
 pub use self::needs::{Moment, Needed, Overwritten, ToldApart, Untracked};
 use self::nesting::Nesting;
 use self::overwritten::Reads;
+use self::storage::StillStored;
 pub use self::wanted::Wanted;
 
 use crate::{BrokenPass, Options};
@@ -182,6 +184,7 @@ fn called(module: &mut Module, calls: &mut Calls, wanted: Wanted) -> Result<(), 
             activity: &activity,
             calls,
             replayed: &[],
+            still_stored: &StillStored::new(),
         };
         if let Some(mistake) = refused::find(&cx) {
             return Err(DerivativeError::Mistake(mistake));
@@ -225,8 +228,20 @@ fn in_reverse(
     calls: &Calls,
 ) -> Result<(Function, Reads), DerivativeError> {
     let mut replayed = Vec::new();
+    // Where values are read back, memory as it was at the start may not be needed.
+    let read_back = || reverse(&module.funcs[id], module, wanted, &[], calls, true);
+    let plain = reverse(&module.funcs[id], module, wanted, &[], calls, false);
+    let needs_more = !matches!(&plain, Ok(Attempt::Done(_, reads)) if reads.of_start.is_none());
+    if needs_more
+        && !wanted.again
+        && let Ok(Attempt::Done(derivative, reads)) = read_back()
+        && reads.of_start.is_none()
+    {
+        return Ok((*derivative, *reads));
+    }
+    let mut attempt = plain;
     loop {
-        match reverse(&module.funcs[id], module, wanted, &replayed, calls)? {
+        match attempt? {
             Attempt::Done(derivative, reads) => return Ok((*derivative, *reads)),
             Attempt::Replay(classes) => {
                 replayed.extend(classes);
@@ -238,6 +253,7 @@ fn in_reverse(
                 }
             }
         }
+        attempt = reverse(&module.funcs[id], module, wanted, &replayed, calls, false);
     }
 }
 
@@ -250,17 +266,19 @@ enum Attempt {
     InOrder(DerivativeError),
 }
 
-/// The kernel that computes the adjoints of what `func` reads.
+/// The kernel that computes the adjoints of what `func` reads. Values that memory still holds may be read back.
 fn reverse(
     func: &Function,
     module: &Module,
     wanted: Wanted,
     replayed: &[Class],
     calls: &Calls,
+    reads_back: bool,
 ) -> Result<Attempt, DerivativeError> {
     let env = &module.env;
     let nesting = Nesting::new(func);
     let activity = Activity::new(func, env, Derivative::Grad, wanted.ends, calls);
+    let none = StillStored::new();
     let cx = Cx {
         kind: Derivative::Grad,
         again: wanted.again,
@@ -270,6 +288,15 @@ fn reverse(
         activity: &activity,
         calls,
         replayed,
+        still_stored: &none,
+    };
+    let still_stored = match reads_back {
+        true => overwritten::still_stored(&cx),
+        false => StillStored::new(),
+    };
+    let cx = Cx {
+        still_stored: &still_stored,
+        ..cx
     };
     if let Some(mistake) = refused::find(&cx) {
         return Err(DerivativeError::Mistake(mistake));
@@ -356,6 +383,7 @@ fn forward(func: &Function, module: &Module, calls: &Calls) -> Result<Function, 
         activity: &activity,
         calls,
         replayed: &[],
+        still_stored: &StillStored::new(),
     };
     if let Some(mistake) = refused::find(&cx) {
         return Err(DerivativeError::Mistake(mistake));

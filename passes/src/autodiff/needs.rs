@@ -1,5 +1,5 @@
-//! What the backward pass needs of memory, and what to say where it is gone (`overwritten.rs`, `asks.rs` and `races.rs` find
-//! that).
+//! What the backward pass needs from memory, and the error messages if it was overwritten (`overwritten.rs`,
+//! `asks.rs` and `races.rs` find that).
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::analysis::boxes::Storage;
@@ -81,14 +81,16 @@ impl Lost {
     /// What to say where nothing brings it back.
     pub(super) fn mistake(&self, env: &Env) -> Diagnostic {
         let why = match self.why {
-            Why::Order => "which of both comes first is not known",
+            Why::Order => "their order is not known",
             Why::Undone => {
-                "it cannot be put back: it is rounded where it is stored, vanishes with its cell, or goes by two names"
+                "it cannot be restored: it is quantised, belongs to a cell that is deactivated, or is stored to under two names"
             }
             Why::Called => {
-                "a function that calls itself reads or writes it, and when, beside the rest of the kernel, is not known"
+                "a function that calls itself reads or writes it, at a time that is not known relative to the rest of the kernel"
             }
-            Why::Both => "the value at the start is needed, and the one at the end of the kernel",
+            Why::Both => {
+                "both the value at the start and the one at the end of the kernel are needed"
+            }
         };
         let remedy = match self.what.of {
             Of::Values => ", or write it to elements of its own, y[t + 1, i] from y[t, i]",
@@ -135,7 +137,7 @@ impl Overwritten {
             Of::Values => {
                 "write to another field, or run the kernel under ti.ad.Tape(), which saves it"
             }
-            Of::Cells => "run the kernel under ti.ad.Tape(), which remembers them",
+            Of::Cells => "run the kernel under ti.ad.Tape(), which saves them",
         })
     }
 
@@ -158,8 +160,7 @@ impl Overwritten {
 
     /// What to say of a value that another iteration of a parallel loop writes.
     pub(super) fn mistake_of_race(&self, env: &Env) -> Diagnostic {
-        let message = "what is read here other iterations of the same parallel loop write: which is first is not known, so \
-                       there is no gradient";
+        let message = "other iterations of the same parallel loop write the value that is read here: their order is not known, so there is no gradient";
         let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0605", self.read, message)
             .note(format!("it is written {written}"))
@@ -184,14 +185,12 @@ impl Overwritten {
 
     /// What to say of a value that has a derivative and goes through memory that has none.
     pub(super) fn untracked(&self, env: &Env) -> Diagnostic {
-        let message = "what is read here depends on something that has a gradient, but is stored where there is none: \
-             it counts as a constant";
+        let message = "the value that is read here depends on data with a gradient, but is stored in a field or array without one: it counts as a constant";
         let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0604", self.read, message)
             .note(format!("it is written {written}"))
             .note(
-                "make the field with needs_grad=True, or read it as ti.stop_grad(x[i]) if no gradient is meant \
-                 to pass",
+                "make the field with needs_grad=True, or read it as ti.stop_grad(x[i]) if no gradient should pass",
             )
     }
 }

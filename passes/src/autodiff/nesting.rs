@@ -1,4 +1,4 @@
-//! Which region holds what.
+//! Which region contains which instruction.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Function, Inst, Op, Region, Value};

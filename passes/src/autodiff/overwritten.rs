@@ -1,4 +1,4 @@
-//! Whether what a gradient reads is still there.
+//! Whether memory still has the values that a gradient reads.
 //!
 //! The backward pass reads fields and arrays again, when the kernel is over. An element that the kernel writes after it
 //! has read it holds something else then. Where nothing is written *before* it is read, memory as it was when the kernel
@@ -18,7 +18,8 @@ use super::calls::{Ends, Touch};
 use super::demand::{Cx, Demand};
 use super::hits::{Access, Races, hits_in_loops, hits_of, order};
 use super::needs::{Lost, Moment, Needed, Of, Overwritten, ToldApart, Untracked, Why};
-use super::storage::{Memory, element_of, indices};
+use super::still_stored;
+use super::storage::{Memory, StillStored, element_of, indices};
 
 /// What the backward pass reads of fields and arrays.
 #[derive(Default)]
@@ -132,7 +133,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     let read = accesses(cx, &|inst| match cx.func[inst] {
         Op::Load { place } => {
             let value = cx.func.insts[inst].results[0];
-            shared(place) && demand.value(value).any()
+            shared(place) && demand.value(value).any() && cx.still_stored[value].is_none()
         }
         // Which number won is seen of what is there when all are through.
         Op::Atomic {
@@ -149,11 +150,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         Op::Atomic { place, .. } => shared(place) && demand.executed(inst).any(),
         _ => false,
     });
-    let written = accesses(cx, &|inst| match change(&cx.func[inst]) {
-        Change::Nothing | Change::Anything => false,
-        Change::Storages(places) => places.iter().any(|&place| shared(place)),
-        Change::Below(_) => true,
-    });
+    let written = writes(cx);
     let mut reads = Reads::default();
     // What may have been written before it is read, and so is not there when the kernel begins.
     let mut is_made = Vec::new();
@@ -190,6 +187,11 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         }
     }
     reads.settle(cx, &is_made, &starts);
+    for value in cx.func.values.keys().filter(|&v| demand.value(v).any()) {
+        let at = Moment::End;
+        let read_back = cx.still_stored[value].map(|place| Needed { place, at });
+        reads.needed.extend(read_back);
+    }
     let touches = |all: &[Access]| {
         all.iter()
             .map(|access| access.touch(cx))
@@ -214,6 +216,22 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     reads.of_start = reads.of_start.or(asks.of_start);
     reads.asked = asks.all;
     reads
+}
+
+/// All that writes fields and arrays.
+fn writes(cx: &Cx<'_>) -> Vec<Access> {
+    let shared = |place: Value| matches!(cx.memory(place), Memory::Field(..) | Memory::Array(..));
+    accesses(cx, &|inst| match change(&cx.func[inst]) {
+        Change::Nothing | Change::Anything => false,
+        Change::Storages(places) => places.iter().any(|&place| shared(place)),
+        Change::Below(_) => true,
+    })
+}
+
+/// The values that fields and arrays still hold when the kernel is over.
+pub(super) fn still_stored(cx: &Cx<'_>) -> StillStored {
+    let stores = accesses(cx, &|inst| matches!(cx.func[inst], Op::Store { .. }));
+    still_stored::find(cx, &stores, &writes(cx))
 }
 
 /// Whether a write may come after a call.

@@ -1,4 +1,5 @@
-//! Activity queries read a snapshot: another tree of the same layout, whose active cells are those that were active then.
+//! Activity queries read a snapshot: another tree of the same layout, whose active cells are those of the forward
+//! run.
 //!
 //! ```text
 //! parallel_cells tree0.S1 (i: i32) {              parallel_cells tree0.S1 (i: i32) {

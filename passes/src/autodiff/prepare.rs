@@ -1,50 +1,37 @@
-//! What a kernel goes through before it is differentiated: one function, scalars in SSA, one way out of each region.
+//! Preparation of a kernel before it is differentiated: one function, scalars in SSA form, one exit of each region.
 
 use aerogel_ir::analysis::access::{Class, classes};
-use aerogel_ir::{AtomicOp, FuncId, Function, Inst, Module, Op, Stage, Type, walk};
+use aerogel_ir::{AtomicOp, FuncId, Function, Inst, Module, Op, Type, walk};
 
 use super::{draws, exits, serial};
 use crate::lengths::Lengths;
-use crate::pass::{Pass, When};
+use crate::pass::Pass;
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
 use crate::tensors::{loop_tensors, scalarize};
 use crate::{BrokenPass, Options, PassCx, driver, inline, single_exit};
 
-type Run = fn(&mut Function, &crate::PassCx<'_>) -> bool;
-
-const fn pass(name: &'static str, run: Run) -> Pass {
-    Pass {
-        name,
-        run,
-        from: Stage::Structured,
-        to: Stage::Structured,
-        when: When::Always,
-        kernels_only: false,
-    }
-}
-
 /// For every function: a function that is called may then be copied to where it is.
 const CALLED: &[Pass] = &[
-    pass("single_exit", single_exit::all),
-    pass("exits", exits::run),
+    Pass::structured("single_exit", single_exit::all),
+    Pass::structured("exits", exits::run),
 ];
 
 /// For the kernel, in order.
 const KERNEL: &[Pass] = &[
-    pass("inline", inline::all),
-    pass("draws", draws::run),
-    pass("serial", serial::run),
-    pass("loop_tensors", loop_tensors::run),
-    pass("scalarize", scalarize::run),
-    pass("demote_atomics", demote_atomics::locals),
-    pass("looking_back", demote_atomics::looking_back),
-    pass("promote_locals", promote_locals::run),
-    pass("fold", fold::run),
-    pass("identities", identities::run),
-    pass("cse", cse::run),
-    pass("licm", licm::run),
-    pass("dce", dce::run),
+    Pass::structured("inline", inline::all),
+    Pass::structured("draws", draws::run),
+    Pass::structured("serial", serial::run),
+    Pass::structured("loop_tensors", loop_tensors::run),
+    Pass::structured("scalarize", scalarize::run),
+    Pass::structured("demote_atomics", demote_atomics::locals),
+    Pass::structured("looking_back", demote_atomics::looking_back),
+    Pass::structured("promote_locals", promote_locals::run),
+    Pass::structured("fold", fold::run),
+    Pass::structured("identities", identities::run),
+    Pass::structured("cse", cse::run),
+    Pass::structured("licm", licm::run),
+    Pass::structured("dce", dce::run),
 ];
 
 /// The pass of these lists with a name.

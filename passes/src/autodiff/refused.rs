@@ -1,4 +1,4 @@
-//! What has no derivative, or would have a wrong one, and so is a mistake.
+//! Errors for operations that have no derivative, or would have a wrong one.
 
 use aerogel_base::{Diagnostic, ErrorKind};
 use aerogel_ir::{AtomicOp, Derivative, Function, Inst, Module, Op, Region, Value, walk};
@@ -33,8 +33,7 @@ fn raced(cx: &Cx<'_>, region: Region, inst: Inst) -> Option<Box<Diagnostic>> {
     let home = cx.nesting.region_of(local);
     let is_shared = cx.nesting.parallel(home) < cx.nesting.parallel(region);
     (is_shared && cx.activity.is_active(local)).then_some(())?;
-    let message = "all iterations of a parallel loop write this variable, and which is last is not known: it has no \
-                   gradient";
+    let message = "all iterations of a parallel loop write this variable, and the last one is not known: it has no gradient";
     let note = "let the loop run in order, `ti.loop_config(serialize=True)`, or use `+=`, ti.atomic_max and the like";
     mistake(cx, inst, "E0601", message, note)
 }
@@ -49,8 +48,9 @@ fn of_bits(cx: &Cx<'_>, inst: Inst, x: Value) -> Option<Box<Diagnostic>> {
     walk(cx.func, cx.func.body, &mut |func, inst| {
         is_taken |= matches!(func[inst], Op::Bitcast { x } if is_float(func, x) && cx.activity.is_varied(x));
     });
-    let message = "the bits of a float that has a derivative become a float again: what that depends on is not known";
-    let note = "say `ti.stop_grad(x)` of the float whose bits are taken if no derivative is meant";
+    let message = "the bits of a float that has a derivative are converted back to a float, and the derivative of that is not known";
+    let note =
+        "write `ti.stop_grad(x)` for the float whose bits are read if no derivative is intended";
     is_taken
         .then(|| mistake(cx, inst, "E0601", message, note))
         .flatten()
@@ -71,7 +71,7 @@ fn of_called(cx: &Cx<'_>, inst: Inst) -> Option<Box<Diagnostic>> {
         _ => return None,
     };
     let message = format!("{what} in a function that calls itself has no gradient");
-    let note = "hand the number in as an argument, or write the function as a loop";
+    let note = "pass the number as an argument, or write the function as a loop";
     mistake(cx, inst, "E0601", &message, note)
 }
 
@@ -85,7 +85,7 @@ pub(super) fn shared(module: &Module) -> Option<Box<Diagnostic>> {
             }
         });
     }
-    let message = "what the threads of a block share has no derivative";
+    let message = "memory that the threads of a block share has no derivative";
     let mistake = Diagnostic::new(ErrorKind::Compilation, "E0601", found?, message);
     Some(Box::new(mistake.note(
         "write the kernel without `ti.simt.block.SharedArray`, or leave it out of the tape",
@@ -117,8 +117,8 @@ fn of_inst(cx: &Cx<'_>, func: &Function, inst: Inst) -> Option<Box<Diagnostic>> 
                     .iter()
                     .any(|&x| is_float(func, x) && cx.activity.is_varied(x)) =>
         {
-            let message = "what the threads of a block tell each other has no derivative";
-            let note = "sum in a loop, or say `ti.stop_grad(x)` of what they tell if no derivative is meant";
+            let message = "values that the threads of a block exchange have no derivative";
+            let note = "sum in a loop, or write `ti.stop_grad(x)` for the exchanged values if no derivative is intended";
             mistake(cx, inst, "E0601", message, note)
         }
         Op::ParallelCells { attrs, .. } if attrs.serial && cx.kind == Derivative::Grad => {

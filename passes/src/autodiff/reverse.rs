@@ -1,4 +1,4 @@
-//! Reverse mode: the adjoints of what is read from the adjoints of what is written.
+//! Reverse mode: adjoints of read values, computed from adjoints of written values.
 //!
 //! ```text
 //! parallel [0], [n] (i: i32) {              parallel [0], [n] (i: i32) {
@@ -72,6 +72,8 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) finds: bool,
     /// How many parallel loops are around what is written.
     pub(super) parallel: u32,
+    /// Whether adjoints of neighbours may be fetched by loops that run beyond the kernel's own iterations.
+    may_gather: bool,
     /// Loads whose adjoints are gathered, by another loop.
     pub(super) gathered: Vec<Group>,
     /// While an iteration is reversed only for the adjoints of some loads: these, and where to add them. Nothing
@@ -94,6 +96,7 @@ pub(super) fn write(
     wanted: Wanted,
 ) -> Result<Vec<Span>, Box<Diagnostic>> {
     let mut pass = Reverse::new(cx, demand, target);
+    pass.may_gather = wanted.gathers;
     let mut given = Vec::new();
     if wanted.ends {
         pass.declare_arguments();
@@ -189,6 +192,7 @@ impl<'a, 't> Reverse<'a, 't> {
             number: None,
             finds: false,
             parallel: 0,
+            may_gather: true,
             gathered: Vec::new(),
             fetching: None,
             arguments: Vec::new(),
@@ -457,7 +461,7 @@ impl Reverse<'_, '_> {
                     inst,
                     "E0601",
                     message,
-                    "say `ti.stop_grad(x)` if no derivative is meant",
+                    "write `ti.stop_grad(x)` if no derivative is intended",
                 );
             }
             let converted = self.cx.func.ty(operand);
@@ -520,7 +524,10 @@ impl Reverse<'_, '_> {
         let body = self.cx.func.owned(inst)[0];
         let params = self.cx.func.regions[body].params.clone();
         let types: Vec<Type> = params.iter().map(|&p| self.cx.func.ty(p)).collect();
-        let groups = self.gathers(inst);
+        let groups = match self.may_gather {
+            true => self.gathers(inst),
+            false => Vec::new(),
+        };
         for group in &groups {
             self.gather(inst, group);
         }

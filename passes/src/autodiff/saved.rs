@@ -127,7 +127,12 @@ impl Reverse<'_, '_> {
             } => self.copy(inst),
             // What else has an effect has had it.
             _ if results.is_empty() => {}
-            _ if results.iter().any(|&r| self.is_needed(r, reversed)) => self.copy(inst),
+            _ if results.iter().any(|&r| self.is_needed(r, reversed)) => {
+                match self.cx.still_stored[results[0]] {
+                    Some(place) => self.read_back(results[0], place),
+                    None => self.copy(inst),
+                }
+            }
             _ => {}
         }
     }

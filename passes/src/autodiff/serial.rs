@@ -1,5 +1,5 @@
-//! Loops at the outermost scope that run in order, or once, become loops that say so: backwards, they run the other way
-//! round.
+//! Serial loops at the outermost scope, and those of one iteration, are marked as serial: in the backward pass they
+//! run in reverse order.
 //!
 //! `parallel serial [a], [b] (i: i32) { .. }` becomes `for a, b, 1, [] (i: i32) { .. }`, a nest of axes a nest of loops.
 

@@ -1,7 +1,11 @@
-//! The memory that a place belongs to, and what names an element of it.
+//! The memory that an access belongs to, and the indices of its element.
 
+use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::boxes::Storage;
 use aerogel_ir::{Arg, Derivative, Env, FieldId, Function, Op, Value};
+
+/// The places that hold values when the kernel is over (`still_stored.rs`).
+pub(crate) type StillStored = SecondaryMap<Value, Option<Value>>;
 
 /// The memory that a place belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

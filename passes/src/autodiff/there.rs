@@ -1,4 +1,4 @@
-//! Where there are adjoints: whether the cell is active that would hold them.
+//! Where adjoints exist: whether their cell is active.
 
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CellOp, Env, FieldId, NodeRef, Op, Type, Value};

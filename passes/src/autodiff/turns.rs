@@ -1,4 +1,4 @@
-//! Reverse mode through loops: from the last turn to the first.
+//! Reverse mode through loops: from the last iteration to the first.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, UnaryOp, Value};

@@ -16,6 +16,8 @@ pub struct Wanted {
     pub past: bool,
     /// Whether the adjoints' kernel returns how often each of `Differentiated::kinks` was met. Not together with `ends`.
     pub counts_kinks: bool,
+    /// Whether adjoints of neighbours may be fetched by loops that run beyond the kernel's own iterations.
+    pub gathers: bool,
 }
 
 impl From<Derivative> for Wanted {
@@ -26,6 +28,7 @@ impl From<Derivative> for Wanted {
             again: false,
             past: false,
             counts_kinks: false,
+            gathers: true,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Going backwards makes no cell active: adjoints are read and written only where the cells that hold them are (`there.rs`).
+//! The backward pass activates no cells: adjoints are read and written only in active cells (`there.rs`).
 
 use aerogel_base::Scalar;
 use aerogel_ir::analysis::access::constant_element;

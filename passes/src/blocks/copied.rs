@@ -1,4 +1,4 @@
-//! The elements around a cell, read from a copy of its block and what is reached of those around.
+//! Neighbours of a cell, read from a copy of its block and of the cells around it that are reached.
 //!
 //! ```text
 //! v0 = local                                 ; 10 x 10 values

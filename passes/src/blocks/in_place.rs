@@ -1,4 +1,4 @@
-//! The elements around a cell, read where they lie.
+//! Neighbours of a cell, read in place.
 //!
 //! ```text
 //! .. load x[i0 + i + 1, j0 + j - 1] ..   ==>   below = i + 1 >= 8

@@ -1,4 +1,4 @@
-//! Which loops over sparse cells look around once for each block.
+//! Which loops over sparse cells look up their neighbouring blocks once for each block.
 //!
 //! ```text
 //! parallel_cells tree0.S3 (i, j) { .. load x[i + 1, j] .. atomic_add y[i - 1, j], v .. }

@@ -1,4 +1,4 @@
-//! Blocks around that a loop over sparse cells reads are looked up once for each block.
+//! Neighbouring blocks that a loop over sparse cells reads are looked up once for each block.
 //!
 //! ```text
 //! for i in 0..8 { for j in 0..8 {           for the blocks around that are reached {

@@ -1,4 +1,4 @@
-//! Elements around a cell, by how far from it they are, and the blocks around that they lie in.
+//! Neighbours of a cell: their distances, and the blocks that contain them.
 
 use aerogel_base::ScalarType;
 use aerogel_ir::analysis::access::constant_element;

@@ -1,4 +1,4 @@
-//! Elements around a cell that are added to are summed in a local box first.
+//! Sums to neighbours of a cell are accumulated in a local box first.
 //!
 //! ```text
 //! for i in 0..8 { for j in 0..8 {            v0 = local                  ; a box: the block and what is reached around

@@ -1,4 +1,4 @@
-//! What a loop deactivates is collected when it has ended.
+//! Cells that a loop deactivates are collected after it.
 //!
 //! ```text
 //! parallel ... { deactivate tree0.S1, [i] }

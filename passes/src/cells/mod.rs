@@ -1,4 +1,4 @@
-//! Loops over the cells of nodes become loops over numbers, and cells that were left are collected.
+//! Loops over the cells of nodes become loops over numbers, and deactivated cells are collected.
 
 pub(crate) mod collect;
 pub(crate) mod demote_struct_for;

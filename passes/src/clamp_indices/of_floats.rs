@@ -1,4 +1,4 @@
-//! Which integers floats have part in.
+//! Which integers depend on floats.
 
 use std::cell::RefCell;
 

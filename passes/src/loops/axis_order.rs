@@ -113,7 +113,7 @@ fn reorder(func: &mut Function, cx: &PassCx<'_>, inst: Inst) -> bool {
 }
 
 /// Whether a loop has enough iterations to be the innermost one.
-fn is_long(func: &Function, [lo, hi]: [Value; 2]) -> bool {
+pub(super) fn is_long(func: &Function, [lo, hi]: [Value; 2]) -> bool {
     match (func.as_const(lo), func.as_const(hi)) {
         (Some(lo), Some(hi)) => hi.as_i128() - lo.as_i128() >= SHORTEST,
         _ => true,

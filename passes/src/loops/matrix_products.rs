@@ -50,7 +50,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         let Some(found) = Search::new(func, cx, inst).and_then(Search::product) else {
             continue;
         };
-        let Some(all_of_it) = blocks::write(func, inst, &found) else {
+        let Some(all_of_it) = blocks::write(func, inst, &found, cx.options.n_threads) else {
             continue;
         };
         changed = true;

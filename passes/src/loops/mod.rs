@@ -9,4 +9,5 @@ mod elements;
 pub(crate) mod flat_index;
 pub(crate) mod matrix_products;
 pub(crate) mod partners;
+pub(crate) mod short_axis;
 pub(crate) mod skipped_iteration;

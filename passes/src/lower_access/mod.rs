@@ -1,4 +1,4 @@
-//! Accesses to fields break up level by level.
+//! Accesses to fields become steps through the levels of the layout.
 //!
 //! ```text
 //! v1 = field_at @x, [i]    ==>    v2 = root tree0

@@ -1,4 +1,4 @@
-//! What a branch computes that an earlier branch of the same condition has computed.
+//! Reuse in a branch of values that an earlier branch of the same condition has computed.
 //!
 //! ```text
 //! v1 = if c { v2 = sin v0  yield [v2] } ..       v1, v9 = if c { v2 = sin v0  yield [v2, v2] } ..

@@ -1,4 +1,4 @@
-//! Passes after which the same is computed with less: they make work for each other and hold at every stage.
+//! Passes that simplify: they enable each other, and may run at every stage.
 
 pub(crate) mod branches;
 pub(crate) mod counted_whiles;

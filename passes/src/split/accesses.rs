@@ -1,6 +1,6 @@
 //! The split fields that a loop accesses, and what it must not do.
 
-use aerogel_ir::{FieldId, Function, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Type, Value, walk};
 
 use super::{Outcome, Split, mistake};
 
@@ -10,7 +10,16 @@ pub(super) struct Access {
     /// The `field_at`.
     pub(super) at: Inst,
     pub(super) field: FieldId,
-    pub(super) writes: bool,
+    pub(super) does: Does,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    Read,
+    Write,
+    /// It adds a number, and nobody looks at the one before.
+    Add,
 }
 
 /// The accesses of a loop to split fields, in order.
@@ -26,15 +35,24 @@ impl Accesses {
         let mut all = Self::default();
         let mut wrong = None;
         let body = body_of(func, inst);
+        let used = func.use_counts();
         walk(func, body, &mut |func, inner| {
             let span = func.insts[inner].span;
             let what = match func[inner] {
-                Op::Load { place } => return all.note(split, func, (place, false)),
-                Op::Store { place, .. } | Op::Atomic { place, .. } => {
-                    return all.note(split, func, (place, true));
+                Op::Load { place } => return all.note(split, func, (place, Does::Read)),
+                Op::Atomic { op, place, .. } => {
+                    let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub);
+                    let is_used = used[func.insts[inner].results[0]] > 0;
+                    let does = if adds && !is_used {
+                        Does::Add
+                    } else {
+                        Does::Write
+                    };
+                    return all.note(split, func, (place, does));
                 }
+                Op::Store { place, .. } => return all.note(split, func, (place, Does::Write)),
                 Op::Cas { place, .. } if all.is_split(split, func, place) => {
-                    return all.note(split, func, (place, true));
+                    return all.note(split, func, (place, Does::Write));
                 }
                 Op::Random {} => "draws random numbers, which each process would repeat",
                 Op::Cas { .. } => "changes data by `atomic_cas` that all processes have",
@@ -57,11 +75,11 @@ impl Accesses {
         matches!(root(func, place), Root::Field(_, field) if split.grid_of(field).is_some())
     }
 
-    fn note(&mut self, split: &Split<'_>, func: &Function, (place, writes): (Value, bool)) {
+    fn note(&mut self, split: &Split<'_>, func: &Function, (place, does): (Value, Does)) {
         if let Root::Field(at, field) = root(func, place)
             && split.grid_of(field).is_some()
         {
-            self.0.push(Access { at, field, writes });
+            self.0.push(Access { at, field, does });
         }
     }
 }
@@ -91,7 +109,8 @@ pub(super) fn root(func: &Function, place: Value) -> Root {
     };
     match func[def] {
         Op::FieldAt { field, .. } => Root::Field(def, field),
-        Op::Local {} => Root::Local(place),
+        // Room in a buffer belongs to the iteration that makes it.
+        Op::Local {} | Op::RoomAt { .. } => Root::Local(place),
         Op::ElemRef { base, .. } | Op::MemberRef { base, .. } => root(func, base),
         _ => Root::Other,
     }

@@ -10,7 +10,8 @@
 //! }                                                  }
 //! exchange 0: reads f, of axis 0 one cell above; writes g
 //! ```
-//! The process that owns the cell that an iteration stores to runs the iteration. What is added to data that all processes
+//! The process that owns the cell that an iteration stores to runs the iteration. What an iteration adds to neighbours' cells
+//! stays in the halo until the loop ends, and is then added to the cells: derivatives do so. What is added to data that all processes
 //! have is combined after the loop; a variable of the kernel becomes a field for that.
 
 mod accesses;
@@ -25,17 +26,18 @@ use std::sync::Arc;
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{
-    AtomicOp, Env, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Stage, TreeId, Type, walk,
+    AtomicOp, BinaryOp, Env, FieldId, FuncId, Function, Inst, LoopAttrs, Module, NodeRef, Op,
+    Region, TreeId, Type, replace_value, walk,
 };
 use aerogel_snode::Tree;
 
 use self::accesses::Accesses;
 use self::owners::Owners;
-use crate::pass::{Pass, When};
+use crate::pass::Pass;
 use crate::simplify::{cse, dce, fold, promote_locals};
 use crate::sums::demote_atomics;
 use crate::tensors::{loop_tensors, scalarize};
-use crate::{BrokenPass, Options, PassCx, driver, inline, single_exit};
+use crate::{BrokenPass, Options, driver, inline, single_exit};
 
 /// One axis of a grid that processes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,8 @@ pub struct SplitGrid {
 pub struct Exchange {
     /// The fields of which it reads neighbours' cells: how many on the lower and on the upper side of each axis.
     pub reads: Vec<(FieldId, Vec<[i64; 2]>)>,
+    /// The fields to whose cells of neighbours it adds: how far, as for `reads`.
+    pub adds: Vec<(FieldId, Vec<[i64; 2]>)>,
     /// The split fields that it writes.
     pub writes: Vec<FieldId>,
     /// The fields that are not split to which it adds.
@@ -124,29 +128,20 @@ pub enum SplitError {
 
 type Outcome<T> = Result<T, Box<Diagnostic>>;
 
-const fn pass(name: &'static str, run: fn(&mut Function, &PassCx<'_>) -> bool) -> Pass {
-    Pass {
-        name,
-        run,
-        from: Stage::Structured,
-        to: Stage::Structured,
-        when: When::Always,
-        kernels_only: false,
-    }
-}
-
-const CALLED: &[Pass] = &[pass("single_exit", single_exit::all)];
+const CALLED: &[Pass] = &[Pass::structured("single_exit", single_exit::all)];
 
 /// Indices become values of one function, whatever variables and vectors they went through.
 const KERNEL: &[Pass] = &[
-    pass("inline", inline::all),
-    pass("loop_tensors", loop_tensors::run),
-    pass("scalarize", scalarize::run),
-    pass("demote_atomics", demote_atomics::run),
-    pass("promote_locals", promote_locals::run),
-    pass("fold", fold::run),
-    pass("cse", cse::run),
-    pass("dce", dce::run),
+    Pass::structured("inline", inline::all),
+    Pass::structured("loop_tensors", loop_tensors::run),
+    Pass::structured("scalarize", scalarize::run),
+    // A sum over the iterations stays atomic: what is added to a neighbour's cell must be told from a store.
+    Pass::structured("demote_atomics", demote_atomics::locals),
+    Pass::structured("looking_back", demote_atomics::looking_back),
+    Pass::structured("promote_locals", promote_locals::run),
+    Pass::structured("fold", fold::run),
+    Pass::structured("cse", cse::run),
+    Pass::structured("dce", dce::run),
 ];
 
 /// Whether the module's functions access a field in a tree, or loop over one, that `is_split` accepts.
@@ -169,7 +164,80 @@ fn tree_of(env: &Env, op: &Op) -> Option<TreeId> {
     }
 }
 
-/// The kernel of one process. `grids` has the grid of each tree of the module, if it is split.
+/// Makes loops over the cells of split trees loops over the numbers of all cells of their grids, so that the iterations of a
+/// derivative have the same numbers on all processes.
+pub fn number_cells(module: &mut Module, grids: &[Option<Arc<SplitGrid>>]) {
+    for func in module.funcs.values_mut().filter(|func| func.is_kernel) {
+        for inst in func.regions[func.body].insts.clone() {
+            let Op::ParallelCells { node, attrs, body } = func[inst] else {
+                continue;
+            };
+            let grid = grids.get(node.tree.as_u32() as usize);
+            if let Some(Some(grid)) = grid {
+                over_grid(func, grid, inst, (attrs, body));
+            }
+        }
+    }
+}
+
+/// Makes a loop over cells one over the numbers of a grid. What its body takes for counters are places in memory.
+fn over_grid(
+    func: &mut Function,
+    grid: &SplitGrid,
+    inst: Inst,
+    (attrs, body): (LoopAttrs, Region),
+) {
+    let span = func.insts[inst].span;
+    let mut before = Vec::new();
+    let constant = |func: &mut Function, value: i64, list: &mut Vec<Inst>| {
+        let value = aerogel_base::Scalar::i32(value as i32);
+        let inst = func.new_inst(Op::Const { value }, &[Type::I32], span);
+        list.push(inst);
+        func.insts[inst].results[0]
+    };
+    let axes = grid.axes.iter();
+    let lo = axes
+        .clone()
+        .map(|_| constant(func, 0, &mut before))
+        .collect();
+    let hi = axes
+        .map(|axis| constant(func, axis.size, &mut before))
+        .collect();
+    let places = std::mem::take(&mut func.regions[body].params);
+    let types: Vec<Type> = places.iter().map(|&place| func.ty(place)).collect();
+    let numbered = func.new_region(&types);
+    let numbers = func.regions[numbered].params.clone();
+    let mut insts = Vec::new();
+    for ((&place, &number), axis) in places.iter().zip(&numbers).zip(&grid.axes) {
+        let first = constant(func, axis.first(), &mut insts);
+        let sub = func.new_inst(
+            Op::Binary {
+                op: BinaryOp::Sub,
+                lhs: number,
+                rhs: first,
+            },
+            &[Type::I32],
+            span,
+        );
+        insts.push(sub);
+        replace_value(func, body, place, func.insts[sub].results[0]);
+    }
+    insts.append(&mut func.regions[body].insts);
+    func.regions[numbered].insts = insts;
+    func.insts[inst].op = Op::Parallel {
+        lo,
+        hi,
+        attrs,
+        body: numbered,
+    };
+    let kernel = func.body;
+    let list = &mut func.regions[kernel].insts;
+    let at = list.iter().position(|&i| i == inst).expect("it is there");
+    list.splice(at..at, before);
+}
+
+/// The kernel of one process. `grids` has the grid of each tree of the module, if it is split; `is_derivative` says that the kernel
+/// computes derivatives: the kernel that was differentiated has been split without an error.
 ///
 /// # Errors
 /// If the kernel accesses split fields in a way that other processes would have to know.
@@ -177,6 +245,7 @@ pub fn split(
     mut module: Module,
     grids: &[Option<Arc<SplitGrid>>],
     options: Options,
+    is_derivative: bool,
 ) -> Result<SplitKernel, SplitError> {
     prepare(&mut module, options).map_err(SplitError::Broken)?;
     let kernel = module.funcs.iter().find(|(_, func)| func.is_kernel);
@@ -188,6 +257,7 @@ pub fn split(
         grids,
         exchanges: Vec::new(),
         hidden: Vec::new(),
+        is_derivative,
     };
     let outcome = match calls {
         Some(wrong) => Err(wrong),
@@ -197,7 +267,14 @@ pub fn split(
         exchanges, hidden, ..
     } = split;
     module.funcs[id] = func;
-    outcome.map_err(SplitError::Mistake)?;
+    outcome.map_err(|mistake| {
+        SplitError::Mistake(match is_derivative {
+            true => Box::new(
+                mistake.note("this is about the derivative of the kernel, which runs on all ranks"),
+            ),
+            false => mistake,
+        })
+    })?;
     Ok(SplitKernel {
         module,
         exchanges,
@@ -249,6 +326,7 @@ struct Split<'a> {
     grids: &'a [Option<Arc<SplitGrid>>],
     exchanges: Vec<Exchange>,
     hidden: Vec<Arc<Tree>>,
+    is_derivative: bool,
 }
 
 impl Split<'_> {

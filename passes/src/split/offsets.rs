@@ -95,10 +95,13 @@ impl Along<'_> {
                     self.clamped(lhs, rhs, depth, |by, k| [by[0].min(k - last), by[1]])
                 }
                 BinaryOp::Mod if self.constant(rhs) == Some(self.size) => self.wrapped(lhs, depth),
-                BinaryOp::And
-                    if self.constant(rhs) == Some(self.size - 1) && self.size.count_ones() == 1 =>
-                {
-                    self.wrapped(lhs, depth)
+                BinaryOp::And if self.size.count_ones() == 1 => {
+                    let is_mask = |value| self.constant(value) == Some(self.size - 1);
+                    match (is_mask(lhs), is_mask(rhs)) {
+                        (_, true) => self.wrapped(lhs, depth),
+                        (true, _) => self.wrapped(rhs, depth),
+                        _ => None,
+                    }
                 }
                 _ => None,
             },
@@ -143,6 +146,14 @@ impl Along<'_> {
         let value = before_widening(self.func, value);
         let value = self.func.as_const(value).filter(|c| c.ty().is_int())?;
         i64::try_from(value.as_i128()).ok()
+    }
+
+    /// Whether the cell of each iteration, a counter plus `shift`, is known to be one of the grid.
+    pub(super) fn is_inside(&self, counter: Value, shift: i64) -> bool {
+        self.range(counter).is_some_and(|[lo, hi]| {
+            let (lo, hi) = (lo.checked_add(shift), hi.checked_add(shift));
+            lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi < self.size)
+        })
     }
 
     /// Between which numbers a value lies.

@@ -6,7 +6,7 @@ use aerogel_base::{Scalar, Span};
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{BinaryOp, Builder, Function, Inst, Op, Rewrite, Type, Value, rewrite};
 
-use super::accesses::{Access, Accesses, body_of};
+use super::accesses::{Access, Accesses, Does, body_of};
 use super::offsets::{Along, Offset};
 use super::{Exchange, Outcome, Split, SplitAxis, SplitGrid, mistake};
 
@@ -50,22 +50,20 @@ impl Owners {
         (inst, over): (Inst, Option<&Arc<SplitGrid>>),
         accesses: &Accesses,
     ) -> Outcome<Self> {
-        let mut grids = accesses.0.iter().map(|access| {
-            let grid = split.grid_of(access.field).expect("it is split");
-            (func.insts[access.at].span, grid)
-        });
-        let first = over.or_else(|| grids.clone().next().map(|grid| grid.1));
+        let grid_of = |access: &Access| split.grid_of(access.field).expect("it is split");
+        // The process that has the cell which is stored to runs the iteration.
+        let stored = accesses
+            .0
+            .iter()
+            .filter(|access| access.does == Does::Write);
+        let first = over.or_else(|| stored.chain(&accesses.0).next().map(grid_of));
         let first = first.expect("the loop accesses a split field, or goes over one");
-        let alike = |grid: &SplitGrid| {
+        let alike = |access: &Access| {
+            let grid = grid_of(access);
             let axes = grid.axes.iter().zip(&first.axes);
             grid.axes.len() == first.axes.len() && axes.into_iter().all(|(a, b)| a.is_same_box(b))
         };
-        if let Some((span, _)) = grids.find(|(_, grid)| !alike(grid)) {
-            let message = "a loop accesses split fields of two grids";
-            let note =
-                "each process has other cells of the one than of the other: use fields of one grid";
-            return Err(mistake(span, message, note));
-        }
+        let (own, others): (Vec<Access>, Vec<Access>) = accesses.0.iter().copied().partition(alike);
         let mut finder = Finder {
             split,
             func,
@@ -80,15 +78,20 @@ impl Owners {
                 exchange: Exchange::default(),
             },
         };
+        let own = Accesses(own);
         for axis in 0..first.axes.len() {
-            finder.axis(axis, accesses, func.insts[inst].span)?;
+            finder.axis(axis, &own, func.insts[inst].span)?;
         }
-        for access in accesses.0.iter().filter(|access| access.writes) {
+        for access in others {
+            finder.of_another_grid(&access)?;
+        }
+        for access in accesses.0.iter().filter(|access| access.does != Does::Read) {
             let writes = &mut finder.out.exchange.writes;
             if !writes.contains(&access.field) {
                 writes.push(access.field);
             }
         }
+        finder.apart()?;
         Ok(finder.out)
     }
 }
@@ -128,6 +131,30 @@ impl<'a> Finder<'a> {
         (indices[axis], if is_part { span } else { whole })
     }
 
+    /// An access to cells of another grid than the loop's, such as those around a particle: they are trusted to lie in the own box
+    /// of that grid and its halo.
+    fn of_another_grid(&mut self, access: &Access) -> Outcome<()> {
+        let grid = self.split.grid_of(access.field).expect("it is split");
+        if access.does == Does::Write || !grid.is_trusted {
+            let message = "a loop accesses split fields of two grids";
+            let note = match access.does {
+                Does::Write => {
+                    "each process has other cells of the one than of the other: a loop may read fields of another grid \
+                     and add to them, and store to those of one grid"
+                }
+                Does::Read | Does::Add => {
+                    "each process has other cells of the one than of the other: use fields of one grid, or say that cells \
+                     of the other one lie in the own box or within n cells of it, ti.mpi.grid(shape, halo=n)"
+                }
+            };
+            return Err(mistake(self.func.insts[access.at].span, message, note));
+        }
+        for (axis, own) in grid.axes.iter().enumerate() {
+            self.needs(axis, access, [own.width; 2]);
+        }
+        Ok(())
+    }
+
     /// One axis of all accesses.
     fn axis(&mut self, axis: usize, accesses: &Accesses, span: Span) -> Outcome<()> {
         if !self.grid.axes[axis].is_divided() {
@@ -138,7 +165,11 @@ impl<'a> Finder<'a> {
         }
         let along = self.along(axis, self.base(axis));
         let mut owner: Option<(Value, i64)> = None;
-        for access in accesses.0.iter().filter(|access| access.writes) {
+        for access in accesses
+            .0
+            .iter()
+            .filter(|access| access.does == Does::Write)
+        {
             let (index, span) = self.index(access, axis);
             let offset = along.offset(index);
             let exact = offset.and_then(|offset| Some((offset.counter, offset.exact()?)));
@@ -154,15 +185,24 @@ impl<'a> Finder<'a> {
                 return Err(mistake(span, message, note));
             }
         }
-        let owner = owner.or_else(|| self.owner_of_reads(axis, accesses));
+        let owner = owner.or_else(|| self.owner_of_others(axis, accesses));
         let Some((counter, shift)) = owner else {
             let message =
                 format!("no index says which cells along axis {axis} the iterations are for");
             return Err(mistake(span, message, BOUNDED));
         };
-        self.inside(axis, accesses, ((counter, shift), span))?;
-        for access in accesses.0.iter().filter(|access| !access.writes) {
-            self.read(axis, access, (counter, shift))?;
+        let is_inside = self.inside(axis, accesses, ((counter, shift), span))?;
+        for access in accesses
+            .0
+            .iter()
+            .filter(|access| access.does != Does::Write)
+        {
+            self.reach(axis, access, (counter, shift))?;
+            if access.does == Does::Add && !is_inside {
+                // Iterations beyond the last cell may add to any cell of its halo.
+                let own = self.split.grid_of(access.field).expect("it is split").axes[axis];
+                self.needs(axis, access, [own.width; 2]);
+            }
         }
         let at = self.counters.iter().position(|&c| c == counter);
         self.out.narrowed.push(Narrowed {
@@ -174,13 +214,14 @@ impl<'a> Finder<'a> {
     }
 
     /// Along a periodic axis, iterations beyond the grid would be for cells that another process has. They are refused where the
-    /// bounds are known, and where an index that wraps around makes sense of them; otherwise they are out of bounds.
+    /// bounds are known, and where an index that wraps around makes sense of them; otherwise they are out of bounds. In a
+    /// derivative each iteration tests whether it is inside. Returns whether all are inside.
     fn inside(
         &self,
         axis: usize,
         accesses: &Accesses,
         ((counter, shift), span): ((Value, i64), Span),
-    ) -> Outcome<()> {
+    ) -> Outcome<bool> {
         let along = self.along(axis, shift);
         let is_periodic = |access: &Access| {
             let grid = self.split.grid_of(access.field).expect("it is split");
@@ -190,16 +231,13 @@ impl<'a> Finder<'a> {
             let offset = along.offset(self.index(access, axis).0);
             offset.is_some_and(|offset| offset.wrapped.is_some())
         };
-        let is_inside = |[lo, hi]: [i64; 2]| {
-            let (lo, hi) = (lo.checked_add(shift), hi.checked_add(shift));
-            lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi < along.size)
-        };
         let mut accesses = accesses.0.iter();
-        if !accesses.clone().any(is_periodic)
-            || along.range(counter).is_some_and(is_inside)
-            || !(self.has_known_bounds(counter) || accesses.any(wraps))
-        {
-            return Ok(());
+        if !accesses.clone().any(is_periodic) || along.is_inside(counter, shift) {
+            return Ok(true);
+        }
+        let is_known = self.has_known_bounds(counter) && !self.split.is_derivative;
+        if !(is_known || accesses.any(wraps)) {
+            return Ok(false);
         }
         let message = format!(
             "iterations of this loop may be for cells beyond the grid along axis {axis}, which is periodic"
@@ -221,21 +259,35 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// The counter of an axis, and what is added to it, where nothing is stored.
-    fn owner_of_reads(&self, axis: usize, accesses: &Accesses) -> Option<(Value, i64)> {
-        if let Some(grid) = self.over {
-            return Some((*self.counters.get(axis)?, grid.axes[axis].first()));
+    /// The counter of an axis, and what is added to it, where nothing is stored: so that all that is added to and read lies as near
+    /// as possible.
+    fn owner_of_others(&self, axis: usize, accesses: &Accesses) -> Option<(Value, i64)> {
+        let base = self.base(axis);
+        let along = self.along(axis, base);
+        let of = |access: &Access| along.offset(self.index(access, axis).0);
+        let (adds, reads): (Vec<_>, Vec<_>) = accesses
+            .0
+            .iter()
+            .partition(|access| access.does == Does::Add);
+        let offsets: Vec<Offset> = adds.iter().chain(&reads).copied().filter_map(of).collect();
+        let over = self.over.and_then(|_| self.counters.get(axis).copied());
+        let counter = over.or_else(|| offsets.first().map(|offset| offset.counter))?;
+        if adds.is_empty() {
+            return Some((counter, base));
         }
-        let along = self.along(axis, self.base(axis));
-        let mut offsets = accesses.0.iter().filter_map(|access| {
-            let (index, _) = self.index(access, axis);
-            along.offset(index)
-        });
-        offsets.next().map(|offset| (offset.counter, 0))
+        let here = offsets.iter().filter(|offset| offset.counter == counter);
+        let reach = |shift: i64| {
+            let far = |offset: &Offset| (shift - offset.by[0]).max(offset.by[1] - shift);
+            here.clone().map(far).max().unwrap_or(0)
+        };
+        let shifts = here.clone().filter_map(Offset::exact).chain([base]);
+        // Iterations are for cells of the grid, if they can be.
+        let best = shifts.min_by_key(|&shift| (!along.is_inside(counter, shift), reach(shift)));
+        best.map(|shift| (counter, shift))
     }
 
-    /// A read along a divided axis.
-    fn read(&mut self, axis: usize, access: &Access, owner: (Value, i64)) -> Outcome<()> {
+    /// A read, or an addition, along a divided axis.
+    fn reach(&mut self, axis: usize, access: &Access, owner: (Value, i64)) -> Outcome<()> {
         let (index, span) = self.index(access, axis);
         let here = self.split.grid_of(access.field).expect("it is split");
         let (own, is_trusted) = (here.axes[axis], here.is_trusted);
@@ -275,14 +327,14 @@ impl<'a> Finder<'a> {
         let range = along.range(index);
         let range = range.or_else(|| along_counter(&along, index));
         let Some([lo, hi]) = range else {
-            if access.writes {
+            if access.does == Does::Write {
                 return Err(self.unbounded_store(axis, span));
             }
             self.needs(axis, access, [own.width; 2]);
             return Ok(());
         };
         let widths = [(-lo).max(0), (hi - own.size + 1).max(0)];
-        if access.writes && widths != [0, 0] {
+        if access.does == Does::Write && widths != [0, 0] {
             let message = format!("a store beyond the edge of axis {axis}, which is periodic");
             return Err(mistake(
                 span,
@@ -304,8 +356,13 @@ impl<'a> Finder<'a> {
         let needed = widths[0].max(widths[1]);
         if needed > own.width {
             let message = format!(
-                "`{}` is read {needed} cells away along axis {axis} of its grid, whose halo is {} wide",
+                "`{}` is {} {needed} cells away along axis {axis} of its grid, whose halo is {} wide",
                 self.split.name(access.field),
+                if access.does == Does::Add {
+                    "added to"
+                } else {
+                    "read"
+                },
                 own.width
             );
             let note = format!("give the grid a wider one: ti.mpi.grid(shape, halo={needed})");
@@ -319,14 +376,45 @@ impl<'a> Finder<'a> {
         if widths == [0, 0] {
             return;
         }
-        let reads = &mut self.out.exchange.reads;
-        let at = reads.iter().position(|read| read.0 == access.field);
+        let list = match access.does {
+            Does::Add => &mut self.out.exchange.adds,
+            Does::Read | Does::Write => &mut self.out.exchange.reads,
+        };
+        let at = list.iter().position(|one| one.0 == access.field);
         let at = at.unwrap_or_else(|| {
-            reads.push((access.field, vec![[0, 0]; self.grid.axes.len()]));
-            reads.len() - 1
+            let grid = self.split.grid_of(access.field).expect("it is split");
+            list.push((access.field, vec![[0, 0]; grid.axes.len()]));
+            list.len() - 1
         });
-        let all = &mut reads[at].1[axis];
+        let all = &mut list[at].1[axis];
         *all = [all[0].max(widths[0]), all[1].max(widths[1])];
+    }
+
+    /// Whether no halo has both cells of neighbours and what is added to them.
+    fn apart(&self) -> Outcome<()> {
+        let places = |field| {
+            let data = &self.split.env.fields[field];
+            (data.tree, &data.places)
+        };
+        let meet = |a, b| {
+            let ((tree, a), (other, b)) = (places(a), places(b));
+            tree == other && a.iter().any(|place| b.contains(place))
+        };
+        let Exchange { adds, reads, .. } = &self.out.exchange;
+        let both = adds
+            .iter()
+            .find(|added| reads.iter().any(|read| meet(added.0, read.0)));
+        match both {
+            None => Ok(()),
+            Some((field, _)) => {
+                let message = format!(
+                    "a loop adds to neighbours' cells of `{}`, and reads neighbours' cells of it",
+                    self.split.name(*field)
+                );
+                let note = "the sums are known after the loop: read them in a later loop";
+                Err(mistake(self.func.insts[self.inst].span, message, note))
+            }
+        }
     }
 
     fn unbounded_read(
@@ -354,7 +442,7 @@ impl<'a> Finder<'a> {
 
 /// The remedy for an index without bounds.
 const BOUNDED: &str = "an index is a counter of the parallel loop plus a constant, or that modulo the size of a periodic axis; \
-                       if others stay within n cells, say so: ti.mpi.grid(shape, halo=n)";
+                       if other indices stay within n cells, declare that: ti.mpi.grid(shape, halo=n)";
 
 /// The range of an index that is a counter of cells plus something.
 fn along_counter(along: &Along<'_>, index: Value) -> Option<[i64; 2]> {

@@ -39,9 +39,16 @@ pub(super) fn find(split: &Split<'_>, func: &Function, inst: Inst) -> Outcome<Su
             (Root::Field(..), None) => return Err(stored("a field that is not split", span)),
             (Root::Local(_), None) => return Err(stored("a variable of the kernel", span)),
             (_, Some(_)) if is_used() => {
-                let message =
-                    "the value before an atomic operation on data that all processes have is used";
-                let note = "only the sum over all processes is known, after the loop";
+                let (message, note) = match split.is_derivative {
+                    true => (
+                        "the gradient needs the value before an atomic operation on data that all processes have",
+                        "minima and maxima over all processes have no gradient",
+                    ),
+                    false => (
+                        "the value before an atomic operation on data that all processes have is used",
+                        "only the sum over all processes is known, after the loop",
+                    ),
+                };
                 return Err(mistake(span, message, note));
             }
             (Root::Field(_, field), Some(op)) => {

@@ -40,7 +40,12 @@ fn text(width: i64, is_trusted: bool, body: &str) -> String {
         kernel @k(n: i32) {{ {body} }}"
     );
     let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
-    match split(module, &[Some(Arc::new(grid)), None], Options::default()) {
+    match split(
+        module,
+        &[Some(Arc::new(grid)), None],
+        Options::default(),
+        false,
+    ) {
         Ok(done) => {
             let env = &done.module.env;
             let func = done.module.kernel().unwrap();
@@ -58,13 +63,19 @@ fn described(env: &aerogel_ir::Env, exchange: &Exchange) -> String {
     let name = |field| env.fields[field].name.as_str();
     let reads = exchange.reads.iter();
     let reads: Vec<String> = reads.map(|(f, w)| format!("{} {w:?}", name(*f))).collect();
+    let adds = exchange.adds.iter();
+    let adds: Vec<String> = adds.map(|(f, w)| format!("{} {w:?}", name(*f))).collect();
     let writes: Vec<&str> = exchange.writes.iter().map(|&f| name(f)).collect();
     let sums = exchange.sums.iter();
     let sums: Vec<String> = sums
         .map(|sum| format!("{} {:?} {}", name(sum.target), sum.component, sum.op.name()))
         .collect();
+    let adds = match adds.is_empty() {
+        true => String::new(),
+        false => format!("; adds to {}", adds.join(", ")),
+    };
     format!(
-        "reads {}; writes {}; sums {}",
+        "reads {}{adds}; writes {}; sums {}",
         reads.join(", "),
         writes.join(", "),
         sums.join(", ")
@@ -333,5 +344,129 @@ fn trusted_indices_need_the_whole_halo() {
     }
 
     reads f [[2, 2], [0, 0]]; writes g; sums
+    ");
+}
+
+/// The exchange of a loop over cells whose cell is `v3, v1`, or the mistake.
+fn exchange_of(width: i64, body: &str) -> String {
+    let first = 8 - width;
+    let body = format!(
+        "parallel_cells tree0.S1 (v0: i32, v1: i32) {{
+            first: i32 = const {first}
+            v3: i32 = add v0, first
+            one: i32 = const 1
+            two: i32 = const 2
+            twelve: i32 = const 12
+            up: i32 = add v3, one
+            wrapped: i32 = mod up, twelve
+            down: i32 = sub v3, one
+            down2: i32 = sub v3, two
+            own: ref<f32> = field_at @g, [v3, v1]
+            x: f32 = load own
+            {body}
+            yield []
+        }}
+        yield []"
+    );
+    let all = text(width, false, &body);
+    all.lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn additions_to_neighbours() {
+    let both = "a: ref<f32> = field_at @f, [wrapped, v1] o: f32 = atomic_add a, x
+        b: ref<f32> = field_at @f, [down, v1] p: f32 = atomic_add b, x";
+    let one = "a: ref<f32> = field_at @f, [down, v1] o: f32 = atomic_add a, x";
+    let far = "b: ref<f32> = field_at @f, [down2, v1] p: f32 = atomic_add b, x";
+    let read = "c: ref<f32> = field_at @f, [up, v1] y: f32 = load c store own, y";
+    let used = "b: ref<f32> = field_at @f, [down2, v1] p: f32 = atomic_add b, x store own, p";
+    let found = [
+        exchange_of(1, both),
+        exchange_of(1, one),
+        exchange_of(1, far),
+        exchange_of(2, &format!("{one} {far}")),
+        exchange_of(1, &format!("{both} {read}")),
+        exchange_of(1, used),
+    ];
+    insta::assert_snapshot!(found.join("\n"), @"
+    reads ; adds to f [[1, 1], [0, 0]]; writes f; sums 
+    reads ; adds to f [[1, 0], [0, 0]]; writes f; sums 
+    `f` is added to 2 cells away along axis 0 of its grid, whose halo is 1 wide
+    reads ; adds to f [[2, 0], [0, 0]]; writes f; sums 
+    a loop adds to neighbours' cells of `f`, and reads neighbours' cells of it
+    a loop stores to cells at several distances along axis 0 of a split grid
+    ");
+}
+
+/// A loop over particles, of which this process has the last four of twelve, and cells of a grid, of which it has those from 3.
+fn with_particles(is_trusted: bool, body: &str) -> String {
+    let rooms = SplitAxis {
+        size: 12,
+        lo: 8,
+        hi: 12,
+        width: 0,
+        is_periodic: false,
+    };
+    let cells = SplitAxis {
+        size: 6,
+        lo: 3,
+        hi: 6,
+        width: 2,
+        is_periodic: false,
+    };
+    let grid = |axis, is_trusted| {
+        let axes = vec![axis];
+        Some(Arc::new(SplitGrid { axes, is_trusted }))
+    };
+    let text = format!(
+        "tree0 {{ dense i:4 {{ place x: f32, place v: f32 }} }}
+        tree1 {{ dense i:5 {{ place m: f32 }} }}
+        field @x: f32 = tree0 [S2] offset [8]
+        field @v: f32 = tree0 [S3] offset [8]
+        field @m: f32 = tree1 [S2] offset [1]
+        kernel @k() {{
+            parallel_cells tree0.S1 (v0: i32) {{
+                v1: i32 = const 8
+                v2: i32 = add v0, v1
+                v3: ref<f32> = field_at @x, [v2]
+                v4: f32 = load v3
+                v5: i32 = cast v4
+                v6: ref<f32> = field_at @v, [v2]
+                v7: ref<f32> = field_at @m, [v5]
+                {body}
+                yield []
+            }}
+            yield []
+        }}"
+    );
+    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+    let grids = [grid(rooms, false), grid(cells, is_trusted)];
+    match split(module, &grids, Options::default(), false) {
+        Ok(done) => {
+            let env = &done.module.env;
+            let exchanges: Vec<_> = done.exchanges.iter().map(|e| described(env, e)).collect();
+            exchanges.join("\n")
+        }
+        Err(SplitError::Mistake(mistake)) => mistake.message,
+        Err(SplitError::Broken(broken)) => panic!("{broken}"),
+    }
+}
+
+#[test]
+fn cells_around_particles() {
+    let reads = "v8: f32 = load v7
+                 store v6, v8";
+    let adds = "v8: f32 = atomic_add v7, v4";
+    let found = [
+        with_particles(true, reads),
+        with_particles(true, adds),
+        with_particles(true, "store v7, v4"),
+        with_particles(false, reads),
+    ];
+    insta::assert_snapshot!(found.join("\n"), @"
+    reads m [[2, 2]]; writes v; sums 
+    reads ; adds to m [[2, 2]]; writes m; sums 
+    a loop accesses split fields of two grids
+    a loop accesses split fields of two grids
     ");
 }

@@ -1,4 +1,4 @@
-//! Places that are the same in every iteration of a loop, as targets of atomics.
+//! Targets of atomics that are the same element in every iteration of a loop.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::constant_element;

@@ -1,4 +1,4 @@
-//! Atomic operations become cheaper ones: none where nothing is shared, and few where much is added up.
+//! Atomic operations become cheaper: plain operations where nothing is shared, and few atomics for reductions.
 
 mod continues;
 pub(crate) mod demote_atomics;

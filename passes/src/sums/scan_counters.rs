@@ -1,4 +1,4 @@
-//! Counters whose old values are used are counted on once for a block of iterations.
+//! Counters whose old values are used take one atomic addition for a block of iterations.
 //!
 //! ```text
 //! parallel [v0], [v1] (v2: i32) {          parallel [0], [n_blocks] (v5: i32) {

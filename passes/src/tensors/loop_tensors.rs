@@ -1,4 +1,4 @@
-//! Large tensors stay in memory, and what is done to each of their elements becomes a loop.
+//! Large tensors stay in memory, and element-wise operations on them become loops.
 //!
 //! ```text
 //! v2: vec<100, f32> = mul v0, v1     ==>     v3 = local

@@ -1,4 +1,4 @@
-//! Tensors and structs fall apart into scalars.
+//! Tensors and structs are split into scalars.
 //!
 //! ```text
 //! v1: vec<2, f32> = load v0              v1: ref<f32> = elem_ref v0, [0]

@@ -1,4 +1,4 @@
-//! What numbers are, and how results become one.
+//! Types of numbers, and conversions of results.
 
 /// What a register or a number in memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

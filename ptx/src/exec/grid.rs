@@ -1,4 +1,4 @@
-//! What threads have in common: those of a launch, and those of a block.
+//! State that threads share: of a launch, and of a block.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

@@ -1,5 +1,5 @@
-//! What a launch reads as constant: `ld.global.nc` goes through a cache that hears of no writes, so that nobody may write
-//! there as long as the launch runs, before or after.
+//! What a launch reads as constant: `ld.global.nc` uses a cache that is not invalidated by writes, so no thread may
+//! write there during the whole launch.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! Which function of a task a launch runs, on how many threads, and with what memory.
+//! The choices of a launch for a task: which function runs, on how many threads, and with which memory.
 //!
 //! How a task is divided follows from the time of one iteration: the code generator's estimate at first, then what the
 //! last launch took.

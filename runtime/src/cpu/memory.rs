@@ -14,6 +14,8 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::group;
+
 /// Requests below this do not check the limits: reading these takes tens of microseconds.
 const ALWAYS_ASK: usize = 256 << 20;
 
@@ -56,7 +58,7 @@ fn available() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| entry_bytes(&text, "MemAvailable:"));
-    let group = group_limit();
+    let group = group::left();
     match (machine, group) {
         (Some(machine), Some(group)) => Some(machine.min(group)),
         (one, other) => one.or(other),
@@ -68,16 +70,6 @@ fn entry_bytes(text: &str, entry: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(entry))?;
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes * 1024)
-}
-
-fn group_limit() -> Option<u64> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let number = |file: &str| -> Option<u64> {
-        let text = fs::read_to_string(format!("/sys/fs/cgroup{path}/{file}")).ok()?;
-        text.trim().parse().ok()
-    };
-    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
 }
 
 /// From this size on a buffer is worth huge pages: touching it for the first time faults 512 times

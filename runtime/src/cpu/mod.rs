@@ -2,6 +2,7 @@
 
 mod course;
 mod device;
+mod group;
 mod growing;
 pub mod memory;
 mod plan;

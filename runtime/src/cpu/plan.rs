@@ -39,7 +39,7 @@ pub(crate) struct LaunchPlan {
     _object: Box<dyn LoadedObject>,
 }
 
-/// What the context's `host` points to, for the functions of `HostCalls`.
+/// The target of the context's `host`, for the functions of `HostCalls`.
 #[repr(C)]
 pub(super) struct Host<'a> {
     calls: HostCalls,
@@ -83,10 +83,9 @@ impl LaunchPlan {
         for (k, task) in code.tasks.iter().enumerate() {
             let mut planned = PlannedTask::new(task, &shared, &address)?;
             let is_in = |other: &TaskCode| other.exchange == task.exchange;
-            let is_first = !code.tasks[..k].iter().any(is_in);
-            let is_last = !code.tasks[k + 1..].iter().any(is_in);
-            planned.begins = task.exchange.filter(|_| is_first);
-            planned.ends = task.exchange.filter(|_| is_last);
+            let is_in_any = |tasks: &[TaskCode]| tasks.iter().any(is_in);
+            planned.begins = task.exchange.filter(|_| !is_in_any(&code.tasks[..k]));
+            planned.ends = task.exchange.filter(|_| !is_in_any(&code.tasks[k + 1..]));
             tasks.push(planned);
         }
         Ok(Self {
@@ -252,7 +251,7 @@ impl LaunchPlan {
     }
 }
 
-/// What processes send each other before or after a loop.
+/// Exchanges between processes before or after a loop.
 fn exchange(args: &Args<'_>, number: Option<u32>, moment: Moment) -> Result<(), KernelFailure> {
     match (number, args.exchanges()) {
         (Some(number), Some(exchanges)) => {

@@ -96,11 +96,6 @@ impl Pool {
         }
     }
 
-    /// The number of threads that the machine runs at once.
-    pub fn with_all_cores() -> Self {
-        Self::new(thread::available_parallelism().map_or(1, usize::from))
-    }
-
     /// How many threads work at a job at most, the caller included.
     pub fn n_threads(&self) -> usize {
         self.n_threads

@@ -33,7 +33,7 @@ enum Space {
     Computed { bounds: BoundsFn, n_axes: usize },
 }
 
-/// What the tasks of a plan have in common.
+/// State that the tasks of a plan share.
 pub(super) struct Shared {
     /// 1 if no two threads may run a task.
     pub(super) one_thread: Option<usize>,

@@ -1,4 +1,4 @@
-//! Finding, making and giving back cells.
+//! Finding, creating and freeing cells.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;

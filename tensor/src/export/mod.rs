@@ -1,4 +1,4 @@
-//! A plan as code of C: what programs without Aerogel link and call.
+//! A plan as C code, which programs without Aerogel link and call.
 //!
 //! ```text
 //! step.h       int step(const float *u, double dt, float *out);

@@ -1,4 +1,4 @@
-//! Programs that were read: from files and from people, who may be mistaken or mean harm.
+//! Programs that were read from files or texts, which may be wrong or malicious.
 //!
 //! The recorder writes programs that keep more rules than the verifier knows. Of a program that was read, nothing is
 //! believed:

@@ -1,4 +1,4 @@
-//! Histories: values that a program puts on a pile and takes back, the last one first.
+//! Histories: stacks onto which a program pushes values, and from which it pops them.
 
 use aerogel_runtime::buffer::MemoryError;
 

@@ -1,4 +1,4 @@
-//! The names of what a program has.
+//! The ids of the parts of a program.
 
 use aerogel_base::entity;
 

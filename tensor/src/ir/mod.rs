@@ -1,4 +1,4 @@
-//! Programs of tensors: what they are made of, their text, what is legal, what their expressions are, why they end early.
+//! Programs of tensors: data structures, text, the verifier, evaluation of expressions, and errors.
 
 mod array;
 mod error;
@@ -19,10 +19,10 @@ mod promises;
 mod region;
 mod rewrite;
 mod scope;
-mod short;
 mod signature;
 mod site;
 mod size;
+mod sized;
 mod slice;
 mod spots;
 mod stage;
@@ -51,11 +51,11 @@ pub(crate) use rewrite::{
     exprs_of, map_exprs, rewrite, rewrite_blocks, rewrite_fors, visit, visit_host, visit_mut,
 };
 pub(crate) use scope::Scope;
-pub use short::{ShortAxes, for_short_axes, short_axes};
 pub(crate) use signature::{Signature, signature};
 pub use site::{OutOfBounds, Place, SiteDef};
-pub(crate) use size::LONGEST_SHORT;
 pub use size::Size;
+pub(crate) use size::{LONGEST_SHORT, is_round};
+pub use sized::{Sizes, for_sizes};
 pub(crate) use slice::{Makers, Slice, order, reads, slice, targets};
 pub use stage::Stage;
 pub(crate) use touched::{Touched, is_at_own_place, is_whole, only_store};

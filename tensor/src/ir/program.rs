@@ -232,8 +232,8 @@ pub struct Program {
     pub sites: PrimaryMap<Site, SiteDef>,
     /// Variables that the caller sets before the program runs.
     pub given: Vec<Var>,
-    /// The size classes of such variables.
-    pub sizes: IndexMap<Var, Size>,
+    /// The classes of sizes that are not constants, as far as they are known.
+    pub sizes: IndexMap<Dim, Size>,
     /// Expressions.
     pub exprs: Exprs,
     /// Sizes that must be equal, checked before anything runs.
@@ -288,11 +288,7 @@ impl Program {
     pub fn size_of(&self, dim: Dim) -> Option<Size> {
         match *self.dim_def(dim) {
             DimDef::Const(n) => Some(Size::of(n)),
-            DimDef::Value(e) => match self.exprs[e] {
-                ExprDef::Var(var, _) => self.sizes.get(&var).copied(),
-                _ => None,
-            },
-            DimDef::Input(..) | DimDef::Number(_) => None,
+            _ => self.sizes.get(&dim).copied(),
         }
     }
 

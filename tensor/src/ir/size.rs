@@ -55,9 +55,35 @@ impl Size {
     }
 }
 
+/// Whether code over much data is compiled for exactly this size. Networks and grids have such sizes, and there are few of
+/// them: about fifty below a thousand, so that arrays of every length need few programs.
+pub(crate) fn is_round(n: u64) -> bool {
+    /// Loops as short as this are unrolled.
+    const SHORT: u64 = 16;
+    /// Numbers of at most three significant bits.
+    const ODD: u64 = 7;
+    if n <= SHORT {
+        return true;
+    }
+    let one_digit = 10_u64.pow(n.ilog10());
+    n >> n.trailing_zeros() <= ODD || n.is_multiple_of(one_digit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_sizes_are_round() {
+        let round = [1, 9, 16, 20, 28, 32, 56, 96, 128, 200, 224, 768, 1000, 4096];
+        assert!(round.into_iter().all(is_round));
+        assert!(
+            ![17, 25, 100 + 1, 1 << 20 | 1, 999]
+                .into_iter()
+                .any(is_round)
+        );
+        assert_eq!((1..1000).filter(|&n| is_round(n)).count(), 53);
+    }
 
     #[test]
     fn each_extent_is_in_one_class() {

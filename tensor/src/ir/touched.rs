@@ -39,6 +39,12 @@ impl Touched {
         Self::over(program, &all.body, all.cells)
     }
 
+    /// Whether both touch some buffer.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        let touches = |b: &Buffer| other.reads.contains(b) || other.writes.contains(b);
+        self.reads.iter().chain(&self.writes).any(touches)
+    }
+
     fn over(program: &Program, body: &[Stmt], cells: Option<Buffer>) -> Self {
         let mut touched = Self::default();
         touched.block(program, body, cells);

@@ -505,7 +505,7 @@ impl<'p> Check<'p> {
         exprs[e].operands(|x| types.push(exprs.ty(x).name()));
         let types = types.join(", ");
         match &exprs[e] {
-            ExprDef::Axis(k) => format!("`i{k}` is an index along an axis that is not there"),
+            ExprDef::Axis(k) => format!("`i{k}` is an index along an axis that does not exist"),
             ExprDef::Unary(op, _) => format!("`{op}` does not take `{types}`"),
             ExprDef::Binary(op, ..) => format!("`{op}` does not take `{types}`"),
             ExprDef::Compare(op, ..) => format!("`{op}` does not take `{types}`"),

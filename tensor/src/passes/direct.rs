@@ -1,4 +1,4 @@
-//! A product whose right factor is read where it lies.
+//! A product whose right factor is read in place.
 //!
 //! ```text
 //! for [n, m, y, x, c, k] { t[i0, i1, i2, i3] add init = mul(w[i1, i4, i5], a[i0, i4, i2, i3 + i5]) }

@@ -22,6 +22,8 @@ use crate::ir::{
 const MAX_BUFFERS: usize = 24;
 /// No more statements than this stand at a point: LLVM's time grows faster than their number.
 const MAX_STATEMENTS: usize = 64;
+/// Over more points than this, a launch costs little beside the work: 2 to 5 us beside 16 us for a sum of two arrays.
+const MANY: u64 = 1 << 15;
 
 /// Fuses sums over the same axes of the same domain.
 pub(super) fn run_on_sums(program: &mut Program, _: Options) -> bool {
@@ -166,6 +168,9 @@ fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bo
         let both = [kept(group), kept(all)];
         return !conflicts && both[0].is_some() && both[0] == both[1];
     }
+    if !a.shares(&b) && !gains(program, group, all) {
+        return false;
+    }
     let shared = a
         .writes
         .iter()
@@ -186,6 +191,21 @@ fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bo
                 .iter()
                 .all(|index| is_own(program, index, &all.domain))
     })
+}
+
+/// Whether statements that share no buffer are better off in one `for`: it saves a launch. Over many points that is little, and
+/// what moves to an earlier place lies in memory for longer. Loops compete for registers.
+fn gains(program: &Program, group: &For, all: &For) -> bool {
+    let points = program.size_of_all(all.domain.iter().copied());
+    points.is_none_or(|n| n.about <= MANY) && !(has_loop(&group.body) && has_loop(&all.body))
+}
+
+fn has_loop(body: &[Stmt]) -> bool {
+    let mut found = false;
+    visit(body, &mut |stmt| {
+        found |= matches!(stmt, Stmt::Loop { .. });
+    });
+    found
 }
 
 /// Collects the indices at which statements touch a buffer; not `plain` if some may be changed by what is outside.

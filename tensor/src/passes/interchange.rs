@@ -1,4 +1,4 @@
-//! A loop of the host whose turns no point's neighbours see becomes a loop at each point.
+//! A loop on the host whose iterations exchange no values between points becomes a loop at each point.
 //!
 //! ```text
 //! loop k in 0, m { for [n] { t[i0] = add(t[i0], x[k]) } }      for [n] { loop k in 0, m { t[i0] = add(t[i0], x[k]) } }

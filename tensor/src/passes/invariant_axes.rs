@@ -1,4 +1,4 @@
-//! Sums that are the same along an axis are made once.
+//! Sums that are the same along an axis are computed once.
 //!
 //! ```text
 //! for [n, m, k] { t[i0, i1] add init = x[i1, i2] }     for [m, k] { s[i0] add init = x[i0, i1] }

@@ -1,4 +1,5 @@
-//! What is stored at other indices than its point's, but each point at one of its own, is read there in place of that.
+//! Scattered stores whose index map is invertible become gathers: each target element reads the point that stores to
+//! it.
 //!
 //! ```text
 //! for [n] { t[i0, i0] add init = v }      for [n] { u[i0] = v }

@@ -1,4 +1,4 @@
-//! Sums of which a part is read are made of that part.
+//! Sums of which only a part is read are computed for that part only.
 //!
 //! ```text
 //! for [34, 3] { t[i0] add init = v(i0, i1) }      for [32, 3] { u[i0] add init = v(i0 + 1, i1) }

@@ -22,8 +22,10 @@ use super::reductions::CHAIN;
 use crate::ir::{Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store, Var};
 
 /// Rows of a tile, the best first: so many sums, a factor and a product fit into the registers of most machines, and are so
-/// many that no sum is waited for. What divides all rows is better than the best.
+/// many that no sum is waited for.
 const ROWS: [u64; 7] = [12, 14, 13, 11, 10, 9, 8];
+/// The cost of reading the right factor for a tile, in rows of the tile: it is in a slower cache than the left one.
+const READING: u64 = 3;
 /// Columns of a tile: as many as the widest vector has lanes.
 const COLUMNS: u64 = 16;
 /// The number of rows of tiles that reuse cached values; fewer or more if that divides the number of rows.
@@ -43,7 +45,7 @@ pub(super) fn run(
     let [rows, columns, inner] = [&factors.rows, &factors.columns, &factors.inner]
         .map(|axes| factors.dims(axes))
         .map(|dims| product(program, &dims));
-    let n_rows = divisor(program, rows, ROWS).unwrap_or(ROWS[0]);
+    let n_rows = tile_rows(program, rows);
     let [left, right] = [0, 1].map(|side| factors.operand(program, side));
     let left = Copied::of(
         program,
@@ -73,6 +75,14 @@ pub(super) fn run(
     };
     out.push(tiles.all(program, &factors, inner, epilogue));
     out
+}
+
+/// The rows of a tile that cost least. Rows of the last tile that do not exist cost as much as others.
+fn tile_rows(program: &Program, rows: Dim) -> u64 {
+    let n = program.const_dim(rows);
+    let cost = |own: u64| n.map_or(0, |n| n.div_ceil(own).saturating_mul(own + READING));
+    let least = ROWS.into_iter().min_by_key(|&own| cost(own));
+    least.unwrap_or(ROWS[0])
 }
 
 /// The first number that divides a size, if the size is known.

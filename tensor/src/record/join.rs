@@ -1,4 +1,4 @@
-//! Tensors beside each other, and with a margin.
+//! Concatenation and padding of tensors.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};

@@ -1,4 +1,4 @@
-//! Where in the user's program things were made.
+//! Source locations of recorded operations in the user's program.
 //!
 //! The caller reports, after each of the user's statements, its source location: a number for which the caller knows the line.
 

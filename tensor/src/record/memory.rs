@@ -1,4 +1,4 @@
-//! Stores to memory of a program's own, and what has to hold.
+//! Stores to memory of a program, and their conditions.
 
 use aerogel_base::Scalar;
 

@@ -1,4 +1,4 @@
-//! Recording: each operation checks its operands and appends the statement that it is.
+//! Recording: each operation checks its operands and appends a statement.
 //!
 //! ```text
 //! sum of x[n, m] over its second axis    for [n, m] { t[i0] add init = x[i0, i1] }

@@ -1,4 +1,4 @@
-//! One number of many along some axes.
+//! Reductions along axes.
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};

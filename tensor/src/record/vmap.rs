@@ -96,7 +96,7 @@ impl Recording {
         let extent = |r: &Self, m: &Mapped| r.program.buffers[m.all].shape[m.axis];
         let first = mapped
             .first()
-            .ok_or_else(|| RecordError::Value("`vmap`: nothing is mapped".to_owned()))?;
+            .ok_or_else(|| RecordError::Value("`vmap`: no argument has a batch axis".to_owned()))?;
         let n = extent(self, first);
         let text = |m: &Mapped, name: &str, n: &str| {
             format!("{name} has {n} elements along axis {}", m.axis)
@@ -150,8 +150,7 @@ impl Recording {
                 let reads = loads(&self.program, &exprs_of(body)).contains(&one);
                 let text = match reads {
                     true => {
-                        "`vmap`: the function reads memory that was made outside of it, and that it stores to: the others may \
-                         have stored there before: read a copy that was made before"
+                        "`vmap`: the function reads memory from outside to which it also stores, and other elements of the batch may have stored there before: read a copy that was made before"
                     }
                     false => {
                         "`vmap`: all stores to memory that was made outside of the function must use the same accumulation, or \

@@ -32,7 +32,7 @@ pub struct Plan {
     pub(super) program: Program,
     kernels: Vec<Compiled>,
     steps: Vec<Step>,
-    /// The temporaries that each of the outermost steps is the last to use.
+    /// The temporaries and inputs that each of the outermost steps is the last to use.
     last: Vec<Vec<Buffer>>,
     /// Computed sizes of statements that run unconditionally.
     extents: Vec<Dim>,
@@ -170,7 +170,7 @@ impl Plan {
     /// # Errors
     /// Why it ended early.
     pub fn run(&self, inputs: &[Operand]) -> Result<Vec<Operand>, RunError> {
-        self.run_with(inputs, Given::default())
+        self.run_with(inputs.to_vec(), Given::default())
     }
 
     /// The same with what else the program needs.
@@ -180,7 +180,11 @@ impl Plan {
     ///
     /// # Panics
     /// If there is not a memory for each tree of fields, laid out as the program says.
-    pub fn run_with(&self, inputs: &[Operand], given: Given<'_>) -> Result<Vec<Operand>, RunError> {
+    pub fn run_with(
+        &self,
+        inputs: Vec<Operand>,
+        given: Given<'_>,
+    ) -> Result<Vec<Operand>, RunError> {
         // Between two kernels too somebody may want it to end.
         let _active = interrupt::Active::begin();
         let own = self.program.trees.values();
@@ -208,12 +212,14 @@ impl Plan {
             chosen: IndexMap::new(),
             kept: 0,
             is_again: false,
+            donated: given.donated,
+            unused: Vec::new(),
         };
         for (tree, memory) in self.program.trees.keys().zip(given.trees) {
             run.trees[tree] = Some(memory.clone());
         }
         for (buffer, input) in self.program.inputs().zip(inputs) {
-            run.memory[buffer] = Some(input.clone());
+            run.memory[buffer] = Some(input);
         }
         for (&var, &value) in self.program.given.iter().zip(given.vars) {
             run.vars[var] = Some(value);
@@ -223,16 +229,12 @@ impl Plan {
         for &dim in &self.extents {
             extent(&self.program, &mut run, dim)?;
         }
+        given.begin.inspect(|begin| begin());
         for (step, last) in self.steps.iter().zip(&self.last) {
             if run.step(step)? != Flow::On {
                 break;
             }
-            for &buffer in last {
-                run.clear(buffer);
-            }
-            let mut free = Free::lock();
-            let done = last.iter().filter_map(|&buffer| run.memory[buffer].take());
-            free.give(self.stamp, done.map(|operand| operand.buffer));
+            run.end(last);
         }
         run.note_chosen();
         let results = self.program.results.iter();
@@ -283,6 +285,10 @@ pub(super) struct Running<'p> {
     pub(super) kept: u64,
     /// Whether iterations run again.
     pub(super) is_again: bool,
+    /// The numbers of the inputs whose memory results may take.
+    donated: &'p [usize],
+    /// The memory of such inputs that no result has taken yet.
+    unused: Vec<Arc<Bytes>>,
 }
 
 impl Scope for Running<'_> {
@@ -321,8 +327,12 @@ impl<'p> Running<'p> {
             };
             let bytes = Operand::bytes(def.ty, &shape).map_err(no_room)?;
             // Results belong to the caller afterwards.
-            let own = def.role == Role::Temporary && !program.results.contains(&buffer);
-            let reused = own.then(|| self.reused(bytes)).flatten();
+            let is_result = program.results.contains(&buffer);
+            let reused = match def.role {
+                Role::Temporary if is_result => self.donated_memory(bytes),
+                Role::Temporary => self.reused(bytes),
+                _ => None,
+            };
             self.memory[buffer] = Some(match reused {
                 Some(buffer) => Operand {
                     buffer,
@@ -342,6 +352,40 @@ impl<'p> Running<'p> {
         shape
             .map(|&d| Ok(extent(program, self, d)? as usize))
             .collect()
+    }
+
+    /// Releases temporaries and donated inputs after their last use, so that others can take their memory.
+    fn end(&mut self, buffers: &[Buffer]) {
+        let mut free = Free::lock();
+        for &buffer in buffers {
+            self.clear(buffer);
+            match self.plan.program.buffers[buffer].role {
+                Role::Input(number) if self.donated.binary_search(&(number as usize)).is_ok() => {
+                    self.end_donated(buffer);
+                }
+                Role::Input(_) => {}
+                _ => {
+                    let memory = self.memory[buffer].take().map(|operand| operand.buffer);
+                    free.give(self.plan.stamp, memory.into_iter());
+                }
+            }
+        }
+    }
+
+    /// Releases a donated input. Later statements still read its shape.
+    fn end_donated(&mut self, buffer: Buffer) {
+        if let (Some(operand), Ok(nothing)) = (&mut self.memory[buffer], Bytes::zeroed(0)) {
+            let memory = std::mem::replace(&mut operand.buffer, Arc::new(nothing));
+            if Arc::strong_count(&memory) == 1 {
+                self.unused.push(memory);
+            }
+        }
+    }
+
+    /// The memory of a donated input, if one of this size is released.
+    fn donated_memory(&mut self, bytes: usize) -> Option<Arc<Bytes>> {
+        let at = self.unused.iter().position(|b| b.len() == bytes)?;
+        Some(self.unused.swap_remove(at))
     }
 
     /// Memory that a temporary has left, if there is some of this size.

@@ -1,5 +1,5 @@
-//! Which iterations of a loop save their state, if memory has room for a few: those that do not save it run again from the
-//! last one that did, when the backward pass needs them.
+//! Which iterations of a loop save their state, if memory suffices for a few: the others run again from the last
+//! saved state when the backward pass needs them.
 //!
 //! A. Griewank, A. Walther, "Revolve" (2000): with `s` states at a time, and if no iteration runs again more than `t` times,
 //! binomial(s + t, s) iterations can be reversed.

@@ -1,4 +1,4 @@
-//! What a profiler learns of a run: which of the user's lines each kernel and library call computes, and how long it took.
+//! Profiling of a run: which of the user's lines each kernel and library call computes, and its time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,6 +24,11 @@ pub struct Given<'g> {
     pub trees: &'g [Arc<TreeMemory>],
     /// Where the user wrote what a buffer of the recorded program holds: for a profiler.
     pub place_of: Option<PlaceOf<'g>>,
+    /// The numbers of the inputs that the caller gives away, in ascending order: results may take their memory after the last
+    /// statement that reads them.
+    pub donated: &'g [usize],
+    /// Called when the inputs have been checked, before anything runs.
+    pub begin: Option<&'g (dyn Fn() + Sync)>,
 }
 
 /// Where a buffer was written.

@@ -1,4 +1,4 @@
-//! Back ends: which one each tensor belongs to, and values that are in the form of their back end only.
+//! Back ends: the back end of each tensor, and values that exist only as storages of their back end.
 //!
 //! Plans are one back end of several. A session tracks nothing here until another one is selected.
 
@@ -166,7 +166,11 @@ impl Session {
 
     /// Begins to track back ends, if this is another one than plans.
     pub fn watch_from(&mut self, backend: Backend) {
-        self.backends.is_watched |= backend != Backend::NATIVE;
+        if backend != Backend::NATIVE && !self.backends.is_watched {
+            self.backends.is_watched = true;
+            // Constants that have been evaluated belong to plans, where an equal one from now on belongs to no back end.
+            self.forget_shared();
+        }
     }
 
     /// Whether a buffer has values, at this back end or on the host.
@@ -190,6 +194,15 @@ impl Session {
         match is_number && self.values[b].is_some() {
             true => Backend::ANY,
             false => self.backends.of[b],
+        }
+    }
+
+    /// Gives a buffer the back end of another one.
+    pub(super) fn follow_backend(&mut self, new: Buffer, other: Buffer) {
+        if self.backends.is_watched {
+            // What mixes two is reported where it is evaluated.
+            let _ = self.watch();
+            self.backends.of[new] = self.backends.of[other];
         }
     }
 

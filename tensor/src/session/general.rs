@@ -1,4 +1,4 @@
-//! Programs that differ only in how much they read, and where: one for all of them.
+//! Programs that differ only in sizes and in the locations that they read share one general program.
 //!
 //! ```text
 //! for [n] { t[i0] = mul(x[i32(7), i0], 2) }        for [n] { t[i0] = mul(x[x0, i0], 2) }, where x0 is 7
@@ -16,10 +16,10 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, eval};
 use indexmap::{IndexMap, IndexSet};
 
-use super::policy::{LARGE_PRODUCT, MANY, WRITTEN_OUT};
+use super::policy::{LARGE_PRODUCT, MANY};
 use crate::ir::{
     Buffer, Dim, DimDef, Expr, ExprDef, Exprs, For, LONGEST_SHORT, Outside, Program, Role, Size,
-    Stmt, Store, Var, exprs_of, map_exprs, visit, visit_host,
+    Stmt, Store, Var, exprs_of, is_round, map_exprs, visit, visit_host,
 };
 
 /// How constant indices of inputs are handled.
@@ -59,7 +59,7 @@ pub(super) fn generalised(program: &Program, places: Places) -> (Program, Vec<Sc
 }
 
 /// Sizes that stay constants: all in large matrix products; those of sums at indices that are not axes, which `inverse`
-/// solves for the points; and with many points, sizes of unrolled loops and divisors of indices.
+/// solves for the points; and with many points, round sizes and divisors of indices.
 fn fixed(program: &Program) -> IndexSet<Dim> {
     let points = |domain: &[Dim]| -> u64 {
         let extents = domain.iter().map(|&d| program.const_dim(d).unwrap_or(1));
@@ -89,8 +89,8 @@ fn fixed(program: &Program) -> IndexSet<Dim> {
 
 /// Sizes that make code faster if they are constants.
 fn costly(program: &Program, all: &For) -> Vec<Dim> {
-    let short = |dim: &Dim| program.const_dim(*dim).is_some_and(|n| n <= WRITTEN_OUT);
-    let mut dims: Vec<Dim> = all.domain.iter().copied().filter(short).collect();
+    let is_round = |dim: &Dim| program.const_dim(*dim).is_some_and(is_round);
+    let mut dims: Vec<Dim> = all.domain.iter().copied().filter(is_round).collect();
     let exprs = &program.exprs;
     exprs.visit(exprs_of(&all.body), &mut |e| {
         use BinaryOp::{Add, Div, FloorDiv, Mod, Rem};
@@ -235,7 +235,7 @@ impl General<'_> {
                     match i32::try_from(n) {
                         Ok(short) => {
                             let var = self.number(Number::Extent(short));
-                            self.new.sizes.insert(var, Size::of(n));
+                            self.new.sizes.insert(dim, Size::of(n));
                             self.extents.push((short, dim));
                             DimDef::Value(self.new.get(var))
                         }

@@ -10,8 +10,10 @@ impl Session {
     /// # Errors
     /// If there is no such axis.
     pub fn one_of(&mut self, slot: Slot, axis: i64) -> Recorded<(Slot, usize)> {
-        let (one, axis) = self.recording.one_of(self.buffer(slot), axis)?;
+        let all = self.buffer(slot);
+        let (one, axis) = self.recording.one_of(all, axis)?;
         self.ones[one] = true;
+        self.follow_backend(one, all);
         self.n_ones += 1;
         Ok((self.hold(one), axis))
     }

@@ -1,4 +1,4 @@
-//! Parts of tensors that are read and written at once, on the host.
+//! Slices of tensors that are read and written immediately, on the host.
 //!
 //! A loop of Python's that stores number by number would record a copy and a store for each, and no two turns make the same
 //! program. Where the numbers are there, a part is a handful of bytes: they are copied, and where nobody else holds the old
@@ -312,6 +312,24 @@ impl Session {
         }
         let copy = value.copied()?;
         Ok((copy.clone(), self.leaf_like(copy, buffer), true))
+    }
+
+    /// Makes an evaluated tensor an empty one, if only the session and the caller refer to its memory, and no other package owns
+    /// that.
+    pub fn donate(&mut self, slot: Slot) {
+        let Some(buffer) = self.alone(slot, 2) else {
+            return;
+        };
+        let value = self.values[buffer].as_ref().expect("it is evaluated");
+        let Ok(empty) = Operand::zeros(value.ty, &[0]) else {
+            return;
+        };
+        if !value.buffer.is_borrowed() {
+            self.values[buffer] = None;
+            let other = self.leaf(empty);
+            self.slots.swap(slot as usize, other as usize);
+            self.release(other);
+        }
     }
 
     /// A slot for numbers of a buffer that are about to be changed, which nobody else holds. What is made by a statement

@@ -1,4 +1,4 @@
-//! Plans: the program of what is evaluated, whether there is a plan for it already, and its run.
+//! Plans: extracting the program of the evaluated tensors, finding or making its plan, and running it.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -305,7 +305,7 @@ pub fn realise(
         place_of: Some(&|buffer| job.lines.of_buffer(buffer)),
         ..Given::default()
     };
-    let results = ready.plan.run_with(&inputs, given);
+    let results = ready.plan.run_with(inputs, given);
     let n_statements = job.n_statements;
     let results = results.map_err(|error| {
         LazyError::Run(Box::new(Ended {

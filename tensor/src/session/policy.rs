@@ -45,11 +45,9 @@ pub(super) const LARGE: usize = 1 << 16;
 /// A program with a `for` over more than two axes and this many points keeps all its sizes constant: it may be a matrix
 /// product, whose tiles are faster if they divide the sizes. Measured, products of 256 rows take a fifth longer otherwise.
 pub(super) const LARGE_PRODUCT: u64 = 1 << 25;
-/// Above this many points, code is specialised for short axes, and for sizes that divide indices. Measured, sums over axes
-/// of ten elements take twice as long otherwise, and so do reshaping copies.
+/// Above this many points, code is specialised for round sizes, and for sizes that divide indices. Measured, sums over axes
+/// of ten elements take twice as long otherwise, and so do reshaping copies and convolutions.
 pub(super) const MANY: u64 = 1 << 16;
-/// The largest size of a short axis.
-pub(super) const WRITTEN_OUT: u64 = 16;
 
 /// For how long nothing has been computed.
 pub(super) struct Waiting {

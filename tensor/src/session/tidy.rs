@@ -1,4 +1,4 @@
-//! Dropping what no tensor holds, so that a session does not grow with the program's run time.
+//! Dropping statements that no tensor refers to, so that a session does not grow with the program's run time.
 //!
 //! The statements of live, unevaluated tensors are copied into a new recording, in which their buffers have other
 //! numbers. Slots stay.

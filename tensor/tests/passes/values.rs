@@ -1,5 +1,6 @@
 //! What is computed where it is read, what is kept, and what is left out.
 
+use aerogel_base::ScalarType;
 use aerogel_tensor::Buffer;
 
 use crate::support::{after, body};
@@ -128,39 +129,66 @@ fn pairs_of_elements_are_taken_to_be_many() {
 }
 
 #[test]
-fn sizes_of_short_axes_are_constants_where_inputs_are_large() {
-    use aerogel_tensor::ir::{for_short_axes, short_axes};
-    let axes = |shapes: &[&[usize]]| short_axes(shapes.iter().copied()).to_vec();
-    assert_eq!(axes(&[&[600, 3], &[2, 2], &[5000]]), [0, 3, 0, 0, 0]);
-    assert_eq!(axes(&[&[5, 3], &[600, 5]]), []);
+fn round_sizes_of_large_inputs_are_constants() {
+    use aerogel_tensor::ir::{Sizes, for_sizes};
     let text = r#"
         in b0 "x": f32[?, ?]
         in b1 "y": f32[?, b0:1]
         tmp b2 "pairs": f32[b0:0, b1:0, b0:1]
         tmp b3 "all": i32[(mul(extent(b0:1), i32(2)))]
+        tmp b4 "twice": i32[(mul(extent(b0:0), i32(2)))]
         agree b0:1 = b1:1 "{} and {}"
         for [b0:0, b1:0, b0:1] { b2[i0, i1, i2] = sub(b0[i0, i2], b1[i1, sub(sub(extent(b0:1), i2), i32(1))]) }
         for [(mul(extent(b0:1), i32(2)))] { b3[i0] = i0 }
+        for [(mul(extent(b0:0), i32(2)))] { b4[i0] = i0 }
         result b2
         result b3
+        result b4
     "#;
     let program = aerogel_tensor::ir::parse(text).expect("it parses");
-    let program = for_short_axes(program, &[0, 3, 0, 0]);
-    aerogel_tensor::verify(&program).expect("it is a program");
-    insta::assert_snapshot!(program.to_string(), @r#"
+    let sizes = |x: &[usize], y: &[usize]| {
+        Sizes::of(&program, &[(ScalarType::F32, x), (ScalarType::F32, y)])
+    };
+    // Small inputs, and such that do not fit, run the program for all sizes.
+    assert_eq!(sizes(&[5, 3], &[2, 3]), Sizes::default());
+    assert_eq!(sizes(&[600, 3], &[2, 4]), Sizes::default());
+    // Sizes that are not round share a program with others of their class.
+    assert_eq!(sizes(&[613, 3], &[2, 3]), sizes(&[999, 3], &[2, 3]));
+    assert_ne!(sizes(&[613, 3], &[2, 3]), sizes(&[613, 3], &[1, 3]));
+    assert_ne!(sizes(&[613, 3], &[0, 3]), sizes(&[613, 3], &[1, 3]));
+    assert_ne!(sizes(&[613, 3], &[2, 3]), sizes(&[640, 3], &[2, 3]));
+    assert_ne!(sizes(&[613, 3], &[2, 3]), sizes(&[2613, 3], &[2, 3]));
+
+    let sized = for_sizes(program.clone(), &sizes(&[613, 3], &[2, 3]));
+    aerogel_tensor::verify(&sized).expect("it is a program");
+    // One axis, and twice as many.
+    assert_eq!(
+        sized
+            .sizes
+            .values()
+            .map(|size| size.most)
+            .collect::<Vec<_>>(),
+        [2048, 2048]
+    );
+    insta::assert_snapshot!(sized.to_string(), @r#"
     in b0 "x": f32[?, 3]
-    in b1 "y": f32[?, 3]
-    tmp b2 "pairs": f32[b0:0, b1:0, 3]
+    in b1 "y": f32[2, 3]
+    tmp b2 "pairs": f32[b0:0, 2, 3]
     tmp b3 "all": i32[6]
-    agree 3 = b1:1 "{} and {}"
-    for [b0:0, b1:0, 3] {
+    tmp b4 "twice": i32[(mul(extent(b0:0), i32(2)))]
+    agree 3 = 3 "{} and {}"
+    for [b0:0, 2, 3] {
       b2[i0, i1, i2] = sub(b0[i0, i2], b1[i1, add(sub(i32(3), i2), i32(-1))])
     }
     for [6] {
       b3[i0] = i0
     }
+    for [(mul(extent(b0:0), i32(2)))] {
+      b4[i0] = i0
+    }
     result b2
     result b3
+    result b4
     "#);
 }
 

@@ -8,11 +8,24 @@ use inkwell::basic_block::BasicBlock;
 use super::{Interior, Outcome, Sum};
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
+use crate::lanes::Plan;
 use crate::task::Row;
+
+/// How many iterations of the inside and the edges of a row run at once, if they do: the plan, and the lanes of a vector.
+#[derive(Default)]
+pub(crate) struct InParts<'p> {
+    pub(crate) inside: Option<(&'p Plan, u32)>,
+    pub(crate) edges: Option<(&'p Plan, u32)>,
+}
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Runs the edges of a row and its inside, each in a loop of its own. Gives the block behind them.
-    pub(crate) fn row_in_parts(&mut self, row: &Row<'ctx>, interior: Interior) -> BasicBlock<'ctx> {
+    pub(crate) fn row_in_parts(
+        &mut self,
+        row: &Row<'ctx>,
+        interior: Interior,
+        lanes: &InParts<'_>,
+    ) -> BasicBlock<'ctx> {
         let (lo, hi) = (row.lo, row.hi);
         let wide = |f: &Self, x: Val<'ctx>| f.b.extend(ScalarType::I32, x, 64);
         let [low, high] = [wide(self, lo), wide(self, hi)];
@@ -42,6 +55,20 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 beyond = self.b.op(Opcode::Or, beyond, behind);
             }
         }
+        if let Some((plan, width)) = lanes.inside {
+            // Batches are full, and which indices they take does not depend on how threads share the row: they may add in
+            // another order than the edges.
+            let task = self.task.as_ref().expect("rows stand in a task");
+            let begin = task.bounds.last().expect("a task has an axis")[0];
+            let width = i64::from(plan.lanes(width));
+            let whole = |f: &Self, at: Val<'ctx>, up: i64| {
+                let distance = f.b.op(Opcode::Sub, at, begin);
+                let distance = f.b.op(Opcode::Add, distance, f.b.i64(up));
+                let distance = f.b.op(Opcode::And, distance, f.b.i64(-width));
+                f.b.op(Opcode::Add, begin, distance)
+            };
+            (first, last) = (whole(self, first, width - 1), whole(self, last, 0));
+        }
         // Where there is no inside, one edge is all.
         let none = self.b.icmp(IntPredicate::SLE, last, first);
         let none = self.b.op(Opcode::Or, none, beyond);
@@ -65,7 +92,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.cond_br(any, edge_row, edge_done);
         self.b.at(edge_row);
         let part = row.part(from_here, to_here);
-        let behind = self.stretch(&part, false, interior.has_narrow_edges);
+        let behind = match lanes.edges {
+            Some((plan, width)) => self.row_in_lanes(&part, plan, width),
+            None => self.stretch(&part, false, interior.has_narrow_edges),
+        };
         self.b.at(behind);
         self.b.br(edge_done);
         self.b.at(edge_done);
@@ -73,7 +103,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
         self.b.at(inside);
         self.outcomes = interior.outcomes;
-        let behind = self.stretch(&row.part(first, last), false, false);
+        let part = row.part(first, last);
+        let behind = match lanes.inside {
+            Some((plan, width)) => self.batches(&part, plan, plan.lanes(width)),
+            None => self.stretch(&part, false, false),
+        };
         self.outcomes = LookupMap::default();
         self.b.at(behind);
         self.b.br(edge);

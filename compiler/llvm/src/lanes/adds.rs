@@ -1,4 +1,4 @@
-//! Bodies that compute much and then add it to what others add to as well.
+//! Bodies that do much arithmetic and then add the results to elements that other iterations add to as well.
 //!
 //! Particles that give their momentum to the nodes around them, adjoints of what was gathered there: LLVM makes no vectors of
 //! such a body, since two iterations may add to one number. So it is cut in two: what computes knows nothing of other

@@ -24,9 +24,9 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
 
 use super::plan::Plan;
-use super::reads;
 use super::saves::{Alike, falls};
-use super::strides::Shared;
+use super::strides::{Shared, Ways};
+use super::{reads, strides};
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
 use crate::context::FuncCx;
 use crate::device_code;
@@ -362,6 +362,13 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         [then, otherwise]: [Region; 2],
         mask: Mask<'ctx>,
     ) -> Mask<'ctx> {
+        let shared = self.shared.and_then(|shared| shared.branches[inst]);
+        let leaves = |inst| strides::leaves(self.func, inst);
+        let ways = shared.or_else(|| (self.is_same(cond) && !leaves(inst)).then_some(Ways::Both));
+        if let Some(ways) = ways {
+            self.same_way(inst, cond, [then, otherwise], ways, mask);
+            return mask;
+        }
         let cond = self.value(cond);
         let on = self.narrow(mask, cond);
         let off = self.narrow(mask, self.b().not(cond));
@@ -390,6 +397,43 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 }
                 Some(self.no_lane())
             }
+        }
+    }
+
+    /// A branch that goes the same way in all lanes.
+    fn same_way(
+        &mut self,
+        inst: Inst,
+        cond: Value,
+        [then, otherwise]: [Region; 2],
+        ways: Ways,
+        mask: Mask<'ctx>,
+    ) {
+        let results = &self.func.insts[inst].results;
+        if let Ways::Only(truth) = ways {
+            let side = if truth { then } else { otherwise };
+            let (values, _) = self.region(side, mask).expect("nothing leaves");
+            self.define_all(results, &values);
+            return;
+        }
+        let cond = self.f.value(cond);
+        let [on, off, joined] =
+            ["same_then", "same_else", "same_way"].map(|name| self.b().block(self.f.llvm, name));
+        self.b().cond_br(cond, on, off);
+        let sides = [(on, then), (off, otherwise)].map(|(block, side)| {
+            self.b().at(block);
+            let (values, _) = self.region(side, mask).expect("nothing leaves");
+            let last = self.b().current();
+            self.b().br(joined);
+            (values, last)
+        });
+        self.b().at(joined);
+        for (at, &result) in results.iter().enumerate() {
+            let phi = self.b().phi(sides[0].0[at].get_type());
+            for (values, last) in &sides {
+                incoming(phi, values[at], *last);
+            }
+            self.define(result, phi.as_basic_value());
         }
     }
 

@@ -1,4 +1,4 @@
-//! The instructions of what loops in lanes save for each of their turns (`saves.rs`).
+//! The instructions that save values in each iteration of loops in lanes (`saves.rs`).
 
 use aerogel_ir::{Inst, Op, Region, Type, Value};
 use inkwell::IntPredicate;

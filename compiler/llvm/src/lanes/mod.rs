@@ -15,5 +15,5 @@ mod rows;
 mod saves;
 mod strides;
 
-pub(crate) use plan::plan;
+pub(crate) use plan::{Plan, plan, plan_inside};
 pub(crate) use strides::far_reads;

@@ -2,11 +2,13 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::saves::{self, Alike};
 use super::strides::{Search, Shared, Strides, is_written_out};
 use super::{adds, analysis, reads};
+use crate::interior::Outcome;
 
 /// How a body is cut.
 pub(crate) struct Plan {
@@ -30,11 +32,17 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// How many iterations make a batch on a machine whose vectors have so many lanes.
-    pub(super) fn lanes(&self, of_vector: u32) -> u32 {
+    pub(crate) fn lanes(&self, of_vector: u32) -> u32 {
         match self.width {
             Width::Vectors(n) => of_vector * n,
             Width::Iterations(n) => n,
         }
+    }
+
+    /// Whether a row may run by another plan where more of its indices are known: lanes of this one only read, or wait for
+    /// the one with the most iterations.
+    pub(crate) fn may_be_inside(&self) -> bool {
+        self.shared.is_none() && self.alike.is_none() && !self.is_flat
     }
 
     /// Of how many iterations a part of a row should be a multiple, so that none is left over that adds its numbers
@@ -84,8 +92,19 @@ const MOST_IN_FRAME: u32 = 256 << 10;
 /// How to cut the body of an `each`, if it pays; `reassociates` says whether its accumulations may be regrouped.
 pub(crate) fn plan(func: &Function, env: &Env, body: Region, reassociates: bool) -> Option<Plan> {
     plan_with_saves(func, body)
-        .or_else(|| plan_without(func, env, body, reassociates))
+        .or_else(|| plan_without(func, env, body, reassociates, None))
         .or_else(|| adds::plan(func, env, body))
+}
+
+/// How to cut the body of an `each` in the inside of a row, if iterations run through its loops together there.
+pub(crate) fn plan_inside(
+    func: &Function,
+    env: &Env,
+    body: Region,
+    reassociates: bool,
+    outcomes: &LookupMap<Value, Outcome>,
+) -> Option<Plan> {
+    plan_without(func, env, body, reassociates, Some(outcomes)).filter(|plan| plan.shared.is_some())
 }
 
 /// How to split a body with loops that save values and loops of the backward pass that read them.
@@ -262,7 +281,13 @@ fn own_locals(func: &Function, body: Region) -> SecondaryMap<Value, bool> {
     own
 }
 
-fn plan_without(func: &Function, env: &Env, body: Region, reassociates: bool) -> Option<Plan> {
+fn plan_without(
+    func: &Function,
+    env: &Env,
+    body: Region,
+    reassociates: bool,
+    outcomes: Option<&LookupMap<Value, Outcome>>,
+) -> Option<Plan> {
     let insts = &func.regions[body].insts;
     let (_, rest) = insts.split_last()?;
     let own = own_locals(func, body);
@@ -271,7 +296,7 @@ fn plan_without(func: &Function, env: &Env, body: Region, reassociates: bool) ->
         .take_while(|&&inst| only_reads(func, inst, &own, false));
     let n_reading = n_reading.count();
     let counter = *func.regions[body].params.last()?;
-    let mut search = Search::new(Strides::new(func, env, body, counter));
+    let mut search = Search::new(Strides::new(func, env, body, counter).inside(outcomes));
     let mut together = Vec::new();
     let mut reads = false;
     let loops: Vec<usize> = (0..n_reading)
@@ -284,7 +309,10 @@ fn plan_without(func: &Function, env: &Env, body: Region, reassociates: bool) ->
             if diverges(func, inst) && analysis::can(func, inst, None) {
                 return true;
             }
-            let reads_in_lanes = diverges_inside(func, inst)
+            let is_slow = |search: &mut Search<'_>| {
+                is_long_loop(func, inst) && search.strides.reads_afar(inst)
+            };
+            let reads_in_lanes = (diverges_inside(func, inst) || is_slow(&mut search))
                 && reads::can(func, env, inst)
                 && reads::pays(func, env, inst, counter, body);
             reads |= reads_in_lanes;
@@ -297,7 +325,7 @@ fn plan_without(func: &Function, env: &Env, body: Region, reassociates: bool) ->
     let n_vectors = together.iter().map(|&inst| n_vectors(func, inst)).max();
     let shared = n_vectors.map(|_| {
         for &inst in rest {
-            if func[inst].effect() == Effect::Pure {
+            if func[inst].effect() == Effect::Pure || matches!(func[inst], Op::If { .. }) {
                 search.admit(inst);
             }
         }
@@ -451,6 +479,11 @@ fn diverges_inside(func: &Function, inst: Inst) -> bool {
         }),
         _ => diverges(func, inst),
     }
+}
+
+/// Whether an instruction is a loop that LLVM does not unroll.
+fn is_long_loop(func: &Function, inst: Inst) -> bool {
+    matches!(func[inst], Op::For { body, .. } if !is_written_out(func, inst, body))
 }
 
 /// Whether the number of iterations of a loop may differ between lanes, or it contains such a loop.

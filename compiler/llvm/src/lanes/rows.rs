@@ -94,7 +94,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// Runs the body for a row as `row_in_lanes` does, with a last batch that may not be full.
-    fn batches(&mut self, row: &Row<'ctx>, plan: &Plan, width: u32) -> BasicBlock<'ctx> {
+    pub(crate) fn batches(&mut self, row: &Row<'ctx>, plan: &Plan, width: u32) -> BasicBlock<'ctx> {
         let waiting = plan.crossing.iter();
         let waiting = waiting
             .map(|&(piece, value)| self.waiting(piece, value, width, plan.alike.is_some()))

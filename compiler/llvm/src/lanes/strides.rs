@@ -2,11 +2,14 @@
 //!
 //! Of neighbouring iterations much is the same, or goes along with them: in `a[i, k] * b[k, j]` the
 //! first factor is the same for all `j`, and the second lies beside that of the iteration before.
-//! What is so is computed once for all lanes of a vector (see `rows`).
+//! What is so is computed once for all lanes of a vector (see `rows`). Where indices jump only at the ends of a row, that is so in
+//! its inside (see `interior`).
 
 use super::analysis;
+use crate::interior::Outcome;
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::analysis::trips;
 use aerogel_ir::{
@@ -24,6 +27,8 @@ pub(crate) struct Strides<'a> {
     /// Where the counters of the loops inside begin.
     begins: SecondaryMap<Value, Option<Value>>,
     known: SecondaryMap<Value, Option<Option<i64>>>,
+    /// What is known in the inside of a row.
+    outcomes: Option<&'a LookupMap<Value, Outcome>>,
     /// How far back the value is whose operands are looked at.
     depth: u32,
 }
@@ -63,7 +68,31 @@ impl<'a> Strides<'a> {
             inside,
             begins,
             known,
+            outcomes: None,
             depth: 0,
+        }
+    }
+
+    /// The same in the inside of a row.
+    pub(crate) fn inside(self, outcomes: Option<&'a LookupMap<Value, Outcome>>) -> Self {
+        Self { outcomes, ..self }
+    }
+
+    /// Whether a condition holds in the inside, if that is known.
+    fn truth(&self, cond: Value) -> Option<bool> {
+        if let Some(&Outcome::Truth(truth)) = self.outcomes?.get(&cond) {
+            return Some(truth);
+        }
+        match self.func.def_op(cond)? {
+            &Op::Binary { op, lhs, rhs } if matches!(op, BinaryOp::And | BinaryOp::Or) => {
+                let decides = op == BinaryOp::Or;
+                match [lhs, rhs].map(|x| self.truth(x)) {
+                    [Some(x), _] | [_, Some(x)] if x == decides => Some(decides),
+                    [Some(_), Some(_)] => Some(!decides),
+                    _ => None,
+                }
+            }
+            _ => None,
         }
     }
 
@@ -91,6 +120,13 @@ impl<'a> Strides<'a> {
 
     fn compute(&mut self, value: Value) -> Option<i64> {
         let func = self.func;
+        match self.outcomes.and_then(|outcomes| outcomes.get(&value)) {
+            Some(Outcome::Truth(_)) => return Some(0),
+            Some(&Outcome::Is(other)) => return self.of(other),
+            // What is taken away is the same all along the row.
+            Some(&Outcome::Less(index, _)) => return self.of(index),
+            None => {}
+        }
         let Some(op) = func.def_op(value) else {
             let lo = self.begins[value]?;
             return self.of(lo).filter(|&stride| stride == 0);
@@ -138,6 +174,7 @@ impl<'a> Strides<'a> {
             }
             &Op::Load { place } => self.of(place).filter(|&stride| stride == 0),
             Op::ElemRef { .. } => None,
+            Op::If { .. } => self.is_same_choice(value).then_some(0),
             op if op.effect() == Effect::Pure => {
                 let mut same = true;
                 op.operands(|v| same = same && self.of(v) == Some(0));
@@ -145,6 +182,51 @@ impl<'a> Strides<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a branch gives the same number in each iteration and does nothing else, such as `a and b` where `b` is computed
+    /// only if `a` holds.
+    fn is_same_choice(&mut self, value: Value) -> bool {
+        let func = self.func;
+        let Some(inst) = func.def(value) else {
+            return false;
+        };
+        let Op::If {
+            cond,
+            then,
+            otherwise,
+        } = func[inst]
+        else {
+            return false;
+        };
+        let at = func.insts[inst].results.iter().position(|&r| r == value);
+        // The branch is computed once for all lanes only if its condition is, wherever it leads in the inside.
+        self.of(cond) == Some(0)
+            && [then, otherwise].into_iter().all(|side| {
+                let given = func
+                    .yielded(side)
+                    .zip(at)
+                    .and_then(|(given, at)| given.get(at));
+                only_computes(func, side) && given.is_some_and(|&v| self.of(v) == Some(0))
+            })
+    }
+
+    /// Whether a loop reads what lies neither in one place nor side by side for neighbouring iterations.
+    pub(crate) fn reads_afar(&mut self, inst: Inst) -> bool {
+        let func = self.func;
+        let mut places = Vec::new();
+        for region in func.owned(inst) {
+            walk(func, region, &mut |func, inst| {
+                if let Op::Load { place } = func[inst] {
+                    places.push(place);
+                }
+            });
+        }
+        places.into_iter().any(|place| {
+            let ty = func.ty(place).pointee().and_then(Type::scalar);
+            let side_by_side = ty.map(|ty| i64::from(ty.bytes()));
+            !matches!(self.of(place), stride if stride == Some(0) || stride == side_by_side)
+        })
     }
 
     /// The stride of an element's flat index, the last axis fastest, where sizes may be known.
@@ -169,6 +251,15 @@ pub(crate) struct Shared {
     pub(crate) once: SecondaryMap<Inst, bool>,
     /// By how much the lanes of what is computed once lie apart.
     pub(crate) strides: SecondaryMap<Value, i64>,
+    /// Branches that go the same way in all lanes.
+    pub(crate) branches: SecondaryMap<Inst, Option<Ways>>,
+}
+
+/// The sides that a branch may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ways {
+    Both,
+    Only(bool),
 }
 
 /// Looks for what iterations can share.
@@ -176,6 +267,7 @@ pub(crate) struct Search<'a> {
     pub(crate) strides: Strides<'a>,
     loops: Vec<Inst>,
     once: Vec<Inst>,
+    branches: Vec<(Inst, Ways)>,
 }
 
 impl<'a> Search<'a> {
@@ -184,6 +276,7 @@ impl<'a> Search<'a> {
             strides,
             loops: Vec::new(),
             once: Vec::new(),
+            branches: Vec::new(),
         }
     }
 
@@ -192,8 +285,10 @@ impl<'a> Search<'a> {
         let func = self.strides.func;
         let op = &func[inst];
         let results = &func.insts[inst].results;
-        let once = (op.effect() == Effect::Pure || matches!(op, Op::Load { .. }))
-            && results.iter().all(|&v| self.strides.of(v).is_some());
+        let computes = op.effect() == Effect::Pure
+            || matches!(op, Op::Load { .. })
+            || matches!(op, Op::If { .. } if !results.is_empty());
+        let once = computes && results.iter().all(|&v| self.strides.of(v).is_some());
         if once {
             self.once.push(inst);
         }
@@ -203,11 +298,18 @@ impl<'a> Search<'a> {
     /// Takes up a loop, with what is inside, that neighbouring iterations run through together: its
     /// bounds are the same for all of them, and what it reads is the same or lies side by side.
     pub(crate) fn admit_loop(&mut self, inst: Inst) -> bool {
-        let (n_loops, n_once) = (self.loops.len(), self.once.len());
-        let admitted = self.try_loop(inst);
+        self.or_not(|s| s.try_loop(inst))
+    }
+
+    /// Forgets what an attempt has taken up if it fails.
+    fn or_not(&mut self, admit: impl FnOnce(&mut Self) -> bool) -> bool {
+        let (n_loops, n_once, n_branches) =
+            (self.loops.len(), self.once.len(), self.branches.len());
+        let admitted = admit(self);
         if !admitted {
             self.loops.truncate(n_loops);
             self.once.truncate(n_once);
+            self.branches.truncate(n_branches);
         }
         admitted
     }
@@ -229,15 +331,53 @@ impl<'a> Search<'a> {
             return false;
         }
         self.loops.push(inst);
-        func.regions[body]
-            .insts
-            .iter()
-            .all(|&inst| match func[inst] {
-                Op::Load { place } => self.admit(inst) || self.side_by_side(place),
-                Op::For { .. } => self.admit_loop(inst) || analysis::can(func, inst, None),
-                Op::Yield { .. } => true,
-                _ => self.admit(inst) || analysis::can(func, inst, None) && !leaves(func, inst),
-            })
+        self.admit_all(body)
+    }
+
+    /// Takes up all instructions of a region that all lanes run through.
+    fn admit_all(&mut self, region: Region) -> bool {
+        let func = self.strides.func;
+        let mut insts = func.regions[region].insts.iter();
+        insts.all(|&inst| match func[inst] {
+            Op::Load { place } => self.admit(inst) || self.side_by_side(place),
+            Op::For { .. } => self.admit_loop(inst) || analysis::can(func, inst, None),
+            Op::Yield { .. } => true,
+            Op::If { .. } => {
+                !leaves(func, inst)
+                    && (self.admit(inst)
+                        || self.or_not(|s| s.try_branch(inst))
+                        || analysis::can(func, inst, None))
+            }
+            _ => self.admit(inst) || analysis::can(func, inst, None) && !leaves(func, inst),
+        })
+    }
+
+    /// Takes up a branch that goes the same way in all lanes, with what is inside.
+    fn try_branch(&mut self, inst: Inst) -> bool {
+        let func = self.strides.func;
+        let Op::If {
+            cond,
+            then,
+            otherwise,
+        } = func[inst]
+        else {
+            return false;
+        };
+        let is_number = |&v: &Value| func.ty(v).scalar().is_some_and(|ty| !ty.is_half());
+        if !func.insts[inst].results.iter().all(is_number) {
+            return false;
+        }
+        let ways = match self.strides.truth(cond) {
+            Some(truth) => Ways::Only(truth),
+            None if self.strides.of(cond) == Some(0) => Ways::Both,
+            None => return false,
+        };
+        self.branches.push((inst, ways));
+        match ways {
+            Ways::Only(true) => self.admit_all(then),
+            Ways::Only(false) => self.admit_all(otherwise),
+            Ways::Both => self.admit_all(then) && self.admit_all(otherwise),
+        }
     }
 
     /// Whether numbers of neighbouring iterations are neighbours in memory.
@@ -271,20 +411,26 @@ impl<'a> Search<'a> {
         let func = self.strides.func;
         let counter = func.regions[body].params[0];
         let mut inner = Strides::new(func, self.strides.env, body, counter);
-        func.regions[body]
-            .insts
-            .iter()
-            .any(|&inst| match func[inst] {
-                Op::Load { place } => {
-                    let ty = func.ty(place).pointee().and_then(Type::scalar);
-                    let in_a_row = ty.map(|ty| i64::from(ty.bytes()));
-                    self.strides.of(place) != Some(0)
-                        || !reassociates
-                        || inner.of(place) != in_a_row
-                }
-                Op::For { body, .. } => self.gains_in(body, reassociates),
-                _ => false,
-            })
+        self.gains_by(body, &mut inner, reassociates)
+    }
+
+    fn gains_by(&mut self, region: Region, inner: &mut Strides<'_>, reassociates: bool) -> bool {
+        let func = self.strides.func;
+        let mut insts = func.regions[region].insts.iter();
+        insts.any(|&inst| match func[inst] {
+            Op::Load { place } => {
+                let ty = func.ty(place).pointee().and_then(Type::scalar);
+                let in_a_row = ty.map(|ty| i64::from(ty.bytes()));
+                self.strides.of(place) != Some(0) || !reassociates || inner.of(place) != in_a_row
+            }
+            Op::For { body, .. } => self.gains_in(body, reassociates),
+            Op::If {
+                then, otherwise, ..
+            } => [then, otherwise]
+                .into_iter()
+                .any(|side| self.gains_by(side, inner, reassociates)),
+            _ => false,
+        })
     }
 
     /// The collected result.
@@ -294,6 +440,9 @@ impl<'a> Search<'a> {
         for &inst in &self.loops {
             shared.loops[inst] = true;
         }
+        for &(inst, ways) in &self.branches {
+            shared.branches[inst] = Some(ways);
+        }
         for &inst in &self.once {
             shared.once[inst] = true;
             for &result in &self.strides.func.insts[inst].results {
@@ -302,6 +451,18 @@ impl<'a> Search<'a> {
         }
         shared
     }
+}
+
+/// Whether a region, with branches inside, only computes.
+fn only_computes(func: &Function, region: Region) -> bool {
+    let mut insts = func.regions[region].insts.iter();
+    insts.all(|&inst| match func[inst] {
+        Op::If {
+            then, otherwise, ..
+        } => only_computes(func, then) && only_computes(func, otherwise),
+        Op::Yield { .. } => true,
+        _ => func[inst].effect() == Effect::Pure,
+    })
 }
 
 /// Whether an instruction may end the iteration of the loop it stands in.

@@ -92,6 +92,8 @@ MODULES: dict[str, str] = {
     "sparse._sparse_grid": "sparse",
     "tools.diagnose": "tools",
     "tools.np2ply": "tools",
+    "snode.fields_builder": "data.snode",
+    "snode.snode_tree": "data.snode",
     "types.annotations": "types",
     "types.compound_types": "types",
     "types.ndarray_type": "types",

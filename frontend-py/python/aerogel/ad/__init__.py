@@ -1,4 +1,4 @@
-"""``ti.ad``: gradients of what kernels compute, backwards (:class:`Tape`) and forwards (:class:`FwdMode`)."""
+"""``ti.ad``: gradients of kernels, in reverse mode (:class:`Tape`) and forward mode (:class:`FwdMode`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ti.ad.value_and_grad``: gradients of what a kernel returns, by its arguments."""
+"""``ti.ad.value_and_grad``: gradients of a kernel's results by its arguments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from aerogel.kernel import BoundKernel, Kernel
 
 
 def value_and_grad(kernel: Any, seed: Any = None) -> Callable[..., tuple[Any, tuple[Any, ...]]]:
-    """Makes a function that returns what a kernel returns, and its gradient by each argument.
+    """Makes a function that returns a kernel's result, and its gradient by each argument.
 
     Gradients of fields and arrays that the kernel reads grow as well.
 
     Args:
         kernel: Returns floats.
-        seed: What each number that is returned counts; 1 for a single one if it is not given.
+        seed: The weight of each returned number; 1 for a single one if it is not given.
 
     Returns:
         A function of the kernel's arguments. The gradient of a float is a float, that of a vector or matrix a list of

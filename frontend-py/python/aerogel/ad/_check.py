@@ -74,20 +74,6 @@ class GradientCheck(list[Row]):
     __repr__ = __str__
 
 
-class _Again(_recorder.Recorder):
-    """Launches with the random numbers of earlier ones."""
-
-    called = "a check of gradients"
-
-    def __init__(self, seeds: list[int]) -> None:
-        self._seeds = iter(seeds)
-
-    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
-        """Launches a kernel with the next seed."""
-        with _recorder.unrecorded():
-            return kernel._launch(args, kwargs, None, next(self._seeds, None))
-
-
 def check_grad(
     fn: Callable[[], Any],
     inputs: Any,
@@ -98,10 +84,10 @@ def check_grad(
 ) -> GradientCheck:
     """Compares the gradients of a loss with central differences.
 
-    All fields hold afterwards what they held before, gradients excepted.
+    Afterwards all fields, except gradients, have their previous values.
 
     Args:
-        fn: What launches the kernels that compute the loss.
+        fn: A function that launches the kernels that compute the loss.
         inputs: The fields or arrays by which is derived, or one.
         loss: A field without axes.
         eps: How far elements are moved; 1e-5 for ``ti.f64``, 1e-2 for other floats, and more where they are large.
@@ -141,7 +127,7 @@ def check_grad(
     found = [numbers_of(gradient_of(param)) for param in params]
 
     def run() -> None:
-        recorder = _Again(seeds)
+        recorder = _recorder.Again(seeds)
         _recorder.begin(recorder)
         try:
             fn()

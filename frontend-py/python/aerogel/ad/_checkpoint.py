@@ -10,6 +10,7 @@ from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Entry
 from aerogel.ad._gradients import gradients
+from aerogel.ad._put_back import put_back
 from aerogel.ad._record import Record
 from aerogel.ad._schedule import dropped, first_leg, first_states
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
@@ -26,15 +27,15 @@ def checkpoint(
 ) -> Checkpointed | None:
     """Calls ``step(0)``, ``step(1)``, ... under a tape that keeps the state of few steps and computes others again.
 
-    The state is what the steps both write and read. With ``s`` states kept, of ``n`` steps each is run again
+    The state is the memory that the steps both write and read. With ``s`` states kept, of ``n`` steps each is run again
     ``(r n - C(s + r, r - 1)) / n`` times, where ``r`` is the least number with ``C(s + r, s) >= n``: 3.4 times for
     10,000 steps and 30 states.
 
     Args:
         step: Launches kernels; takes the number of the step.
         steps: How many steps.
-        memory: The most that states take, bytes or text such as ``"2GB"``; what ``ti.init(ad_memory=...)`` says if it
-            is not given.
+        memory: The most that states take, bytes or text such as ``"2GB"``; that of ``ti.init(ad_memory=...)`` by
+            default.
         snapshots: The most states.
         until: Instead of ``steps``: called with the number of steps done, returns whether to stop. It is called
             after each step, and at least one is done. As few steps are run again as if their number had been known if
@@ -42,8 +43,8 @@ def checkpoint(
         state: The fields and arrays that a step needs from the one before, where that is less than it writes and reads.
 
     Returns:
-        What is on the tape: its ``n_steps``, ``n_states`` and ``n_advanced``, the steps that were run without being
-        recorded. Nothing outside of a tape, where the steps are run and nothing else.
+        An object that describes the schedule: its ``n_steps``, ``n_states`` and ``n_advanced``, the steps that were
+        run without being recorded. Nothing outside of a tape, where the steps are run and nothing else.
 
     Raises:
         AerogelRuntimeError: The steps are not given, or by two of ``steps`` and ``until``, or memory does not hold one
@@ -191,6 +192,7 @@ class _Held:
         for snapshot in self._kept:
             snapshot.restore()
         self._kept = []
+        put_back()
 
 
 class _State:
@@ -202,6 +204,7 @@ class _State:
     def restore(self) -> None:
         for snapshot in self.kept.values():
             snapshot.restore()
+        put_back()
 
 
 class Checkpointed(Entry):
@@ -329,6 +332,14 @@ class Checkpointed(Entry):
                 return _State(at, {number: _native.keep(target) for number, target in enumerate(self._given)})
             kept = {number: self._whole[number].keep() for number in self._in_state}
             return _State(at, kept)
+
+    def run_again(self) -> None:
+        for at in range(self.n_steps):
+            outer = _native.set_recorder(_recorder.Again(self._runs[at].seeds))
+            try:
+                self._step(at)
+            finally:
+                _native.set_recorder(outer)
 
     def back(self, present: Any) -> None:
         with _recorder.unrecorded():

@@ -22,6 +22,7 @@ from aerogel.ad._gradients import (
     set_numbers,
     shape_of,
 )
+from aerogel.ad._put_back import put_back
 
 
 class Entry:
@@ -34,7 +35,8 @@ class Entry:
     written: list[tuple[int, Any]]
 
     def run_again(self) -> None:
-        """Does the same once more."""
+        """Repeats it, with the same random numbers; what it reads may have changed."""
+        raise NotImplementedError
 
     def back(self, present: Any) -> None:
         """Computes gradients at its beginning from those at its end, and puts back what it overwrote.
@@ -102,6 +104,7 @@ class Launch(Entry):
         for snapshot in self.kept[: self.n_own]:
             snapshot.back(present)
         if self.derivative is not None:
+            put_back()
             past = None if self.asked is None else self.asked[0].past(self.asked[1])
             if self.kinks is None or self.derivative != "grad":
                 self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True, past)
@@ -191,12 +194,15 @@ class Write(Entry):
 class Emptied(Entry):
     """Cells that Python makes inactive: what they held has no further influence."""
 
-    __slots__ = ("fields", "kept", "written")
+    __slots__ = ("fields", "kept", "node", "written")
 
-    def __init__(self, fields: list[Any]) -> None:
-        self.fields = fields
+    def __init__(self, node: Any, fields: list[Any]) -> None:
+        self.node, self.fields = node, fields
         self.kept = []
         self.written = []
+
+    def run_again(self) -> None:
+        self.node.deactivate_all()
 
     def back(self, present: Any) -> None:
         for field in self.fields:
@@ -223,6 +229,9 @@ class Replaced(Entry):
         self.asked = asked
         self.undo = undo
         self.kept = []
+
+    def run_again(self) -> None:
+        """Nothing: the launches of the function are entries before this one."""
 
     def back(self, present: Any) -> None:
         recording, asked = self.asked
@@ -253,6 +262,7 @@ class Entries:
             self.back(retained, present)
         finally:
             present.restore()
+            put_back()
 
     def back(self, retained: Any = None, present: Any = None) -> None:
         """Computes all gradients, from the last entry to the first, and leaves memory as it was before the first.
@@ -263,6 +273,7 @@ class Entries:
             for entry in reversed(self.all):
                 if retained is not None:
                     retained.before(entry)
+                put_back()
                 entry.back(present)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel.ad import _recorder
+from aerogel.ad._put_back import put_back
 from aerogel.errors import AerogelRuntimeError
 from aerogel.kernel import BoundKernel, Kernel
 
@@ -193,9 +194,11 @@ class KernelFunction:
                             f"cells have become inactive since kernel `{self.name}` read them, which its gradient "
                             "needs: deactivate cells after the gradients are computed"
                         )
+                put_back()
                 yield _seed_of(blob)
             finally:
                 present.restore()
+                put_back()
 
     def n_saved(self, described: Sequence[Any], apart: list[str]) -> int:
         """How many bytes ``forward`` returns if whole fields are saved."""

@@ -140,7 +140,7 @@ def expect_constant(target: Any, what: str) -> None:
     raise AerogelRuntimeError(
         f"{what} {name_of(target)} is a constant, and {recorder.called} would lose the "
         f"{'gradient' if kind == 'grad' else 'tangent'}: compute with its elements in a kernel, or, where no "
-        "derivative is meant to pass, make the tensor before, or of `to_numpy()`"
+        "derivative should pass, make the tensor before it begins, or from `to_numpy()`"
     )
 
 

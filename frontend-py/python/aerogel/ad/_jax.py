@@ -16,7 +16,7 @@ def jax_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: i
     """Makes a function of JAX arrays from a kernel whose last parameters are the arrays of its results, or from a
     function or program of ``ti.tensor``'s tensors.
 
-    Of a function of tensors there are derivatives of any order, by ``jax.vjp``. What follows is of kernels.
+    Of a function of tensors there are derivatives of any order, by ``jax.vjp``. The following applies to kernels.
 
     JAX calls back into Python for it, inside of ``jax.jit`` as well; ``jax.vmap`` calls once for each element. The
     fields that the gradient needs are copied at each call, as a whole, so that they may change before the backward
@@ -26,7 +26,7 @@ def jax_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs: i
         kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
         shape: The shape of the results, or a function that returns it for the arguments of a call, such as
             ``lambda x: x.shape[0]``; that of the first array if it is not given. Of several results, a list of shapes.
-        dtype: The dtype of the results, NumPy's or ``ti.f32`` and the like, or a list; that of the first array if it is
+        dtype: The dtype of the results, NumPy's or ``ti.f32``, or a list; that of the first array if it is
             not given.
         n_outputs: How many of the last parameters are results.
 
@@ -272,7 +272,7 @@ def from_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function of tensors from one of JAX's, also a compiled one: gradients go through it, to any order.
 
     Args:
-        function: It takes and gives arrays of JAX, or tuples, lists and dictionaries of them.
+        function: It takes and returns arrays of JAX, or tuples, lists and dictionaries of them.
 
     Returns:
         The function of ``ti.tensor``'s tensors. Inside of a program it raises ``RuntimeError``: JAX needs numbers.

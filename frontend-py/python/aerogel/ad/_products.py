@@ -18,7 +18,7 @@ def vjp(run: Callable[[], Any], outputs: Any, inputs: Any, seed: Any = None, *, 
     With ``seeds``, several of them: the kernels run once, and the backward pass runs once for each seed.
 
     Args:
-        run: What launches the kernels.
+        run: A function that launches the kernels.
         outputs: A field or array with a gradient, or a list of several.
         inputs: The fields or arrays by which is derived, or one.
         seed: For each output numbers of its shape; nothing where that has one number.
@@ -76,7 +76,7 @@ def jvp(run: Callable[[], Any], inputs: Any, tangents: Any, outputs: Any) -> Any
     """The derivative of the outputs along a direction of the inputs: ``J @ tangents``.
 
     Args:
-        run: What launches the kernels.
+        run: A function that launches the kernels.
         inputs: The field by which is derived, or a list of several; with ``needs_dual=True``.
         tangents: For each input numbers of its shape.
         outputs: A field with ``needs_dual=True``, or a list of several.

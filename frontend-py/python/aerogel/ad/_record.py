@@ -139,7 +139,7 @@ class Record(_recorder.Recorder):
         with _recorder.unrecorded():
             if self.around is not None:
                 self.around.deactivate(node)
-            self.add(Emptied(_native.fields_in_cells(node, fields_with_gradients())))
+            self.add(Emptied(node, _native.fields_in_cells(node, fields_with_gradients())))
 
     def read(self, source: Any) -> Any:
         """A tensor of a field or an array."""
@@ -213,8 +213,7 @@ class Record(_recorder.Recorder):
         """Checks that no recorded kernel has failed."""
         if self.failed:
             raise AerogelRuntimeError(
-                f"kernel `{self.failed}` failed under the tape, and what it has written until then is not known: there "
-                "are no gradients"
+                f"kernel `{self.failed}` failed under the tape, and its writes are not known: there are no gradients"
             )
         self.expect_same_arrays()
         self.expect_same_tensors()

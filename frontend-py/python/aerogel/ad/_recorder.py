@@ -1,4 +1,4 @@
-"""Who is told of launches and writes, in place of a program that just makes them; see ``recorder.rs``."""
+"""Recorders, which receive launches and writes in place of the device; see ``recorder.rs``."""
 
 from __future__ import annotations
 
@@ -45,6 +45,20 @@ class Recorder:
             self.source = None
 
 
+class Again(Recorder):
+    """Launches with the random numbers of earlier ones, and without recording them."""
+
+    called = "a check of gradients"
+
+    def __init__(self, seeds: list[int]) -> None:
+        self._seeds = iter(seeds)
+
+    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Launches a kernel with the next seed."""
+        with unrecorded():
+            return kernel._launch(args, kwargs, None, next(self._seeds, None))
+
+
 def current() -> Any:
     """The recorder of this thread, if there is one."""
     return _native.recorder()
@@ -61,12 +75,12 @@ def begin(recorder: Recorder) -> None:
     if other is not recorder.around:
         _native.set_recorder(other)
         raise AerogelRuntimeError(
-            f"{recorder.called} cannot begin inside {other.called}: end that first, or put what both are about into one"
+            f"{recorder.called} cannot begin inside {other.called}: end that first, or use one for both"
         )
 
 
 def end() -> None:
-    """Lets launches be what they were before."""
+    """Ends the recorder of this thread; the one around it continues, if there is one."""
     _native.set_recorder(getattr(current(), "around", None))
 
 
@@ -80,4 +94,4 @@ def unrecorded() -> Iterator[None]:
         _native.set_recorder(recorder)
 
 
-__all__ = ["Recorder", "begin", "current", "end", "unrecorded"]
+__all__ = ["Again", "Recorder", "begin", "current", "end", "unrecorded"]

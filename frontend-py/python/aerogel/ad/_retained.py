@@ -6,6 +6,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel.ad._gradients import all_fields, expect_differentiable, gradient_of, listed
+from aerogel.ad._put_back import put_back
 from aerogel.data._derivatives import derivative_of
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
@@ -55,6 +56,7 @@ class Retained:
     def end(self) -> None:
         """Puts what has been noted where gradients are."""
         self._found.restore()
+        put_back()
 
 
 __all__ = ["Retained"]

@@ -65,7 +65,7 @@ def hvp(run: Callable[[], Any], loss: Any, inputs: Any, vectors: Any) -> Any:
     ``x.grad`` afterwards.
 
     Args:
-        run: What launches the kernels that compute the loss.
+        run: A function that launches the kernels that compute the loss.
         loss: A field of floats without axes.
         inputs: The field or array by which is derived, or a list of several.
         vectors: For each input numbers of its shape.

@@ -1,4 +1,4 @@
-"""``ti.ad.Tape``: gradients of what a program does inside of a ``with``."""
+"""``ti.ad.Tape``: gradients of a program in a ``with`` block."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Tape(Record):
             through fields without gradient are errors, not warnings, and a warning says how often a gradient met the
             square root, or the norm, of zero.
         grad_check: Fields whose gradients are compared with differences afterwards; ``True`` for all that have one.
-        seed: What the gradient of the loss is set to: numbers of its shape, one for each loss of a list.
-        retain_grad: Fields whose gradients stay although kernels overwrite what the fields held: for each element the
-            gradient by what it held at the end, or after it was written last; ``True`` for all that have one.
+        seed: The initial gradient of the loss: numbers of its shape, one for each loss of a list.
+        retain_grad: Fields whose gradients are retained although kernels overwrite the fields: for each element the
+            gradient by its last value; ``True`` for all that have one.
 
     Raises:
-        AerogelRuntimeError: The loss is not such a field, there is another tape around, or a gradient needs what has
-            been changed in a way that cannot be undone.
+        AerogelRuntimeError: The loss is not such a field, another tape is active, or a gradient needs values that
+            have been changed in a way that cannot be undone.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -126,12 +126,12 @@ class Tape(Record):
             self.grad()
 
     def grad(self, loss: Any = None, *, seed: Any = None) -> None:
-        """Computes the gradients; what ends the ``with`` calls it for a tape with a loss.
+        """Computes the gradients; the end of the ``with`` block calls it for a tape with a loss.
 
         Args:
             loss: Of a tape without one: a tensor of one number, or of any shape with a ``seed``; or a field or array,
                 as a tape takes it.
-            seed: What its gradient is set to.
+            seed: The initial gradient of the loss.
         """
         self.grad_by([] if loss is None else [(loss, seed)], [])
 
@@ -184,7 +184,8 @@ class Tape(Record):
     def again(self, given: Any) -> None:
         """Computes the gradients once more, from another seed; those of fields are cleared first.
 
-        The kernels are not launched again. What they read must still be there: nothing has been launched since.
+        The kernels are not launched again. Memory must still have the values that they read: nothing has been
+        launched since.
         """
         if not self._is_done:
             raise AerogelRuntimeError("a tape can recompute gradients only after it has computed them once")

@@ -24,6 +24,13 @@ def has_history(value: Any) -> bool:
     return hasattr(type(value), "_aerogel_tensor") and getattr(value, "requires_grad", False)
 
 
+def _cannot_run_again() -> None:
+    raise AerogelRuntimeError(
+        "grad_check runs the kernels of a tape again, and this tape has tensors, which it cannot compute again: use "
+        "ti.ad.check_grad(run, x, loss)"
+    )
+
+
 class Read(Entry):
     """A tensor is made of a field or an array."""
 
@@ -32,6 +39,9 @@ class Read(Entry):
     def __init__(self, tape: Record, source: Any, number: int) -> None:
         self.tape, self.source, self.number = tape, source, number
         self.kept = self.written = _NOTHING
+
+    def run_again(self) -> None:
+        _cannot_run_again()
 
     def back(self, present: Any) -> None:
         by_tensor = self.tape.gradients.taken(self.number)
@@ -50,6 +60,9 @@ class Given(Entry):
         self.tape, self.tensor, self.array = tape, tensor, array
         self.kept = self.written = _NOTHING
 
+    def run_again(self) -> None:
+        _cannot_run_again()
+
     def back(self, present: Any) -> None:
         _go_on(self.tape, self.tensor, self.array.grad)
         self.array.grad.fill(0)
@@ -63,6 +76,9 @@ class Stored(Write):
     def __init__(self, tape: Record, target: Any, kept: list[Any], tensor: Any) -> None:
         super().__init__(target, (None, None), kept)
         self.tape, self.tensor = tape, tensor._as_it_is()
+
+    def run_again(self) -> None:
+        _cannot_run_again()
 
     def back(self, present: Any) -> None:
         gradient = derivative_of(self.target, "grad")

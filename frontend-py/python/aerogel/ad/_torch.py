@@ -16,17 +16,17 @@ def torch_function(kernel: Any, shape: Any = None, dtype: Any = None, n_outputs:
     function or program of ``ti.tensor``'s tensors.
 
     Of a function of tensors there are derivatives of any order. Gradients by tensors with ``requires_grad`` that it
-    uses are added to their ``grad``. What follows is of kernels.
+    uses are added to their ``grad``. The following applies to kernels.
 
-    What the gradient needs of fields, and of arrays that are no tensors, is copied at each call, so that they may
-    change before the backward pass. Inputs that the kernel writes are changed in place, as by PyTorch's own
+    Values of fields, and of arrays that are not tensors, that the gradient needs are copied at each call, so they
+    may change before the backward pass. Inputs that the kernel writes are changed in place, as by PyTorch's own
     functions.
 
     Args:
         kernel: Takes arrays and numbers, and last the arrays into which it writes, which begin as zeros.
         shape: The shape of the results, or a function that returns it for the arguments of a call, such as
             ``lambda x: x.shape[0]``; that of the first tensor if it is not given. Of several results, a list of shapes.
-        dtype: The dtype of the results, PyTorch's or ``ti.f32`` and the like, or a list; that of the first tensor if it
+        dtype: The dtype of the results, PyTorch's or ``ti.f32``, or a list; that of the first tensor if it
             is not given.
         n_outputs: How many of the last parameters are results.
 
@@ -98,7 +98,7 @@ def from_torch(function: Callable[..., Any]) -> Callable[..., Any]:
     Gradients by tensors and modules of PyTorch that the function uses are added to their ``grad`` there.
 
     Args:
-        function: It takes and gives tensors of PyTorch, or tuples, lists and dictionaries of them.
+        function: It takes and returns tensors of PyTorch, or tuples, lists and dictionaries of them.
 
     Returns:
         The function of ``ti.tensor``'s tensors. Inside of a program it raises ``RuntimeError``: PyTorch needs numbers.

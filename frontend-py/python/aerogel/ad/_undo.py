@@ -7,6 +7,7 @@ from typing import Any
 from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.ad._gradients import all_fields, gradients
+from aerogel.ad._put_back import put_back
 
 
 class Undo(_recorder.Recorder):
@@ -56,6 +57,7 @@ class Undo(_recorder.Recorder):
         """Puts back what has been written."""
         with _recorder.unrecorded():
             self._native.undo()
+        put_back()
 
 
 __all__ = ["Undo"]

@@ -128,10 +128,10 @@ def reduce_max(x: Any) -> int | float:
 
 
 def histogram(x: Any, bins: int = 10, range: tuple[float, float] | None = None) -> Any:
-    """How many numbers fall into each of so many intervals of equal width.
+    """The number of elements in each of ``bins`` intervals of equal width.
 
-    As in NumPy an interval has its lower edge in it, the last one its upper edge too, and what is outside or NaN does
-    not count.
+    As in NumPy, an interval includes its lower edge, and the last one its upper edge too; elements outside and NaN
+    are not counted.
 
     Args:
         x: A field or a ``ti.ndarray`` of numbers, of any shape.
@@ -143,7 +143,8 @@ def histogram(x: Any, bins: int = 10, range: tuple[float, float] | None = None) 
 
     Raises:
         TypeError: ``x`` is no field and no array of numbers.
-        ValueError: ``bins`` is not positive, or ``range`` is not finite, or too narrow or too wide for so many.
+        ValueError: ``bins`` is not positive, or ``range`` is not finite, or too narrow or too wide for this number
+            of bins.
     """
     numbers_of_any_shape(x, "x")
     if int(bins) != bins or bins < 1:

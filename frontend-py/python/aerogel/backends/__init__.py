@@ -1,4 +1,4 @@
-"""Back ends: what evaluates tensors. ``native`` compiles kernels; others are chosen by name, and written by users.
+"""Back ends, which evaluate tensors. ``native`` compiles kernels; others are chosen by name, and written by users.
 
 >>> import aerogel as ti
 >>> ti.init(arch=ti.cpu, log_level="error")

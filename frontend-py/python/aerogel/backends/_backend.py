@@ -53,13 +53,13 @@ DEFAULTS = {
 
 
 class Backend:
-    """Evaluates what tensors record, by operations on whole arrays. Derive a class from it, and `register` an object.
+    """Evaluates recorded statements, by operations on whole arrays. Derive a class from it, and `register` an object.
 
     A *storage* is whatever the back end keeps an array in; only its own methods look into it. Operands of one call have
-    equal shapes, and equal dtypes but for conditions and indices. No method changes a storage that it is given.
+    equal shapes, and equal dtypes except for conditions and indices. No method changes a storage that it is given.
 
     Attributes:
-        name: What the back end is called in ``ti.init(backend=...)`` and in errors.
+        name: The name of the back end in ``ti.init(backend=...)`` and in errors.
     """
 
     name = ""

@@ -33,7 +33,7 @@ def dtype_like(dtype: Any) -> DataType:
         return dtype
     name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
     if _NAMES.get(name) not in ALL:
-        raise TypeError(f"{dtype!r} is no dtype of Aerogel's: give the back end a method `describe(x)`")
+        raise TypeError(f"{dtype!r} is not a dtype of Aerogel: define `describe(x)` in the back end")
     return ALL[_NAMES[name]]
 
 

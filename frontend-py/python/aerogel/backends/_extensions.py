@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class Extension:
-    """What a back end does by itself. Methods take and return its storages; what is not defined records statements.
+    """Functions that a back end implements itself. Methods take and return its storages; functions that are not
+    defined record statements.
 
     Derive a class from one of the classes below, and `register_extension` an object for a back end.
     """

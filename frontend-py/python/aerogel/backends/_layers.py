@@ -65,9 +65,10 @@ def _differentiable(function: Any, backward: Any, tensors: tuple[Any, ...], rest
         _checks.expect(backend, f"{what}_backward", made, likes)
         return tuple(tensor(m, backend.name) for m in made)
 
-    @custom_vjp
     def whole(*operands: Any) -> Any:
         return forward(*operands)[0]
 
+    whole.__name__ = what
+    whole = custom_vjp(whole)
     whole.defvjp(forward, pulled)
     return whole(*tensors)

@@ -19,9 +19,9 @@ class Buffer(NamedTuple):
 
 @dataclass(eq=False)
 class Program:
-    """What is to be evaluated: the tuple ``inputs`` names buffers that are given, ``results`` those that are wanted.
+    """A program to evaluate: the tuple ``inputs`` names buffers that are given, ``results`` those that are wanted.
 
-    ``text`` shows the statements as they are printed elsewhere. A back end may keep what it makes of a program in
+    ``text`` shows the statements as they are printed elsewhere. A back end may cache compiled code of a program in
     ``memo``. Equal programs are one object.
     """
 

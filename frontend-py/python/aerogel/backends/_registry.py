@@ -176,7 +176,7 @@ _chosen = _Chosen()
 
 
 def set_default(name: str, eager: bool = False) -> None:
-    """Has a back end evaluate what is made from now on, in all threads; ``ti.init(backend=...)`` calls it."""
+    """Sets the back end of tensors that are made from now on, in all threads; ``ti.init(backend=...)`` calls it."""
     _native.set_default_backend(entry(name).number, bool(eager))
     _config.current.update(backend=name, eager=bool(eager))
 
@@ -187,7 +187,8 @@ def current() -> str:
 
 
 class use:
-    """Has a back end evaluate what is made from now on; as a context manager, what this thread makes inside.
+    """Sets the back end of tensors that are made from now on; as a context manager, of those that this thread makes
+    inside.
 
     Args:
         name: The name of the back end.
@@ -246,7 +247,13 @@ def storage(x: Tensor) -> Any:
 
     Raises:
         ValueError: The back end is a part of Aerogel, whose tensors are memory of the host.
+        AerogelRuntimeError: A gradient is taken through the tensor, outside of the functions of a ``custom_vjp``: none
+            would pass through its storage.
     """
+    from aerogel.tensor import _opaque
+
+    if not _opaque.note_storage():
+        x._has_numbers("`storage` takes")
     found = _native.storage_of_tensor(x._native)
     if found is None:
         raise ValueError(f"a tensor of the back end `{x.backend}` is memory of the host: take `x.numpy()`")

@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def outside_kernels(function: F) -> F:
-    """Marks what changes the program: the compiler refuses a kernel that calls it, and would else call it once."""
-    function.__aerogel_outside_kernels__ = True  # type: ignore[attr-defined]
-    return function
-
-
 #: The operators that tensors have and fields have not, as they are written.
 _OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
@@ -33,8 +24,9 @@ def without_operators(cls: C) -> C:
             if not (other is None or is_number or isinstance(other, Field)):
                 return NotImplemented
             raise TypeError(
-                f"`{symbol}` takes no field: in a kernel index it, `x[i, j]`; elsewhere `ti.tensor.asarray(x)` is a "
-                "tensor of all elements, and in a program `x[i, j]` with `i, j = indices(x)` one at its active cells"
+                f"`{symbol}` is not defined for fields: in a kernel index the field, `x[i, j]`; elsewhere "
+                "`ti.tensor.asarray(x)` is a tensor of all elements, and in a program `x[i, j]` with "
+                "`i, j = indices(x)` one at its active cells"
             )
 
         return operator
@@ -115,4 +107,4 @@ class Field:
         raise NotImplementedError("looping over a field is possible inside kernels only")
 
 
-__all__ = ["Field", "outside_kernels", "without_operators"]
+__all__ = ["Field", "without_operators"]

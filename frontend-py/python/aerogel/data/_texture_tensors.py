@@ -41,7 +41,7 @@ def read(texture: Any, at: Any, what: str, lod: int = 0) -> Any:
     tensor, n, is_sampled = ti.tensor.asarray(at), texture.num_dims, what == "sample_lod"
     if tensor.ndim == 0 or differ(tensor.shape[-1], n):
         raise ValueError(
-            f"`{what}`: the last axis has the {n} coordinates of a place in the texture, and the shape is "
+            f"`{what}`: the last axis has the {n} coordinates of a point in the texture, and the shape is "
             f"{tensor.shape}"
         )
     if not isinstance(tensor.shape[-1], int):

@@ -17,7 +17,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
 
     name = numpy_name(dtype)
     if not hasattr(torch, name):
-        raise TypeError(f"this version of PyTorch has no {name}")
+        raise TypeError(f"this version of PyTorch does not have {name}")
     return torch.empty(shape, dtype=getattr(torch, name))
 
 

@@ -43,7 +43,7 @@ ijkl = axes(0, 1, 2, 3)
 
 
 class Layout:
-    """How the components of a matrix field lie in memory."""
+    """The layout of the components of a matrix field in memory."""
 
     class _Kind:
         def __init__(self, name: str, value: int) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, overload
 from aerogel import _native
 from aerogel._dtypes import DataType, bf16, dtype_of, numpy_dtype
 from aerogel._limits import of_floats
+from aerogel._outside import outside_kernels
 from aerogel.data import _torch, _unused, snode
-from aerogel.data._field import Field, outside_kernels, without_operators
+from aerogel.data._field import Field, without_operators
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout, axes, is_int
 from aerogel.data.matrix import Matrix
@@ -67,6 +68,8 @@ class NumericField(Field, _native.NativeField):
         def __iter__(self) -> Iterator[Any]: ...
 
     _parent_node: SNode | None = None
+    #: Whether the ranks of an MPI program share it.
+    _is_split = False
     #: What the field holds of another one: nothing, ``"grad"`` or ``"dual"``.
     _derivative_kind = ""
     dtype: DataType | QuantType
@@ -170,7 +173,7 @@ class NumericField(Field, _native.NativeField):
 
         Args:
             coordinates: Indices, of shape (n, axes); along one axis (n,) will do.
-            values: What to write, of shape (n,) or, for vectors and matrices, (n, rows[, columns]); a
+            values: The values to write, of shape (n,) or, for vectors and matrices, (n, rows[, columns]); a
                 single element is written to all.
         """
         from aerogel.data import _cells
@@ -559,7 +562,7 @@ def field(
         shape: The size of each axis; if left out, the field must be placed in a layout before it is used.
         order: The axes from the one that varies slowest to the one that varies fastest, such as ``"ji"``.
         name: A name for messages.
-        offset: What the first index of each axis is.
+        offset: The first index of each axis.
         needs_grad: Whether there is a field of the same type for the gradient, ``x.grad``.
         needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``; with ``needs_grad`` also one for
             the tangent of the gradient, ``x.grad.dual``, which second derivatives need.

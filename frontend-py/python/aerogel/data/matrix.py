@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
-from aerogel.data._field import outside_kernels
+from aerogel._outside import outside_kernels
 from aerogel.errors import AerogelShapeError, AerogelTypeError
 
 if TYPE_CHECKING:
@@ -549,15 +549,25 @@ class Matrix(_native.NativeElement):
 
     @staticmethod
     @outside_kernels
-    def field(n: int, m: int, dtype: Any = None, shape: Any = None, **kwargs: Any) -> MatrixField:
-        """A field of ``n`` by ``m`` matrices; see :func:`aerogel.field`."""
+    def field(
+        n: int, m: int, dtype: Any = None, shape: Any = None, *, ndim: int | None = None, **kwargs: Any
+    ) -> MatrixField:
+        """A field of ``n`` by ``m`` matrices, or with ``ndim=1`` and ``m=1`` of vectors; see :func:`aerogel.field`.
+
+        Raises:
+            ValueError: ``ndim`` is neither 1 nor 2, or 1 for matrices of several columns.
+        """
         from aerogel.data.field import matrix_field
 
         if dtype is None:
             from aerogel._taichi import older
 
             dtype = older.dtype_named_dt("Matrix", dtype, kwargs)
-        return matrix_field(n, m, 2, dtype, shape, **kwargs)
+        if ndim not in (None, 1, 2) or ndim == 1 and m != 1:
+            raise ValueError(
+                f"the elements of a field are vectors (ndim=1, m=1) or matrices (ndim=2), not ndim={ndim}, m={m}"
+            )
+        return matrix_field(n, m, ndim or 2, dtype, shape, **kwargs)
 
     if not TYPE_CHECKING:
 

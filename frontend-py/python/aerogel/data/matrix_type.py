@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel.data._field import outside_kernels
+from aerogel._outside import outside_kernels
 from aerogel.data.matrix import Matrix, Vector, _plain
 
 

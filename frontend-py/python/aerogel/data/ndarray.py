@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel._outside import outside_kernels
 from aerogel.data import _torch
-from aerogel.data._field import outside_kernels
 from aerogel.data.axes import Layout
 from aerogel.data.field import _check, _shape, alike, converted, copying, numbers
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from aerogel.data.matrix import Matrix
     from aerogel.data.matrix_type import MatrixType
+    from aerogel.mpi._arrays import SplitMatrixNdarray, SplitNdarray
+    from aerogel.mpi._grid import Grid
 
 
 class Ndarray(_native.NativeNdarray):
@@ -84,6 +87,8 @@ class Ndarray(_native.NativeNdarray):
 
     def copy_from(self, other: Ndarray) -> None:
         """Sets all elements from another array of the same shape."""
+        if hasattr(other, "_aerogel_split_array"):
+            return self.from_numpy(other.to_numpy())
         if not isinstance(other, Ndarray):
             raise TypeError(f"copy_from takes a ti.ndarray, not {type(other).__name__}; from_numpy takes others")
         with copying(other):
@@ -217,6 +222,10 @@ def _extents(shape: Any) -> tuple[int, ...]:
         raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray{why}") from None
 
 
+def _is_grid(shape: Any) -> bool:
+    return "aerogel.mpi" in sys.modules and isinstance(shape, sys.modules["aerogel.mpi"].Grid)
+
+
 def _scalar(dtype: Any) -> DataType:
     try:
         return dtype_of(dtype)
@@ -226,6 +235,12 @@ def _scalar(dtype: Any) -> DataType:
 
 if TYPE_CHECKING:
 
+    @overload
+    def ndarray(
+        dtype: MatrixType | type[Matrix], shape: Grid, needs_grad: bool = False, needs_dual: bool = False
+    ) -> SplitMatrixNdarray: ...
+    @overload
+    def ndarray(dtype: Any, shape: Grid, needs_grad: bool = False, needs_dual: bool = False) -> SplitNdarray: ...
     @overload
     def ndarray(
         dtype: MatrixType | type[Matrix], shape: Any, needs_grad: bool = False, needs_dual: bool = False
@@ -240,7 +255,7 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
 
     Args:
         dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
-        shape: The size of each axis.
+        shape: The size of each axis, or a grid of ``ti.mpi.grid``: then each process has a box of the elements.
         needs_grad: Whether there is an array of the same type for the gradient, ``x.grad``.
         needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``; with ``needs_grad`` also one for
             the tangent of the gradient, ``x.grad.dual``, which second derivatives need.
@@ -250,6 +265,10 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
     if isinstance(dtype, MatrixType):
         return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad, needs_dual)
     _native.check_initialized()
+    if _is_grid(shape):
+        from aerogel.mpi import _arrays
+
+        return _arrays.scalars(_scalar(dtype), shape, needs_grad, needs_dual)
     return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad, needs_dual)
 
 
@@ -259,6 +278,10 @@ def matrix_ndarray(
 ) -> Any:
     """Makes an array of vectors (``ndim`` 1) or matrices."""
     _native.check_initialized()
+    if _is_grid(shape):
+        from aerogel.mpi import _arrays
+
+        return _arrays.matrices(n, m, ndim, _scalar(dtype), shape, needs_grad, needs_dual)
     kind = VectorNdarray if ndim == 1 else MatrixNdarray
     element = (int(n),) if ndim == 1 else (int(n), int(m))
     # As in Taichi, only arrays of vectors and matrices may be empty.
@@ -268,11 +291,11 @@ def matrix_ndarray(
 
 
 def from_dlpack(array: Any, element_dim: int = 0) -> Any:
-    """An array over the memory of another package's, without copying; what one writes, the other sees.
+    """An array over the memory of another package's, without copying; writes of one are visible to the other.
 
     Args:
-        array: What speaks DLPack: a NumPy array, a PyTorch tensor; on a GPU (``arch=ti.cuda``) also what has a
-            ``__cuda_array_interface__``.
+        array: An array that supports DLPack: a NumPy array, a PyTorch tensor; on a GPU (``arch=ti.cuda``) also one
+            with ``__cuda_array_interface__``.
         element_dim: How many of the last axes are those of an element: 1 makes vectors of it, 2 matrices.
 
     >>> import numpy as np

@@ -18,6 +18,9 @@ from aerogel.data._quant import BitpackedFields
 from aerogel.data.axes import Axis, extent, offsets
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError
 
+# `aerogel.snode` was a package in older versions of Taichi, with `snode_tree` in it (`_taichi/old_modules.py`).
+__path__: list[str] = []
+
 
 class Stats(list):
     """Statistics of sparse nodes: a dictionary for each. Prints as a table."""
@@ -61,7 +64,7 @@ class SNode:
     def pointer(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
         """Adds a node whose cells take memory when something in them is written for the first time.
 
-        What was never written reads as zero, and loops over the node's fields leave it out.
+        Cells that were never written read as zero, and loops over the node's fields skip them.
         """
         return self._add("pointer", axes, dimensions)
 
@@ -139,7 +142,7 @@ class SNode:
 
         Args:
             args: Fields made without a shape, or lists of them.
-            offset: What the first index of each axis is.
+            offset: The first index of each axis.
         """
         self._tree._check_open()
         for a in args:
@@ -248,7 +251,7 @@ class SNode:
         return _cells.rows(self._aerogel_snode.active_cells(), self.num_dims, 1)
 
     def activate_cells(self, coordinates: Any) -> None:
-        """Makes the cells at some indices active, with those they lie in.
+        """Activates the cells at some indices, and the cells that contain them.
 
         Args:
             coordinates: Indices, of shape (n, axes). If one is outside, nothing has changed.
@@ -287,7 +290,7 @@ class SNode:
     ) -> None:
         """Prints how many cells of the sparse nodes above and below this one are active, and where.
 
-        The first axis goes right and the second up.
+        The first axis points right and the second up.
 
         Args:
             size: The most places along an axis.

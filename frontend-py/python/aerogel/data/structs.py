@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _log, _native
 from aerogel._dtypes import DataType, dtype_of, uint8
-from aerogel.data._field import Field, outside_kernels
+from aerogel._outside import outside_kernels
+from aerogel.data._field import Field
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout
 from aerogel.data.matrix import Matrix
@@ -77,7 +78,7 @@ class StructType:
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         """What a class inherits from that names this type as its base: members and methods."""
         if self._class is None:
-            raise AerogelTypeError(f"{self!r} is not made of a class, so no class can inherit from it")
+            raise AerogelTypeError(f"{self!r} was not made from a class, so no class can inherit from it")
         return (self._class,)
 
     def __repr__(self) -> str:
@@ -239,7 +240,7 @@ class Struct:
             methods: Functions that elements have in kernels.
             shape: The size of each axis; if left out, the field must be placed in a layout before it is used.
             kwargs: ``order``, ``offset``, ``name``, ``needs_grad``, ``needs_dual`` as in ``ti.field``, and ``layout``:
-                ``ti.Layout.SOA`` gives each member memory of its own.
+                ``ti.Layout.SOA`` stores each member contiguously.
         """
         return _field(StructType(**members, __struct_methods=methods or {}), shape, **kwargs)
 

@@ -1,4 +1,4 @@
-"""``ti.Texture``: images that kernels sample between their texels, and that convert what they hold."""
+"""``ti.Texture``: images that kernels sample between their texels, with a format that converts values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import DataType, dtype_of, f16, f32, i8, i16, i32, u8, u16, u32
-from aerogel.data._field import outside_kernels
+from aerogel._outside import outside_kernels
 from aerogel.errors import AerogelCompilationError, AerogelRuntimeError
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Format(enum.Enum):
     """The format of a texel: its channels, and the bits and the meaning of each.
 
-    No letter, or ``srgb``: unsigned integers that stand for numbers from 0 to 1, of light or of sRGB. ``u`` and ``i``:
-    integers, unsigned and signed. ``f``: floats.
+    No letter, or ``srgb``: unsigned integers that represent numbers from 0 to 1, of linear light or sRGB. ``u`` and
+    ``i``: integers, unsigned and signed. ``f``: floats.
     """
 
     unknown = 0
@@ -179,7 +179,7 @@ class Texture:
     """An image of 1, 2 or 3 axes, of zeros at first.
 
     Args:
-        fmt: What a texel consists of.
+        fmt: The format of a texel.
         arr_shape: How many texels there are along x, y and z.
 
     Raises:
@@ -206,7 +206,7 @@ class Texture:
         return self._texels.to_numpy()
 
     def from_numpy(self, arr: Any) -> None:
-        """Sets the texels, as :func:`to_numpy` gives them.
+        """Sets the texels from an array like the result of :func:`to_numpy`.
 
         Raises:
             ValueError: The shape is another.
@@ -226,7 +226,7 @@ class Texture:
         ``ndarray[y, x]``. Nothing is converted.
 
         Raises:
-            ValueError: It has not as many numbers as the texture.
+            ValueError: Its number of values differs from the texture's.
             TypeError: The numbers are not of the format's type.
         """
         self._fill(ndarray, "ti.ndarray")

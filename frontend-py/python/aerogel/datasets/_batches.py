@@ -48,7 +48,7 @@ def _examples(data: Any, at: Any) -> Any:
 class Batches:
     """Batches of examples, in another random order in each epoch.
 
-    The order follows from the seed and the number of the epoch alone. Batches are of one shape, but for the last.
+    The order follows from the seed and the number of the epoch alone. Batches are of one shape, except the last.
 
     Args:
         data: A tensor or an array (of NumPy, which may be a map of a file), whose first axis counts examples; a
@@ -58,7 +58,7 @@ class Batches:
         seed: The seed of the order.
         drop_last: Whether a last batch that is not full is left out.
         transform: A function of a batch, whose results are given in its place.
-        description: What stands before a bar that shows progress; without a text there is none.
+        description: The text before a progress bar; without a text there is none.
 
     Raises:
         TypeError: If there is something else than tensors and arrays.

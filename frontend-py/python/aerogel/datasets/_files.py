@@ -22,7 +22,7 @@ def idx(path: str | os.PathLike[str]) -> Tensor:
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no such file; the error says what is wrong, and at which byte.
+        ValueError: If it is no such file; the error names the mistake and the byte.
     """
     import numpy as np
 
@@ -119,7 +119,7 @@ def csv(path: str | os.PathLike[str], *, delimiter: str = ",", header: bool | No
 
     Args:
         path: The file, in UTF-8.
-        delimiter: What stands between values.
+        delimiter: The separator of values.
         header: Whether the first row has names; if not given, it has if one of them is no number.
 
     Raises:

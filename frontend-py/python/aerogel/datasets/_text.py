@@ -63,12 +63,12 @@ class Characters:
         return "".join(self.vocabulary[n] for n in numbers)
 
     def windows(self, length: int) -> Windows:
-        """All parts of the text with so many characters, each with the characters that follow."""
+        """All windows of the text with this number of characters, each with the characters that follow."""
         return Windows(self.tokens, length)
 
 
 class Windows:
-    """All parts of a row of tokens with a length, each with the same one token later: what a model of language learns.
+    """All parts of a row of tokens with a length, each with the same one token later: the data of language models.
 
     ``Batches`` takes windows: each batch is a pair of shape (batch, length).
 

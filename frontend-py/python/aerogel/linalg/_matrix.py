@@ -87,7 +87,7 @@ class SparseMatrixBuilder:
 
     Args:
         num_rows: How many rows.
-        num_cols: How many columns; as many as rows if it is not given.
+        num_cols: How many columns; the number of rows by default.
         max_num_triplets: How many entries can be added before :meth:`build`.
         dtype: ``ti.f32`` or ``ti.f64``.
         storage_format: ``"col_major"`` or ``"row_major"``; for compatibility, matrices are stored by columns.
@@ -185,7 +185,7 @@ class SparseMatrix:
 
     Args:
         n: How many rows.
-        m: How many columns; as many as rows if it is not given.
+        m: How many columns; the number of rows by default.
         sm: A sparse matrix of SciPy's or another of ours, or a NumPy array with two axes, to copy.
         dtype: ``ti.f32`` or ``ti.f64``.
         storage_format: For compatibility.

@@ -1,4 +1,4 @@
-"""Iterative solvers that know a matrix only by what it does to a field."""
+"""Iterative solvers for matrices that are given as a function of fields."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class LinearOperator:
     """A linear map given by a kernel.
 
     Args:
-        matvec_kernel: A kernel ``matvec(x, Ax)`` of two templates that sets the field ``Ax`` to what the map makes of
-            the field ``x``.
+        matvec_kernel: A kernel ``matvec(x, Ax)`` of two templates that sets the field ``Ax`` to the map of the field
+            ``x``.
     """
 
     def __init__(self, matvec_kernel: Callable[[Any, Any], None]) -> None:
@@ -111,7 +111,7 @@ def MatrixFreeCG(A: LinearOperator, b: Any, x: Any, tol: float = 1e-6, maxiter: 
     Args:
         A: The map.
         b: The right-hand side: a field of f32 or f64 with one to three axes.
-        x: The field that takes the solution; what it holds before does not matter.
+        x: The field that takes the solution; its previous values do not matter.
         tol: The length of the residual at which to stop.
         maxiter: How many steps are done at most.
         quiet: Whether nothing is printed.

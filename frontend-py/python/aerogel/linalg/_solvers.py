@@ -80,8 +80,8 @@ class SparseSolver:
     def factorize(self, sparse_matrix: SparseMatrix) -> None:
         """Computes the factors; analyses the matrix first if that has not been done.
 
-        A matrix that cannot be factorised makes :meth:`info` False, and :meth:`solve` raise the reason. One for LU
-        that is singular but for rounding is factorised, with a warning.
+        A matrix that cannot be factorised makes :meth:`info` False, and :meth:`solve` raise the reason. A matrix
+        that is singular up to rounding is factorised by LU, with a warning.
 
         Raises:
             AerogelRuntimeError: If the matrix is of another element type.

@@ -22,7 +22,7 @@ _RESERVED = frozenset((*NAMES, "id", "size"))
 
 
 class MeshMetadata:
-    """How many elements a mesh has, which lie at which, and where its vertices are."""
+    """The elements of a mesh, their relations, and the positions of its vertices."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         """Reads the format of Taichi, in which a mesh is cut into patches with numbers of their own.
@@ -223,7 +223,7 @@ class Mesh:
 
     @staticmethod
     def load_meta(filename: str | os.PathLike[str]) -> MeshMetadata:
-        """Reads what MeshTaichi's patcher has written, in JSON.
+        """Reads a JSON file of MeshTaichi's patcher.
 
         Raises:
             OSError: The file cannot be read.
@@ -239,10 +239,10 @@ class Mesh:
 
     @staticmethod
     def generate_meta(data: Any, relations: Iterable[str] | None = None) -> MeshMetadata:
-        """Finds the elements of a mesh, and which lie at which.
+        """Finds the elements of a mesh and their relations.
 
         Args:
-            data: What a file of :meth:`load_meta` holds, as a dictionary; or the positions of the vertices and the
+            data: The content of a file of :meth:`load_meta`, as a dictionary; or the positions of the vertices and the
                 corners of the triangles or tetrahedra, a pair of arrays; or the name of a file that ``meshio`` reads.
             relations: Those that are needed, such as ``["FV", "VF"]``; all if not given. Taichi's dictionary has its
                 own.

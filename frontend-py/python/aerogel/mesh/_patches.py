@@ -30,7 +30,7 @@ class Patches:
         except KeyError as e:
             raise ValueError(f"this is not a mesh of MeshTaichi: {e.args[0]!r} is missing") from None
         except TypeError:
-            raise ValueError("this is not a mesh of MeshTaichi: it is built otherwise") from None
+            raise ValueError("this is not a mesh of MeshTaichi: its structure differs") from None
         except (IndexError, OverflowError):
             raise ValueError("this is not a mesh of MeshTaichi: an index is out of range") from None
 

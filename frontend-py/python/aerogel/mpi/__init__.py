@@ -17,5 +17,7 @@ from __future__ import annotations
 
 from aerogel.mpi._comm import rank, size
 from aerogel.mpi._grid import Grid, grid
+from aerogel.mpi._particles import Particles
+from aerogel.mpi._training import data_parallel, mean, part
 
-__all__ = ["Grid", "grid", "rank", "size"]
+__all__ = ["Grid", "Particles", "data_parallel", "grid", "mean", "part", "rank", "size"]

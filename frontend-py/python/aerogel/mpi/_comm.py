@@ -6,8 +6,10 @@ import atexit
 import functools
 import hashlib
 import os
+import pickle
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -68,30 +70,124 @@ def size() -> int:
     return 1 if comm is None else comm.size
 
 
+@functools.lru_cache(maxsize=1024)
+def _digest(what: str) -> int:
+    return int.from_bytes(hashlib.blake2b(what.encode(), digest_size=7).digest(), "little")
+
+
+class _Check:
+    """Whether all processes come to the same operation, on its way."""
+
+    def __init__(self, what: str) -> None:
+        import numpy as np
+
+        global _operations
+        _operations += 1
+        self._label = f"{_operations}: {what}"
+        # Another number of the operation is another digest.
+        digest = (_digest(what) + _operations) % (1 << 56)
+        self._both = np.array([digest, -digest], np.int64)
+        self.request = world().Iallreduce(mpi().IN_PLACE, self._both, op=mpi().MIN)
+
+    def judge(self) -> None:
+        """Raises an error if they come to different ones; the request has been completed."""
+        if self._both[0] == -self._both[1]:
+            return
+        comm = world()
+        labels = comm.allgather(self._label)
+        other = next(k for k, text in enumerate(labels) if text != self._label)
+        raise AerogelRuntimeError(
+            f"the ranks reach different operations: rank {comm.rank} has reached operation {self._label}, rank {other} "
+            f"operation {labels[other]}; every rank must launch the same kernels and access the same elements"
+        )
+
+
+# The check whose result this process has not looked at.
+_pending: _Check | None = None
+
+
 def agree(what: str) -> None:
-    """Checks that all processes come to the same operation; whoever waits for others calls it first.
+    """Checks that all processes come to the same operation; whoever calls a collective operation of MPI calls it first.
 
     Raises:
         AerogelRuntimeError: They come to different ones; it names those of this process and of another one.
     """
-    global _operations
+    begin_to_agree(what)
+    _settle()
+
+
+def begin_to_agree(what: str) -> None:
+    """Begins the same check before messages that :func:`wait` waits for.
+
+    If the messages arrive first, the result is looked at by the next operation: a step of a program does not wait until
+    all processes have come to it.
+
+    Raises:
+        AerogelRuntimeError: Processes have come to different operations before this one.
+    """
+    global _pending
+    if world() is None:
+        return
+    _settle()
+    _pending = _Check(what)
+
+
+def wait(messages: list[Any]) -> None:
+    """Waits for messages, or until it is known that a process does something else and will not send one.
+
+    Raises:
+        AerogelRuntimeError: A process has come to another operation.
+    """
+    global _pending
+    requests = mpi().Request
+    try:
+        while messages and _pending is not None:
+            k = requests.Waitany([*messages, _pending.request])
+            if k < len(messages):
+                del messages[k]
+            else:
+                check, _pending = _pending, None
+                check.judge()
+        requests.Waitall(messages)
+    except mpi().Exception:
+        # A message that is too long is one of another operation.
+        _settle()
+        raise
+
+
+def _settle() -> None:
+    global _pending
+    if _pending is not None:
+        check, _pending = _pending, None
+        check.request.Wait()
+        check.judge()
+
+
+def on_the_first(does: Callable[[], None], what: str) -> None:
+    """Does something on rank 0 while the others wait. What it raises is raised on all."""
+    agree(what)
     comm = world()
     if comm is None:
+        does()
         return
-    import numpy as np
+    failed: Exception | None = None
+    if comm.rank == 0:
+        try:
+            does()
+        except Exception as error:
+            failed = _sendable(error)
+    failed = comm.bcast(failed, root=0)
+    if failed is not None:
+        raise failed
 
-    _operations += 1
-    label = f"{_operations}: {what}"
-    digest = int.from_bytes(hashlib.blake2b(label.encode(), digest_size=7).digest(), "little")
-    both = np.array([digest, -digest], np.int64)
-    comm.Allreduce(mpi().IN_PLACE, both, op=mpi().MIN)
-    if both[0] != -both[1]:
-        labels = comm.allgather(label)
-        other = next(k for k, text in enumerate(labels) if text != label)
-        raise AerogelRuntimeError(
-            f"the ranks do different things: rank {comm.rank} has come to operation {label}, rank {other} to operation "
-            f"{labels[other]}; every rank must launch the same kernels and access the same elements"
-        )
+
+def _sendable(error: Exception) -> Exception:
+    """The exception, or its text in another one if it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _at_exit() -> None:

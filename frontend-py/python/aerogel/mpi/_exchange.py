@@ -1,4 +1,7 @@
-"""What processes send each other around the loops of a kernel: cells of halos before, shares of sums after."""
+"""What processes send each other around the loops of a kernel.
+
+Before a loop these are cells of halos, after it shares of sums, and what the loop has added to halos.
+"""
 
 from __future__ import annotations
 
@@ -44,16 +47,31 @@ class Part:
         fresh = self._fresh.get(place)
         if fresh is None:
             return widths
-        pairs = [[max(a, b) for a, b in zip(*both)] for both in zip(fresh, widths)]
-        return None if pairs == fresh else pairs
+        wider = _wider(fresh, widths)
+        return None if wider == fresh else wider
 
     def refreshed(self, place: int, widths: Widths) -> None:
         """Notes how much of a place's halo is up to date."""
         self._fresh[place] = widths
 
+    def forget(self) -> None:
+        """Notes that any cells may have changed."""
+        self._fresh.clear()
+
+
+def _wider(one: Widths, other: Widths) -> Widths:
+    """The larger width on each side of each axis."""
+    return [[max(a, b) for a, b in zip(*both)] for both in zip(one, other)]
+
 
 _numbers = itertools.count()
 _parts: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()
+
+
+def forget() -> None:
+    """Called after memory has been put back behind the fields' backs, on all processes: no halo is up to date."""
+    for part in list(_parts.values()):
+        part.forget()
 
 
 def memory(key: int, place: int) -> Any:
@@ -70,8 +88,9 @@ def memory(key: int, place: int) -> Any:
 class Plan:
     """The exchanges of a kernel, in the order of its loops."""
 
-    def __init__(self, kernel: str, rows: Sequence[tuple[Any, Any, Any]]) -> None:
-        self._rows = [_Row(f"loop {k + 1} of kernel `{kernel}`", *row) for k, row in enumerate(rows)]
+    def __init__(self, kernel: str, is_derivative: bool, rows: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+        of = f"{'the derivative of ' if is_derivative else ''}kernel `{kernel}`"
+        self._rows = [_Row(f"loop {k + 1} of {of}", *row) for k, row in enumerate(rows)]
 
     def begin(self) -> _Launch:
         """Called before a launch."""
@@ -117,90 +136,195 @@ class _Launch:
 class _Row:
     """What happens around one loop."""
 
-    def __init__(self, name: str, reads: Any, writes: Any, sums: Any) -> None:
+    def __init__(self, name: str, reads: Any, adds: Any, writes: Any, sums: Any) -> None:
         self._name = name
-        self._reads = [(_parts[key], place, widths) for (key, places), widths in reads for place in places]
+        self._reads = _reached(reads)
+        self._adds = _reached(adds)
         self._writes = [(_parts[key], place) for key, places in writes for place in places]
         self._sums = [_Sum(key, place, op) for (key, places), op in sums for place in places]
+        # By the places that are out of date, and how much of their halos.
+        self._brought: dict[Any, _Messages] = {}
+        self._returned: _Messages | None = None
 
     def before(self) -> list[tuple[_Sum, Any]]:
         """Brings halos up to date; returns the sums with the numbers that their places had."""
         stale = [(part, place, part.stale(place, widths)) for part, place, widths in self._reads]
         needed = [(part, place, widths) for part, place, widths in stale if widths is not None]
         if needed:
+            key = tuple((part.number, place, str(widths)) for part, place, widths in needed)
+            messages = self._brought.get(key)
+            if messages is None:
+                messages = self._brought[key] = _Messages(needed, returns=False)
             # Ranks that think that other halos are out of date would take each other's cells for them.
-            cells = ", ".join(f"field {part.number}.{place} {widths}" for part, place, widths in needed)
-            _comm.agree(f"the exchange before {self._name} (of {cells})")
-            exchange(needed)
+            _comm.begin_to_agree(f"the exchange before {self._name} (of {messages.cells})")
+            messages.run()
+            for part, place, widths in needed:
+                part.refreshed(place, widths)
+        for part, place, _ in self._adds:
+            # The loop leaves there what it adds to the cells, and nothing else.
+            _clear_halo(part, place)
         # Before the loop, which may fail halfway.
         for part, place in self._writes:
             part.written(place)
         return [(target, target.begin()) for target in self._sums] if _comm.size() > 1 else []
 
     def after(self, saved: list[tuple[_Sum, Any]]) -> None:
-        """Combines sums."""
+        """Combines sums, and sends what has been added to halos to the processes that have the cells."""
+        if self._adds:
+            messages = self._returned = self._returned or _Messages(self._adds, returns=True)
+            _comm.begin_to_agree(f"what {self._name} has added beyond the own cells (of {messages.cells})")
+            messages.run()
         if saved:
             _comm.agree(f"the sums of {self._name}")
             for target, before in saved:
                 target.end(before)
 
 
-def exchange(needed: Sequence[tuple[Part, int, Widths]]) -> None:
-    """Brings halos up to date: one axis after the other, so that corners come along."""
-    grids = dict.fromkeys(part.grid for part, _, _ in needed)
-    for grid in grids:
-        of_grid = [each for each in needed if each[0].grid is grid]
-        for axis in range(len(grid.shape)):
-            _exchange_axis(axis, of_grid)
-    for part, place, widths in needed:
-        part.refreshed(place, widths)
+# A place of the memory of fields, and the widths of its halo that are exchanged.
+_Reached = tuple[Part, int, Widths]
 
 
-def _exchange_axis(axis: int, needed: Sequence[tuple[Part, int, Widths]]) -> None:
+def _reached(rows: Any) -> list[_Reached]:
+    """Rows with the keys of parts as places: each once, since several fields may have it."""
+    widest: dict[tuple[int, int], Widths] = {}
+    for (key, places), widths in rows:
+        for place in places:
+            widest[key, place] = _wider(widest.setdefault((key, place), widths), widths)
+    return [(_parts[key], place, widths) for (key, place), widths in widest.items()]
+
+
+def _by_grid(rows: Sequence[_Reached]) -> list[list[_Reached]]:
+    grids = dict.fromkeys(part.grid for part, _, _ in rows)
+    return [[each for each in rows if each[0].grid is grid] for grid in grids]
+
+
+class _Messages:
+    """What an exchange sends and receives: buffers that are made once, and the cells that they hold."""
+
+    def __init__(self, rows: Sequence[_Reached], returns: bool) -> None:
+        """Those of some places.
+
+        Args:
+            rows: The places, each with the widths of its halo that are exchanged.
+            returns: Whether what halos hold is added to the cells that they are of: the adjoint of the other exchange,
+                which brings halos up to date.
+        """
+        #: What the check that all processes do the same is told.
+        self.cells = ", ".join(f"field {part.number}.{place} {widths}" for part, place, widths in rows)
+        self._returns = returns
+        self._steps: list[_Step] = []
+        for of_grid in _by_grid(rows):
+            # One axis after the other, so that corners come along; the adjoint goes backwards.
+            axes = range(len(of_grid[0][0].grid.shape))
+            for axis in reversed(axes) if returns else axes:
+                self._steps.append(_Step(axis, of_grid, returns))
+
+    def run(self) -> None:
+        """Exchanges them."""
+        for step in self._steps:
+            step.run(self._returns)
+
+
+class _Step:
+    """The messages along one axis of a grid, both ways."""
+
+    def __init__(self, axis: int, rows: Sequence[_Reached], returns: bool) -> None:
+        grid, here = rows[0][0].grid, _comm.rank()
+        give, take = (_halo, _own) if returns else (_own, _halo)
+        #: Cells and the part of a buffer that they are copied to before, or from after.
+        self.takes: list[tuple[Any, Any]] = []
+        self.puts: list[tuple[Any, Any]] = []
+        # Buffers with the process and the side.
+        self._sent: list[tuple[Any, int, int]] = []
+        self._received: list[tuple[Any, int, int]] = []
+        for side in (0, 1):
+            # The cells of a halo on this side are those of the neighbour there.
+            faces = [(part, place, widths[axis][side]) for part, place, widths in rows if widths[axis][side]]
+            there, back = grid.neighbour(axis, 2 * side - 1), grid.neighbour(axis, 1 - 2 * side)
+            to, source = (there, back) if returns else (back, there)
+            if not faces:
+                continue
+            if to is not None:
+                buffer, both = _buffer([give(part, place, axis, side, width) for part, place, width in faces])
+                self.takes += both
+                if to == here:
+                    cells = _joined([take(part, place, axis, side, width) for part, place, width in faces])
+                    self.puts += [(face, numbers) for face, (_, numbers) in zip(cells, both)]
+                    continue
+                self._sent.append((buffer, to, side))
+            if source is not None:
+                buffer, both = _buffer([take(part, place, axis, side, width) for part, place, width in faces])
+                self.puts += both
+                self._received.append((buffer, source, side))
+
+    def run(self, adds: bool) -> None:
+        """Exchanges the cells along the axis: sets them, or adds to them."""
+        comm, kind = _comm.world(), None
+        waiting = []
+        if self._received or self._sent:
+            kind = _comm.mpi().BYTE
+            waiting = [comm.Irecv([buffer, kind], source=source, tag=side) for buffer, source, side in self._received]
+        for cells, numbers in self.takes:
+            numbers[...] = cells
+        waiting += [comm.Isend([buffer, kind], dest=to, tag=side) for buffer, to, side in self._sent]
+        if waiting:
+            _comm.wait(waiting)
+        for cells, numbers in self.puts:
+            if adds:
+                cells += numbers
+            else:
+                cells[...] = numbers
+
+
+def _joined(faces: Sequence[Any]) -> list[Any]:
+    """The same cells in fewer arrays: components of a vector, side by side in memory, become an axis of one array."""
     import numpy as np
 
-    grid = needed[0][0].grid
-    comm = _comm.world()
-    here = _comm.rank()
-    waiting = []
-    # What lies above this box fills halos that this box's lower neighbours have above them, and so on.
-    received = []
-    for side, step in ((0, 1), (1, -1)):
-        # Cells for the halo on that side of the neighbour, and where those for the own halo come from.
-        to, source = grid.neighbour(axis, step), grid.neighbour(axis, -step)
-        faces = [(part, place, widths[axis][side]) for part, place, widths in needed if widths[axis][side]]
-        if not faces:
-            continue
-        if to is not None:
-            sent = np.concatenate([_own(part, place, axis, side, width) for part, place, width in faces])
-            if to == here:
-                received.append((sent, faces, side))
-                continue
-            waiting.append(comm.Isend([sent, _comm.mpi().BYTE], dest=to, tag=side))
-        if source is not None:
-            sizes = [_halo(part, place, axis, side, width).nbytes for part, place, width in faces]
-            got = np.empty(sum(sizes), np.uint8)
-            waiting.append(comm.Irecv([got, _comm.mpi().BYTE], source=source, tag=side))
-            received.append((got, faces, side))
-    if waiting:
-        _comm.mpi().Request.Waitall(waiting)
-    for got, faces, side in received:
-        at = 0
-        for part, place, width in faces:
-            halo = _halo(part, place, axis, side, width)
-            numbers = got[at : at + halo.nbytes].view(halo.dtype)
-            halo[...] = numbers.reshape(halo.shape)
-            at += halo.nbytes
+    def start(face: Any) -> int:
+        return face.__array_interface__["data"][0]
+
+    def is_alike(face: Any, other: Any) -> bool:
+        return (face.dtype, face.shape, face.strides) == (other.dtype, other.shape, other.strides)
+
+    out, at = [], 0
+    while at < len(faces):
+        first, end, step = faces[at], at + 1, 0
+        while end < len(faces) and is_alike(first, faces[end]):
+            apart = start(faces[end]) - start(faces[end - 1])
+            if step not in (0, apart):
+                break
+            step, end = apart, end + 1
+        n = end - at
+        strided = np.lib.stride_tricks.as_strided
+        out.append(strided(first, (*first.shape, n), (*first.strides, step)) if n > 1 else first)
+        at = end
+    return out
+
+
+def _buffer(faces: Sequence[Any]) -> tuple[Any, list[tuple[Any, Any]]]:
+    """A buffer for some cells, and these with the part of the buffer for each, which is contiguous."""
+    import numpy as np
+
+    buffer, at, both = np.empty(sum(face.nbytes for face in faces), np.uint8), 0, []
+    for face in _joined(faces):
+        both.append((face, buffer[at : at + face.nbytes].view(face.dtype).reshape(face.shape)))
+        at += face.nbytes
+    return buffer, both
+
+
+def _clear_halo(part: Part, place: int) -> None:
+    """Sets all cells that are not the own ones to zero."""
+    numbers = part.memory(place)
+    for axis, own in enumerate(part.grid.own):
+        numbers[_along(axis, slice(0, own.start))] = 0
+        numbers[_along(axis, slice(own.stop, None))] = 0
 
 
 def _own(part: Part, place: int, axis: int, side: int, width: int) -> Any:
-    """The bytes of own cells for the halo that a neighbour has on a side."""
-    import numpy as np
-
+    """The own cells that a neighbour has in its halo on a side."""
     own = part.grid.own[axis]
     cells = slice(own.stop - width, own.stop) if side == 0 else slice(own.start, own.start + width)
-    face = np.ascontiguousarray(part.memory(place)[_along(axis, cells)])
-    return face.reshape(-1).view(np.uint8)
+    return part.memory(place)[_along(axis, cells)]
 
 
 def _halo(part: Part, place: int, axis: int, side: int, width: int) -> Any:

@@ -25,6 +25,7 @@ class _Split(_Base):
     """What split fields have besides those of one process."""
 
     _part: Part
+    _is_split = True
 
     @property
     def grid(self) -> Grid:
@@ -68,7 +69,16 @@ class _Split(_Base):
 
     def local_written(self) -> None:
         """Notes a write through :meth:`local`. All processes must call it."""
+        self._expect_no_recorder()
         self._written()
+
+    def _expect_no_recorder(self) -> None:
+        recorder = _native.recorder()
+        if recorder is not None:
+            raise AerogelNotSupportedError(
+                f"{recorder.called} does not record writes from Python to elements of a split field: write them "
+                "before it begins, or in a kernel"
+            )
 
     def gather(self, root: int = 0) -> Any:
         """All elements as a new NumPy array on the process ``root``; nothing on others. All processes must call it."""
@@ -107,6 +117,7 @@ class _Split(_Base):
 
     def from_numpy(self, arr: Any) -> None:
         """Sets the own cells of each process from a NumPy array of the whole field, the same on every process."""
+        self._expect_no_recorder()
         arr, shape = numbers(arr, self.dtype), self._array_shape()
         if not alike(arr.shape, shape):
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
@@ -126,6 +137,7 @@ class _Split(_Base):
 
     def copy_from(self, other: Any) -> None:
         """Sets all elements from another field of the same shape."""
+        self._expect_no_recorder()
         if isinstance(other, _Split) and other.grid is self.grid:
             self.local()[...] = other.local()
             self._written()
@@ -161,12 +173,14 @@ class _Split(_Base):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Sets an element, on the process that has it: all of them must do so."""
+        self._expect_no_recorder()
         index = self._index(key)
         if self.grid.owner(index) == _comm.rank():
             super().__setitem__(index, value)
         self._written()
 
     def _set_component(self, key: Any, at: int, value: Any) -> None:
+        self._expect_no_recorder()
         super()._set_component(key, at, value)
         self._written()
 
@@ -202,13 +216,19 @@ def place(fields: Sequence[Any], grid: Grid, lay_out: Any) -> None:
         lay_out: What places them, given the size of each axis and the first index; it returns the native layout.
     """
     for out in fields:
-        if out._needed or isinstance(out.dtype, QuantType):
-            raise AerogelNotSupportedError("split fields have no gradients and no quantised types")
+        if isinstance(out.dtype, QuantType):
+            raise AerogelNotSupportedError("split fields have no quantised types")
     memory = grid.memory
     native: _native.TreeBuilder = lay_out([hi - lo for lo, hi in memory], [lo for lo, _ in memory])
     part = Part(native.key() if grid.is_whole else native.split(grid._axes(), grid.is_trusted), grid)
     for out in fields:
         _adopt(out, part)
+        for kind in ("grad", "dual"):
+            derivative = out.__dict__.get(kind)
+            if derivative is not None:
+                _adopt(derivative, part)
+            if kind == "grad" and derivative is not None and "dual" in derivative.__dict__:
+                _adopt(derivative.__dict__["dual"], part)
 
 
 def _adopt(field: Any, part: Part) -> Any:

@@ -1,4 +1,4 @@
-"""Grids of cells that processes share, in boxes."""
+"""Grids whose cells are divided among processes, in boxes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from aerogel import _config, _native
-from aerogel.data._field import outside_kernels
+from aerogel._outside import outside_kernels
 from aerogel.errors import AerogelExtentError, AerogelNotSupportedError
 from aerogel.mpi import _comm
 
@@ -17,7 +17,13 @@ from aerogel.mpi import _comm
 class Grid:
     """The shape of split fields, and which box of the cells this process has. :func:`grid` makes it."""
 
-    def __init__(self, shape: tuple[int, ...], halo: int | Literal["auto"], periodic: tuple[bool, ...]) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        halo: int | Literal["auto"],
+        periodic: tuple[bool, ...],
+        is_divided: bool = False,
+    ) -> None:
         #: The cells along each axis.
         self.shape = shape
         #: Along which axes the last cell's neighbour is the first one.
@@ -30,6 +36,8 @@ class Grid:
         self.ranks = _divided(shape, self.width, periodic)
         #: The number of this process along each axis.
         self.coordinates = _coordinates(_comm.rank(), self.ranks)
+        # Whether fields are split even if one process has all cells.
+        self._is_divided = is_divided
         #: The cells of this process along each axis: the first one, and the end.
         self.box = self.box_of(_comm.rank())
 
@@ -41,7 +49,7 @@ class Grid:
     @property
     def is_whole(self) -> bool:
         """Whether one process has all cells and no halo."""
-        return math.prod(self.ranks) == 1 and not any(self.widths)
+        return math.prod(self.ranks) == 1 and not any(self.widths) and not self._is_divided
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -99,7 +107,7 @@ def grid(
 
     Args:
         shape: The cells along each axis.
-        halo: How many cells of its neighbours a process holds on each side of its box. With ``"auto"`` it is one, and
+        halo: How many cells of its neighbours a process has on each side of its box. With ``"auto"`` it is one, and
             an index that is not known to stay inside is an error. With a number such indices are trusted to stay
             inside; ``ti.init(debug=True)`` checks it.
         periodic: Whether the neighbour of the last cell is the first one, for all axes or for each. Kernels then may

@@ -58,10 +58,10 @@ def scaled_dot_product_attention(
             broadcast to (..., queries, keys).
         dropout_p: The probability with which weights are replaced by zero.
         is_causal: Whether each query sees only keys up to its own position.
-        scale: By what products are multiplied, ``1 / sqrt(width)`` if not given.
+        scale: The factor of products, ``1 / sqrt(width)`` by default.
         block_size: How many keys a block has. If not given, there are blocks of 256 keys where more than 1024 keys are
             known to be; inside of a program their number is known if they do not depend on its arguments.
-            Where it has all keys, the formula is computed as it stands.
+            If it has all keys, the formula is computed directly.
 
     Returns:
         Shape (..., queries, values), of the dtype that the operands and a mask of floats are promoted to.

@@ -83,7 +83,7 @@ class _Row(Module):
 
 
 class Sequential(_Row):
-    """Modules one after the other: each is given what the one before returns.
+    """Modules one after the other: each receives the result of the one before.
 
     >>> import aerogel as ti
     >>> ti.nn.Sequential(ti.nn.Linear(2, 3), ti.nn.ReLU())

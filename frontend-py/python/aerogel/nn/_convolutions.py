@@ -136,13 +136,13 @@ def conv2d(
         weight: Shape (outputs, inputs / groups, kernel height, kernel width).
         bias: Shape (outputs,), or ``None``.
         stride: How far apart windows begin; one number or one for each axis.
-        padding: How many zeros are on both sides of each axis; ``"valid"`` for none, ``"same"`` for as many as keep the
-            size, with a stride of 1.
+        padding: How many zeros are on both sides of each axis; ``"valid"`` for none, ``"same"`` for a result of the
+            same size, with a stride of 1.
         dilation: How far apart the elements of a window are.
         groups: How many groups of channels are convolved by themselves.
 
     Returns:
-        Shape (batch, outputs, height, width), of as many windows as lie inside.
+        Shape (batch, outputs, height, width), where height and width count the windows inside.
 
     Raises:
         ValueError: If channels, groups or the size of the kernel do not agree with the input.

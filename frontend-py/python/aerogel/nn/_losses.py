@@ -99,7 +99,7 @@ def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str
     Args:
         x: Probabilities.
         target: Of the same shape, from 0 to 1.
-        weight: By what losses are multiplied, or ``None``.
+        weight: A factor of each loss, or ``None``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
@@ -119,9 +119,9 @@ def binary_cross_entropy_with_logits(
     Args:
         x: Logits.
         target: Of the same shape, from 0 to 1.
-        weight: By what losses are multiplied, or ``None``.
+        weight: A factor of each loss, or ``None``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        pos_weight: By what the loss of positive targets is multiplied, or ``None``.
+        pos_weight: A factor of the loss of positive targets, or ``None``.
 
     Raises:
         ValueError: If the shapes differ.

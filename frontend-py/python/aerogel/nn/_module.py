@@ -43,7 +43,7 @@ class Module:
     Modules in plain lists and dictionaries would not be found and are refused: use ``ModuleList`` and ``ModuleDict``.
 
     A module may be an argument of ``@ti.program`` functions: its tensors are inputs of the program, all else is part of
-    it. What the program assigns to them (running means, say) is assigned to the module when the program has run.
+    it. Assignments of the program to them (such as running means) take effect on the module when the program has run.
     """
 
     _aerogel_tree = True
@@ -224,7 +224,7 @@ class Module:
         return {name: data_of(value) for name, _, _, value in self._state()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadedKeys:
-        """Takes the values of parameters and buffers from what ``state_dict`` or ``ti.load`` returned.
+        """Sets the values of parameters and buffers from a result of ``state_dict`` or ``ti.load``.
 
         Values are tensors or arrays (of PyTorch, too), and are converted to the dtypes of the module. Nothing is
         changed if there is an error.

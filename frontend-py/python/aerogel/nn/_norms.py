@@ -41,7 +41,7 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
         normalized_shape: The sizes of these axes; one number for one axis.
         weight: Of that shape, or ``None``.
         bias: Of that shape, or ``None``.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
 
     Raises:
         ValueError: If the last axes have another shape.
@@ -89,7 +89,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
         num_groups: How many groups there are.
         weight: Shape (channels,), or ``None``.
         bias: Shape (channels,), or ``None``.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
 
     Raises:
         ValueError: If channels are not groups of equal size.
@@ -177,7 +177,7 @@ def batch_norm(
         bias: Shape (channels,), or ``None``.
         training: Whether the mean and the variance are those of the batch.
         momentum: By which part the running statistics move.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
 
     Raises:
         TypeError: If running statistics that training changes are no tensors.

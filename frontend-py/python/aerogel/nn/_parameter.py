@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Parameter(Tensor):
-    """A tensor that requires a gradient: what optimizers change.
+    """A tensor that requires a gradient: which optimizers change.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")

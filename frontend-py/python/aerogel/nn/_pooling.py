@@ -148,7 +148,7 @@ def avg_pool2d(
         padding: How many zeros are on both sides of each axis.
         ceil_mode: Whether a last window that is not full counts.
         count_include_pad: Whether the padding counts as elements.
-        divisor_override: By what the sum of a window is divided instead of its size.
+        divisor_override: The divisor of the sum of a window, instead of its size.
 
     Raises:
         ValueError: If a window is larger than the padded input, or the padding more than half a window.
@@ -206,7 +206,7 @@ def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
-    """The means of so many windows along the last two axes that the result has a given size.
+    """The means of windows along the last two axes, as many as give the result a given size.
 
     Args:
         x: Shape (batch, channels, height, width), or without the batch.
@@ -221,5 +221,5 @@ def adaptive_max_pool1d(x: Any, output_size: Any) -> Tensor:
 
 
 def adaptive_max_pool2d(x: Any, output_size: Any) -> Tensor:
-    """The largest elements of so many windows that the result has a given size; see ``adaptive_avg_pool2d``."""
+    """The largest elements of windows, for a result of a given size; see ``adaptive_avg_pool2d``."""
     return _adaptive(x, output_size, 2, "`adaptive_max_pool2d`", True)

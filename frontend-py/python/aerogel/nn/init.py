@@ -1,7 +1,7 @@
-"""First values of parameters.
+"""Initial values of parameters.
 
-Each function comes twice. Without an underscore it takes a shape and returns a tensor, and is what
-``nn.Parameter(shape=..., init=...)`` takes; with one it gives a parameter new values and returns it.
+Each function comes twice. Without an underscore it takes a shape and returns a tensor, and can be passed as
+``nn.Parameter(shape=..., init=...)``; with one it sets the values of a parameter and returns it.
 
 >>> import aerogel as ti
 >>> ti.init(arch=ti.cpu, log_level="error")
@@ -237,7 +237,7 @@ def kaiming_uniform(
         shape: The size of each axis.
         a: The slope of ``leaky_relu`` below zero.
         mode: Whether inputs (``fan_in``) or outputs (``fan_out``) are counted.
-        nonlinearity: What follows the layer.
+        nonlinearity: The activation after the layer.
         dtype: The dtype.
         key: The key of the random numbers.
     """

@@ -16,10 +16,10 @@ class Adam(Optimizer):
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
         betas: The decay rates of both running means.
-        eps: What is added to the root of the squares.
+        eps: A small number that is added to the root of the squares.
         weight_decay: How much of the parameter is added to its gradient.
         amsgrad: Whether the largest mean of squares so far is used.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.
@@ -64,10 +64,10 @@ class AdamW(Adam):
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
         betas: The decay rates of both running means.
-        eps: What is added to the root of the squares.
+        eps: A small number that is added to the root of the squares.
         weight_decay: By how much parameters are made smaller.
         amsgrad: Whether the largest mean of squares so far is used.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ class NovoGrad(Optimizer):
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
         betas: The decay rates of the running means of gradients and of their norms.
-        eps: What is added to lengths.
+        eps: A small number that is added to norms.
         weight_decay: How much of the parameter is added to its gradient.
         grad_averaging: Whether gradients are multiplied by ``1 - betas[0]``.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.
@@ -155,7 +155,7 @@ class Lion(Optimizer):
         lr: The learning rate: how far each element moves.
         betas: The weight of the running mean in a step, and the decay rate of the running mean.
         weight_decay: By how much parameters are made smaller, times ``lr``.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.

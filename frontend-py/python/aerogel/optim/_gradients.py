@@ -79,17 +79,17 @@ def clip_grad_norm_(params: Any, max_norm: float, norm_type: float = 2.0, error_
 
 
 def l1(params: Any, weight: float = 1.0) -> Tensor:
-    """``weight`` times the sum of the sizes of all elements: what is added to a loss so that many become zero.
+    """``weight`` times the sum of the sizes of all elements: a term of a loss that makes many of them zero.
 
     Args:
         params: A module, a parameter, or a list of them.
-        weight: By what the sum is multiplied.
+        weight: The factor of the sum.
     """
     return _summed([abs(p).sum() for p in _listed(params, "l1")], weight)
 
 
 def l2(params: Any, weight: float = 1.0) -> Tensor:
-    """``weight`` times the sum of the squares of all elements: what is added to a loss so that they stay small."""
+    """``weight`` times the sum of the squares of all elements: a term of a loss that keeps them small."""
     return _summed([(p * p).sum() for p in _listed(params, "l2")], weight)
 
 

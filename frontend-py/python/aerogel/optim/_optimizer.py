@@ -59,7 +59,7 @@ class Optimizer:
 
     Raises:
         TypeError: If there is something else than tensors, or a tensor that takes no gradient.
-        ValueError: If there is no parameter, or one is there twice.
+        ValueError: If there is no parameter, or one occurs twice.
     """
 
     average: Callable[[Any], Any] | None = None
@@ -91,7 +91,7 @@ class Optimizer:
 
         Raises:
             TypeError: If there is something else than tensors that take gradients, or an unknown setting.
-            ValueError: If a parameter is there twice, or a setting has no meaning.
+            ValueError: If a parameter occurs twice, or a setting is unknown.
         """
         given = group.get("params")
         if given is None:
@@ -140,7 +140,7 @@ class Optimizer:
             closure: Computes the loss and the gradients again, if given.
 
         Returns:
-            What ``closure`` returned.
+            The result of ``closure``.
 
         Raises:
             ValueError: If a gradient has another shape than its parameter.
@@ -170,7 +170,10 @@ class Optimizer:
         self._change(self._averaged({id(p): g if g is None else asarray(g) for p, g in zip(params, given)}))
 
     def _averaged(self, gradients: dict[int, Tensor | None]) -> dict[int, Tensor | None]:
-        """The means of gradients over several processes, by ``average``, which is called once for each dtype."""
+        """The means of gradients over several processes, by ``average``, which is called once for each dtype.
+
+        If it has a method ``of_tensors``, this evaluates the gradients, and returns the means.
+        """
         if self.average is None:
             return gradients
         if tracing.program is not None:
@@ -178,6 +181,9 @@ class Optimizer:
                 f"`{self._name}.average` exchanges gradients with other processes, which a program cannot: return the "
                 "gradients from the program, and call `apply` outside of it"
             )
+        in_buckets = getattr(self.average, "of_tensors", None)
+        if in_buckets is not None:
+            return in_buckets(gradients)
         out = dict(gradients)
         for dtype in dict.fromkeys(g.dtype for g in gradients.values() if g is not None):
             own = [(key, g) for key, g in gradients.items() if g is not None and g.dtype is dtype]
@@ -248,7 +254,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes what ``state_dict`` returned, or ``ti.load`` of it.
+        """Restores a state that ``state_dict`` or ``ti.load`` returned.
 
         Raises:
             ValueError: If groups have other numbers of parameters, or a state another shape than its parameter.

@@ -42,8 +42,8 @@ class GradScaler:
 
     Args:
         init_scale: The first factor.
-        growth_factor: What the factor is multiplied by after ``growth_interval`` steps without an overflow.
-        backoff_factor: What it is multiplied by after an overflow.
+        growth_factor: The multiplier of the factor after ``growth_interval`` steps without an overflow.
+        backoff_factor: The multiplier of the factor after an overflow.
         growth_interval: A number of steps.
         enabled: Without it, losses and gradients stay as they are.
 
@@ -181,7 +181,7 @@ class GradScaler:
         return {"scale": self._scale, "growth_tracker": self._n_good}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Takes what ``state_dict`` returned.
+        """Restores a state that ``state_dict`` returned.
 
         Raises:
             ValueError: If the factor is not positive and finite.

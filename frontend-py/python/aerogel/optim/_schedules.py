@@ -33,7 +33,7 @@ class Schedule:
         self.step()
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps, where ``base`` is that at the beginning."""
+        """The learning rate after a number of steps; ``base`` is the initial one."""
         raise NotImplementedError
 
     def step(self) -> None:
@@ -54,7 +54,7 @@ class Schedule:
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes what ``state_dict`` returned."""
+        """Restores a state that ``state_dict`` returned."""
         self.last_epoch, self.base_lrs = state["last_epoch"], list(state["base_lrs"])
         self._set()
 
@@ -95,7 +95,7 @@ class StepLR(Schedule):
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         return base * self.gamma ** (step // self.step_size)
 
 
@@ -107,7 +107,7 @@ class MultiStepLR(Schedule):
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         return base * self.gamma ** bisect.bisect_right(self.milestones, step)
 
 
@@ -119,7 +119,7 @@ class ExponentialLR(Schedule):
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         return base * self.gamma**step
 
 
@@ -133,12 +133,12 @@ class CosineAnnealingLR(Schedule):
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         return self.eta_min + (base - self.eta_min) * (1.0 + math.cos(math.pi * step / self.T_max)) / 2.0
 
 
 class LinearLR(Schedule):
-    """The learning rate times a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` steps."""
+    """The learning rate times a factor from ``start_factor`` to ``end_factor`` over ``total_iters`` steps."""
 
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5
@@ -149,7 +149,7 @@ class LinearLR(Schedule):
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         part = min(step, self.total_iters) / self.total_iters
         return base * (self.start_factor + (self.end_factor - self.start_factor) * part)
 
@@ -176,14 +176,15 @@ class WarmupLR(Schedule):
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         if step < self.steps:
             return base * (step + 1) / self.steps
         return base if self.after is None else self.after.lr_at(step - self.steps, base)
 
 
 class OneCycleLR(Schedule):
-    """Up to ``max_lr`` and down to nearly nothing in ``total_steps``, while momentum goes down and up (Smith, Topin).
+    """Up to ``max_lr`` and down to almost zero in ``total_steps``, while momentum decreases and increases (Smith,
+    Topin).
 
     Args:
         optimizer: The optimizer.
@@ -194,8 +195,8 @@ class OneCycleLR(Schedule):
         cycle_momentum: Whether momentum (or the first of ``betas``) changes, too, if the optimizer has such.
         base_momentum: The smallest momentum.
         max_momentum: The largest momentum.
-        div_factor: By what ``max_lr`` is divided at the beginning.
-        final_div_factor: By what that is divided at the end.
+        div_factor: The divisor of ``max_lr`` for the initial learning rate.
+        final_div_factor: The divisor of the initial learning rate for the final one.
 
     Raises:
         ValueError: If there are fewer than two steps, ``pct_start`` is not from 0 to 1, or there is no such strategy;
@@ -239,7 +240,7 @@ class OneCycleLR(Schedule):
         return b + (a - b) * (1.0 + math.cos(math.pi * part)) / 2.0
 
     def lr_at(self, step: int, base: float) -> float:
-        """The learning rate after so many steps."""
+        """The learning rate after a number of steps."""
         first = self.max_lr / self.div_factor
         return self._between(step, first, self.max_lr, first / self.final_div_factor)
 
@@ -261,7 +262,7 @@ class ReduceLROnPlateau:
     Args:
         optimizer: The optimizer.
         mode: Whether a smaller (``"min"``) or a larger (``"max"``) measure is better.
-        factor: By what the learning rate is multiplied.
+        factor: The factor of the learning rate.
         patience: For how many steps the measure may not become better.
         threshold: By how much it has to be better.
         threshold_mode: Whether that is a part of the best measure (``"rel"``) or a difference (``"abs"``).
@@ -332,6 +333,6 @@ class ReduceLROnPlateau:
         return {n: getattr(self, n) for n in ("best", "num_bad_epochs", "cooldown_counter")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes what ``state_dict`` returned."""
+        """Restores a state that ``state_dict`` returned."""
         for name, value in state.items():
             setattr(self, name, value)

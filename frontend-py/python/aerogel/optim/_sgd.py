@@ -19,7 +19,7 @@ class SGD(Optimizer):
         dampening: Which part of the gradient momentum leaves out, from the second step on.
         weight_decay: How much of the parameter is added to its gradient.
         nesterov: Whether the gradient is taken ahead of the momentum.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.
@@ -62,11 +62,11 @@ class RMSProp(Optimizer):
         params: A module, its parameters, or groups of parameters.
         lr: The learning rate.
         alpha: The decay rate of the running mean.
-        eps: What is added to the root.
+        eps: A small number that is added to the root.
         weight_decay: How much of the parameter is added to its gradient.
         momentum: Which part of the last step is added to the next.
         centered: Whether the variance is used in place of the mean of squares.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.
@@ -115,8 +115,8 @@ class Adagrad(Optimizer):
         lr_decay: By how much it is divided for each step.
         weight_decay: How much of the parameter is added to its gradient.
         initial_accumulator_value: The sum of squares before the first step.
-        eps: What is added to the root.
-        maximize: Whether what has the gradients is made larger.
+        eps: A small number that is added to the root.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.
@@ -152,11 +152,11 @@ class Adadelta(Optimizer):
 
     Args:
         params: A module, its parameters, or groups of parameters.
-        lr: By what steps are multiplied.
+        lr: The factor of each step.
         rho: The decay rate of the running means.
-        eps: What is added below the roots.
+        eps: A small number that is added under the roots.
         weight_decay: How much of the parameter is added to its gradient.
-        maximize: Whether what has the gradients is made larger.
+        maximize: Whether to maximise the objective instead of minimising it.
 
     Raises:
         ValueError: If a setting has no meaning.

@@ -42,8 +42,8 @@ class PatternMatcher:
 
     Args:
         rules: Pairs of a `Pattern` and a function. That takes ``output_grad``, the gradient by the operation's result,
-            and by the pattern's name the result, whose ``src`` are the operands. It gives a tuple: for each operand the
-            gradient, or ``None``. Where an operand was broadcast, its gradient is summed.
+            and by the pattern's name the result, whose ``src`` are the operands. It returns a tuple: for each
+            operand the gradient, or ``None``. Where an operand was broadcast, its gradient is summed.
     """
 
     def __init__(self, rules: Iterable[tuple[Pattern, Callable[..., Any]]]) -> None:
@@ -72,7 +72,7 @@ class PatternMatcher:
         """The gradients by the operands of a tensor's operation, or ``None`` if no rule matches.
 
         Raises:
-            ValueError: If the rule gives another number of gradients than there are operands.
+            ValueError: If the number of gradients that the rule returns is not that of the operands.
         """
         row = self.find(input.op)
         if row is None:
@@ -82,7 +82,7 @@ class PatternMatcher:
         if not isinstance(made, tuple) or len(made) != len(input.op.src):
             n = len(made) if isinstance(made, tuple) else "no tuple of"
             raise ValueError(
-                f"the chain rule of {input.op.code.name} gives {n} gradients, and the operation has "
+                f"the chain rule of {input.op.code.name} returns {n} gradients, and the operation has "
                 f"{len(input.op.src)} operands"
             )
         return made

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A step: the operation that is computed or gone back through, and what is known then.
+    """A step: the operation whose value or gradients are computed, and the values known then.
 
     Attributes:
         is_forward: Whether its result is computed, and not the gradients by its operands.
@@ -94,7 +94,7 @@ def steps(result: Tensor) -> Steps:
         NotImplementedError: If no chain rule matches an operation.
     """
     if result.shape != ():
-        raise ValueError(f"`steps` goes back from a scalar, and the result has the shape {result.shape}: take its sum")
+        raise ValueError(f"`steps` differentiates a scalar, and the result has the shape {result.shape}: take its sum")
     order, made = result.op.toposort(), []
     values: dict[Op, np.ndarray] = {}
     for op in order:
@@ -146,7 +146,7 @@ class Counts(NamedTuple):
 def count(function: Callable[..., Tensor], *args: Any) -> Counts:
     """Counts the operations of a function of numbers, of its gradient, and of its derivative by each argument.
 
-    Both modes apply the same table `chain_rules`; forward mode goes through the operations once for each argument.
+    Both modes apply the same table `chain_rules`; forward mode passes through the operations once for each argument.
 
     >>> import aerogel as ti
     >>> from aerogel import pico as pg
@@ -155,7 +155,7 @@ def count(function: Callable[..., Tensor], *args: Any) -> Counts:
     function 4, reverse mode 8, forward mode 2 + 6 = 8
 
     Args:
-        function: It takes tensors and gives one, by elementwise operations.
+        function: It takes tensors and returns one, by elementwise operations.
         args: The numbers to call it with.
 
     Raises:
@@ -186,7 +186,7 @@ def _dependent(order: list[Op], on: set[Op]) -> set[Op]:
 
 def _parts(op: Op, gradient: Tensor) -> tuple[Any, ...]:
     if any(source.shape != op.shape for source in op.src):
-        raise NotImplementedError(f"`count` counts elementwise operations on numbers, and {op.code.name} is none")
+        raise NotImplementedError(f"`count` counts elementwise operations on numbers, and {op.code.name} is not one")
     parts = chain_rules.rewrite(_given(op), gradient)
     if parts is None:
         raise NotImplementedError(f"no chain rule matches {op.code.name}: add one by `chain_rules.add`")

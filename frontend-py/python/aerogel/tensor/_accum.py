@@ -33,7 +33,7 @@ def accum(
     sizes: dict[str, Any] | None = None,
     padding: str = "valid",
 ) -> Tensor:
-    """What ``how`` makes of ``op`` of the tensors' elements, over all axes that the result does not have.
+    """Reduces ``op`` of the tensors' elements by ``how``, over all axes that the result does not have.
 
     Args:
         spec: The axes of each tensor, between semicolons, and behind ``=>`` those of the result, each in three rows:
@@ -41,10 +41,11 @@ def accum(
             element), or a sum (``2*o+k``: a window; ``2*o=+k`` has zeros around, ``2*o<+k`` ends where the axis does);
             ``i^j`` is an axis that concatenates two segments, where a number is a size; ``..`` is all other axes of
             a row, broadcast as in NumPy; ``_`` is an axis without a name. Labels are letters, or words between commas.
-            Axes lie in the order batch, output, input, so that ``i->o`` is a matrix with a row for each output. A label
-            that stands twice in a tensor is its diagonal.
+            Axes lie in the order batch, output, input, so that ``i->o`` is a matrix with a row for each output. A
+            label that occurs twice in a tensor selects its diagonal.
         tensors: The tensors.
-        op: What is made of elements of several: ``mul``, ``add``, ``sub``, ``div``, ``minimum``, ``maximum`` ...
+        op: The operation on elements of several tensors: ``mul``, ``add``, ``sub``, ``div``, ``minimum``,
+            ``maximum`` ...
         how: ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
         into: A tensor of the result's shape that is combined with the result by ``how``.
         sizes: Sizes of labels that no tensor determines.
@@ -85,7 +86,7 @@ def accum_gradients(spec: str, /, *, op: str = "mul") -> list[str]:
     size: the gradient of ``ij => i`` is ``i => ij``, with ``sizes={"j": n}``.
 
     Args:
-        spec: What ``accum`` takes.
+        spec: The notation of ``accum``.
         op: ``mul``, or ``add`` and ``sub``, whose gradients do not depend on the other tensors; for ``sub``, that of
             the second is to be negated.
 

@@ -6,9 +6,9 @@
 >>> x.at[[0, 2, 2]].add(1.0).tolist(), x.tolist()
 ([1.0, 0.0, 2.0], [0.0, 0.0, 0.0])
 
-Keys are those of ``x[key]``. Where an index is repeated, ``add``, ``multiply``, ``min`` and the like use all of its
-values, and ``set`` one of them. Of a NaN and a number, ``min`` and ``max`` take the number. Indices outside are an
-error, or what ``x.outside(...)`` says: ``x.outside("zero").at[i].add(v)`` drops them.
+Keys are those of ``x[key]``. Where an index is repeated, ``add``, ``multiply``, ``min`` and related methods use all
+of its values, and ``set`` one of them. Of a NaN and a number, ``min`` and ``max`` take the number. Indices outside
+are an error, or handled as ``x.outside(...)`` states: ``x.outside("zero").at[i].add(v)`` drops them.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Backward:
 
         Raises:
             TypeError: If the elements are no floats.
-            RuntimeError: In a program, or to ``False`` for what is computed of other such tensors.
+            RuntimeError: In a program, or to ``False`` for a tensor that is computed from other such tensors.
         """
         x: Any = self
         from aerogel.tensor import _tensor
@@ -132,7 +132,7 @@ class Backward:
         """Makes ``backward`` store the gradient by this tensor, which is computed from others, in ``grad``.
 
         Raises:
-            RuntimeError: If no gradient goes through it.
+            RuntimeError: If no gradient passes through it.
         """
         if leaf_of(self) is None:
             if not self.requires_grad:

@@ -53,7 +53,7 @@ def expect_elements(value: Tensor, own: list[int]) -> None:
     """Checks that the last axes have the shape of a field's vectors or matrices.
 
     Raises:
-        ValueError: With what to write instead.
+        ValueError: The message names the replacement.
     """
     if list(value._native.shape[-len(own) :]) != own:
         axes = "axis" if len(own) == 1 else "axes"
@@ -73,7 +73,7 @@ def refuse_order(x: Tensor, axis: int | None, name: str) -> None:
     """Refuses values at the active cells of a field to what counts elements along an axis of the cells, or all.
 
     Raises:
-        ValueError: With what to write instead.
+        ValueError: The message names the replacement.
     """
     if not are_at(x) or (axis is not None and not -x.ndim <= axis < x.ndim):
         return

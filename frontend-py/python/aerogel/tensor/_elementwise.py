@@ -168,7 +168,7 @@ def _power_of_two(n: Tensor) -> Tensor:
 
 
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether elements differ by no more than ``atol`` and the part ``rtol`` of the second."""
+    """Whether elements differ by at most ``atol`` plus ``rtol`` times the second one."""
     if _complex.is_complex(x1) or _complex.is_complex(x2):
         a, b = asarray(x1), asarray(x2)
         close = (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))

@@ -219,15 +219,15 @@ def grad(function: Any, argnums: Any = 0, has_aux: bool = False, seed: Any = Non
     tensor([2., 4., 6.], dtype=f32)
 
     Args:
-        function: It gives one number, or a tensor with a ``seed``. Programs are taken too. A tensor ``y``: then
+        function: It returns one number, or a tensor with a ``seed``. Programs are taken too. A tensor ``y``: then
             ``argnums`` has the tensor, or the tensors, by which its gradient is taken.
         argnums: Which arguments the gradient is taken by: a number or several. An argument may be a tuple, list,
             dictionary or dataclass of tensors, and so is its gradient.
-        has_aux: Whether the function gives a pair, of which only the first is differentiated.
-        seed: What the gradient of each element of the result counts.
+        has_aux: Whether the function returns a pair, of which only the first is differentiated.
+        seed: The weight of each element of the result.
 
     Returns:
-        A function that gives the gradient, with ``has_aux`` the gradient and the second of the pair.
+        A function that returns the gradient, with ``has_aux`` the gradient and the second of the pair.
 
     Raises:
         TypeError: If an argument or the result is not of floats.
@@ -338,7 +338,7 @@ def jacobian(function: Any, argnums: Any = 0) -> Any:
     """A function that computes the Jacobian: the derivative of each element of the result by each of an argument.
 
     Its shape is the result's and then the argument's. If the result is a tuple, list or dictionary of tensors, so is
-    what the function gives, and if an argument is one, there is a derivative by each of its tensors. By several
+    the result of the function, and if an argument is one, there is a derivative by each of its tensors. By several
     arguments it is a tuple.
     """
 

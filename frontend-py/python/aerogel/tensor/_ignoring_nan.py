@@ -73,7 +73,7 @@ def _is_half(x: Any) -> bool:
 def nanvar(
     x: Any, /, axis: Any = None, *, dtype: Any = None, ddof: Any = 0, correction: Any = None, keepdims: bool = False
 ) -> Tensor:
-    """The variance of the elements that are not NaN; NaN of no more than ``ddof``.
+    """The variance of the elements that are not NaN; NaN for at most ``ddof`` elements.
 
     Args:
         x: The tensor.

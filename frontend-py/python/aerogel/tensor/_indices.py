@@ -188,7 +188,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, /, mode: Any = "raise", order
     Args:
         multi_index: A tensor of indices for each axis.
         dims: The shape.
-        mode: What an index outside means, for all axes or for each: ``raise``, ``clip`` (the nearest) or ``wrap``.
+        mode: The handling of indices outside, for all axes or for each: ``raise``, ``clip`` (the nearest) or ``wrap``.
         order: ``C``, the last axis first, or ``F``, the first axis first.
 
     Raises:

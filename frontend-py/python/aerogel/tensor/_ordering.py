@@ -88,7 +88,7 @@ def unique(
         x: The tensor.
         return_index: Whether to return the index of the first of each as well.
         return_inverse: Whether to return which one each element is as well.
-        return_counts: Whether to return how often each is there as well.
+        return_counts: Whether to return the number of occurrences of each as well.
         axis: The axis of the slices; all elements count by themselves without it.
         equal_nan: Whether all NaN are one element.
 

@@ -66,7 +66,7 @@ def polyfit(
         x: Coordinates, one axis.
         y: Values at them: one axis, or a matrix with a column for each polynomial.
         deg: The degree, or the powers that there are.
-        rcond: Singular values of no more than this part of the largest count as zero; the number of points times the
+        rcond: Singular values up to this fraction of the largest count as zero; the number of points times the
             distance of 1 to the next number without it.
         full: Whether to return residuals, rank, singular values and ``rcond`` as well.
         w: Weights, by which differences are multiplied.

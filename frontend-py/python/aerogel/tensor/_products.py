@@ -216,7 +216,7 @@ def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """The product of vectors of 3 that stands upright on both."""
+    """The cross product of vectors of 3, which is perpendicular to both."""
     from aerogel.tensor._shapes import broadcast_arrays, moveaxis, stack
 
     if _complex.is_complex(x1) or _complex.is_complex(x2):

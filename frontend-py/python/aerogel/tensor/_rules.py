@@ -10,6 +10,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
+from aerogel.tensor import _opaque
 from aerogel.tensor._backward import enable_grad, no_grad
 from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._gradients import is_differentiable, vjp
@@ -140,6 +141,20 @@ def _with_rule(
     return _trees.mapped(out, lambda y: next(made) if is_differentiable(y) else y)
 
 
+def _without_derivatives(what: str, found: list[tuple[Tensor, Tensor]], inputs: Any) -> list[tuple[Tensor, Tensor]]:
+    """Gradients that have none themselves: to take one is an error, and not zero."""
+
+    def refused(_: Any) -> list[tuple[Tensor, Tensor]]:
+        raise NotImplementedError(
+            f"{what} computes its gradient with storages of a back end (`ti.backends.storage`), so that there are no "
+            "second derivatives and no forward mode through it"
+        )
+
+    tensors = [x for x in inputs if is_differentiable(x)]
+    made = _with_rule(what, [gradient for _, gradient in found], refused, tensors)
+    return [(tensor, gradient) for (tensor, _), gradient in zip(found, made)]
+
+
 def _as_tensors(out: Any) -> Any:
     """The result of a function with numbers and arrays as tensors."""
 
@@ -170,7 +185,7 @@ class custom_vjp:  # noqa: N801
     tensor([1., 1.], dtype=f32)
 
     Args:
-        function: It takes and gives tensors, or tuples, lists and dictionaries of them.
+        function: It takes and returns tensors, or tuples, lists and dictionaries of them.
         nondiff_argnums: The positions of arguments that are no tensors, or by which no gradient is taken.
     """
 
@@ -185,9 +200,10 @@ class custom_vjp:  # noqa: N801
         """Names the functions that compute the gradient.
 
         Args:
-            fwd: It is called with the function's arguments in place of it, and gives the result and what ``bwd`` needs.
+            fwd: It is called with the function's arguments in place of it, and returns the result and the values
+                that ``bwd`` needs.
             bwd: It is called with the ``nondiff_argnums``, with that, and with the gradient by the result (in its
-                structure), and gives a tuple: for each other argument its gradient, or ``None`` for zero.
+                structure), and returns a tuple: for each other argument its gradient, or ``None`` for zero.
         """
         self._rules = fwd, bwd
 
@@ -204,12 +220,18 @@ class custom_vjp:  # noqa: N801
         # The function itself, if `fwd` calls it.
         self._within.is_on = True
         try:
-            out, kept = fwd(*given.args)
+            with _opaque.Rule() as forward:
+                out, kept = fwd(*given.args)
         finally:
             self._within.is_on = False
 
         def rule(gradients: Any) -> list[tuple[Tensor, Tensor]]:
-            return given.gradients(bwd(*given.constants(), kept, gradients), what)
+            with _opaque.Rule() as backward:
+                made = bwd(*given.constants(), kept, gradients)
+            found = given.gradients(made, what)
+            if forward.is_opaque or backward.is_opaque:
+                return _without_derivatives(what, found, [*given.tensors, *_trees.leaves(gradients)])
+            return found
 
         return _with_rule(what, _as_tensors(out), rule, given.tensors)
 
@@ -217,7 +239,7 @@ class custom_vjp:  # noqa: N801
 class custom_jvp:  # noqa: N801
     """A function of tensors whose derivative along a direction another function computes, which ``defjvp`` names.
 
-    Gradients come from it by transposition: what it gives is linear in the directions.
+    Gradients come from it by transposition: its result is linear in the directions.
 
     >>> import aerogel as ti
     >>> ti.init(arch=ti.cpu, log_level="error")
@@ -243,14 +265,14 @@ class custom_jvp:  # noqa: N801
         """Names the function that computes the derivative.
 
         Args:
-            rule: It takes the ``nondiff_argnums``, a tuple of the other arguments and a tuple of their directions, and
-                gives the result and its change.
+            rule: It takes the ``nondiff_argnums``, a tuple of the other arguments and a tuple of their directions,
+                and returns the result and its change.
         """
         self._rule = rule
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Names a function for each argument: of its direction, the result and the arguments it gives the change."""
+        """Names a function for each argument: of its direction, the result and the arguments it returns the change."""
         function = self._function
 
         def rule(primals: Any, tangents: Any) -> Any:
@@ -306,7 +328,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     tensor([1.], dtype=f32)
 
     Args:
-        function: It takes and gives tensors, or tuples, lists, dictionaries and modules of them.
+        function: It takes and returns tensors, or tuples, lists, dictionaries and modules of them.
     """
     if not callable(function):
         raise TypeError(f"`checkpoint` takes a function, not {function!r}")

@@ -197,7 +197,7 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, *, 
     Args:
         x: Where the values are wanted; any shape.
         xp: Where they are given; one axis, rising.
-        fp: What they are there; as many, real or complex.
+        fp: The values at these points; as many, real or complex.
         left: The value below ``xp[0]``, ``fp[0]`` if not given.
         right: The value above ``xp[-1]``, ``fp[-1]`` if not given.
         period: The period of ``x``, after which values repeat; ``xp`` need not rise then.

@@ -179,7 +179,7 @@ def _times(word: str, x: Tensor, axis: int, n: Tensor, where: Any) -> Tensor:
 
 @by_planes
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
-    """Each element so many times in a row along an axis, or row by row; a number for each element may be given."""
+    """Each element repeated a number of times along an axis, or row by row; a number for each element may be given."""
     x = asarray(x)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -352,8 +352,8 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
         widths: How many elements before and after along each axis: pairs, one pair for all, or one number; in a
             program they may be computed from shapes.
         mode: ``constant``, ``edge`` (the nearest element), ``wrap`` (from the other end), ``reflect`` (mirrored at the
-            outermost elements) or ``symmetric`` (mirrored at the ends, so that these stand twice).
-        value: What stands in a constant margin.
+            outermost elements) or ``symmetric`` (mirrored at the ends, so that these occur twice).
+        value: The value of a constant margin.
     """
     x = asarray(x)
     if is_complex(x):

@@ -122,7 +122,7 @@ def isneginf(x: Any, /) -> Tensor:
 
 
 def around(x: Any, /, decimals: int = 0) -> Any:
-    """Each element rounded, halves to the even one, to so many decimals."""
+    """Each element rounded to ``decimals`` decimals, halves to the even one."""
     return e.round(x) if decimals == 0 else asarray(x).round(decimals)
 
 
@@ -180,7 +180,7 @@ def _equal(a: Any, b: Any, equal_nan: bool) -> bool:
 def logspace(
     start: Any, stop: Any, /, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
 ) -> Tensor:
-    """``base`` to the power of so many numbers equally far apart from ``start`` to ``stop``."""
+    """``base`` to the power of ``num`` equally spaced numbers from ``start`` to ``stop``."""
     from aerogel.tensor._creation import linspace
 
     powers = linspace(start, stop, num, dtype=f64, endpoint=endpoint)

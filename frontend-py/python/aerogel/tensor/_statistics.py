@@ -98,7 +98,7 @@ def cov(
         y: More variables.
         rowvar: Whether variables are rows.
         bias: Whether to divide by the number of observations instead of one less.
-        ddof: What is taken off the number of observations; over ``bias``.
+        ddof: The number subtracted from the number of observations; over ``bias``.
         fweights: How often each observation was made.
         aweights: The weight of each observation.
 

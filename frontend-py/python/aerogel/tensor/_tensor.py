@@ -451,13 +451,14 @@ def constant(value: Any, dtype: DataType) -> Tensor:
 
 
 def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks DLPack.
+    """A tensor of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (without a copy), or an array that
+    supports DLPack.
 
     If a kernel writes to the ``ti.ndarray`` later, operations that are not evaluated yet see the new values.
 
     Args:
         obj: The numbers.
-        dtype: Their type; without it that of ``obj``, and for numbers of Python's what ``ti.init`` says.
+        dtype: Their type; by default that of ``obj``, and for Python numbers that of ``ti.init``.
         device: ``"cpu"``.
         copy: Whether the tensor has memory of its own; ``False`` raises where it must.
     """

@@ -23,9 +23,9 @@ def vmap(function: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
     >>> ti.vmap(lambda row, w: (row * w).sum(), in_axes=(0, None))(x, ti.tensor.asarray([1, 0, 2]))
     tensor([ 4, 13], dtype=i32)
 
-    The function is called once, with symbolic tensors for one example, which have no values. It may use what a program
-    may: reductions, products, gathers, ``vmap``, stores to its own tensors and, in a program, to elements of tensors
-    from outside that it does not read. Random numbers are the same for all.
+    The function is called once, with symbolic tensors for one example, which have no values. It may use the same
+    operations as a program: reductions, products, gathers, ``vmap``, stores to its own tensors and, in a program, to
+    elements of tensors from outside that it does not read. Random numbers are the same for all.
 
     With a shape, in a program, it is a block that runs at every index of the shape. The indices are single numbers in
     it. Its results are stored to elements of tensors from outside, which it does not read. Each statement of the block
@@ -43,10 +43,10 @@ def vmap(function: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
     Args:
         function: Of tensors, or of tuples, lists and dictionaries of them, which it may give too. Or a shape: a number
             or several.
-        in_axes: The axis of each argument along which the many lie: ``None`` if it is the same for all. One number
-            stands for all arguments; tuples, lists and dictionaries for the parts of one. Keyword arguments lie along
-            their first axes.
-        out_axes: The axes along which the results are to lie, likewise.
+        in_axes: The batch axis of each argument: ``None`` if it is the same for all. One number applies to all
+            arguments; tuples, lists and dictionaries for the parts of one. Keyword arguments are batched along their
+            first axes.
+        out_axes: The batch axes of the results, likewise.
     """
 
     from aerogel.tensor.programs import Program

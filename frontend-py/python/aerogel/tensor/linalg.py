@@ -201,7 +201,7 @@ def _inverted(s: Tensor, counts: Tensor) -> Tensor:
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse: singular values of no more than ``rtol`` of the largest count as zero."""
+    """The pseudo-inverse: singular values up to ``rtol`` times the largest count as zero."""
     x = _matrix(x)
     if 0 in [n for n in x.shape[-2:] if isinstance(n, int)]:
         return x.mT
@@ -216,7 +216,7 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstSq:
     Args:
         x1: Matrices, with a row for each equation.
         x2: Right sides: one, as a vector, or the columns of matrices.
-        rtol: Singular values of no more than this part of the largest count as zero.
+        rtol: Singular values up to this fraction of the largest count as zero.
 
     Returns:
         ``x``, ``residuals`` (the sum of squares for each right side, whatever the rank), ``rank``, ``s``.

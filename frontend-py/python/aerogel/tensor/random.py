@@ -1,4 +1,4 @@
-"""Random numbers by counting: each is a function of a key and its index, and the same key gives the same numbers."""
+"""Random numbers by counting: each is a function of a key and its index, and the same key returns the same numbers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def checkpoint(path: str | os.PathLike[str], state: Any, step: int = 0) -> None:
 
 
 def resume(path: str | os.PathLike[str], state: Any) -> int:
-    """Continues from what ``checkpoint`` wrote, if there is such a file.
+    """Continues from a file of ``checkpoint``, if it exists.
 
     Everything is checked before anything changes. Random numbers of kernels and of ``ti.tensor.random`` continue as
     they would have; those of NumPy and of other packages do not.

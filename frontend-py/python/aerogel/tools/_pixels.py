@@ -15,7 +15,7 @@ from aerogel.tools._files import write_whole
 def to_pixels(img: Any, wanted_by: str = "an image") -> np.ndarray:
     """A field, array or NumPy array as bytes of shape (width, height, channels).
 
-    Floats go from 0 to 1, unsigned integers over all their range; what is not a number is 0.
+    Floats go from 0 to 1, unsigned integers over all their range; NaN is 0.
 
     Raises:
         TypeError: Signed integers: nothing says which of them is white.
@@ -74,7 +74,7 @@ def check_path(path: str) -> None:
 
 
 def imwrite(img: Any, filename: str, cmap: str | None = None, vmin: Any = None, vmax: Any = None) -> None:
-    """Writes an image as PNG or GIF, or with Pillow installed as what the suffix says.
+    """Writes an image as PNG or GIF, or with Pillow installed in the format of the suffix.
 
     Args:
         img: A field or array of shape (width, height) or (width, height, channels), or of vectors: 1 channel is grey,

@@ -50,8 +50,8 @@ def progress(items: Iterable[T], description: str = "", total: int | None = None
     not shown or the environment has ``AEROGEL_PROGRESS=0``.
 
     Args:
-        items: What to go through.
-        description: What stands before the bar.
+        items: The iterable.
+        description: The text before the bar.
         total: How many there are, if the items have no length.
     """
     length = getattr(items, "__len__", None)

@@ -1,4 +1,4 @@
-"""Images as NumPy arrays whose first axis goes right and whose second goes up, as in ``ti.GUI``."""
+"""Images as NumPy arrays whose first axis points right and whose second points up, as in ``ti.GUI``."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def imread(filename: str, channels: int = 0) -> np.ndarray:
 
     Args:
         filename: The file.
-        channels: How many channels are wanted, 1 to 4; 0 for as many as the file has.
+        channels: How many channels are wanted, 1 to 4; 0 for those of the file.
 
     Returns:
         Bytes of shape (width, height, channels).
 
     Raises:
-        OSError: The file is not there, or is no image.
+        OSError: The file does not exist, or is not an image.
         ValueError: ``channels`` is not 0 to 4, or the file's values have no range that is an image's.
     """
     path = str(filename)

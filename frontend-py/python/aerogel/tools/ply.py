@@ -41,7 +41,7 @@ class PLYWriter:
             key: The name of the channel; one of the same name is replaced.
             data_type: A PLY type: char, uchar, short, ushort, int, uint, float or double. A channel of another is
                 left out with a warning.
-            data: The numbers, as many as there are vertices.
+            data: The values, one for each vertex.
 
         Raises:
             ValueError: There are more or fewer.

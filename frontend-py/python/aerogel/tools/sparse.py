@@ -39,7 +39,7 @@ _LEVEL = 3
 def save_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
     """Saves the active cells of fields to a file.
 
-    The file appears when it is complete: if something goes wrong, one that was there stays.
+    The file appears when it is complete: if writing fails, an existing file stays as it was.
 
     Args:
         filename: The file.
@@ -65,7 +65,7 @@ def save_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
 
 
 def load_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
-    """Loads what :func:`save_sparse` saved; other cells of the fields become inactive.
+    """Loads a file of :func:`save_sparse`; other cells of the fields become inactive.
 
     Layouts may differ, shapes and types may not. If every field has a name and the file has each name
     once, fields are found by name; otherwise they are the file's, in order. A cell that a field shares

@@ -21,7 +21,7 @@ from aerogel.tools.image import imread, imresize
 
 
 def find_ffmpeg() -> str | None:
-    """The program ffmpeg: on the path, or what the package imageio-ffmpeg brings; None if there is neither."""
+    """The program ffmpeg: on the path, or that of the package imageio-ffmpeg; None if there is neither."""
     if found := shutil.which("ffmpeg"):
         return found
     try:
@@ -38,7 +38,7 @@ class VideoManager:
     MP4 files are made by ffmpeg; GIFs need nothing else.
 
     Args:
-        output_dir: The folder, which is made if it is not there; frames are in its folder ``frames``.
+        output_dir: The folder, which is created if necessary; frames are in its folder ``frames``.
         video_filename: The name of the video, whose suffix does not count; ``video`` if left out.
         width: The width of frames in pixels, to which images are brought; as the first image if left out.
         height: The height.
@@ -154,7 +154,7 @@ class VideoManager:
             gif: Whether to make ``video.gif``; of more than 50 frames a second every second or third frame.
 
         Raises:
-            ImportError: There is no ffmpeg; the message says what to install. The GIF is there.
+            ImportError: There is no ffmpeg; the message names the package to install. The GIF is written anyway.
             RuntimeError: ffmpeg failed, or there are no frames.
             OSError: A file cannot be written; then there is none.
         """

@@ -29,7 +29,7 @@ def write_vtk(scalar_field: Any, filename: str, *, spacing: Any = 1.0, origin: A
 
     Args:
         scalar_field: A field, array or NumPy array with two or three axes; fields of vectors have one more as arrays.
-            Or several of one shape, by name. A grid with two axes lies in the plane z = 0.
+            Or several of one shape, by name. A grid with two axes is in the plane z = 0.
         filename: The file. A name that does not end in ``.vtr`` gets this suffix, as in Taichi. The data of a single
             field have the name of the file.
         spacing: The distance of neighbouring points: a number, or one for each axis.
@@ -39,8 +39,8 @@ def write_vtk(scalar_field: Any, filename: str, *, spacing: Any = 1.0, origin: A
         The name of the file.
 
     Raises:
-        TypeError: The numbers are of a type that VTK has not.
-        ValueError: There are other than two or three axes, or the suffix is of another kind of file.
+        TypeError: VTK has no type for the numbers.
+        ValueError: The number of axes is not two or three, or the suffix is of another kind of file.
         OSError: The file cannot be written; then there is none.
     """
     path, stem = _named(filename, ".vtr")
@@ -86,8 +86,8 @@ def write_vtk_mesh(
         The name of the file.
 
     Raises:
-        TypeError: Numbers are of a type that VTK has not.
-        ValueError: A shape is not as said, a corner is not the number of a point, or the suffix is of another kind.
+        TypeError: VTK has no type for the numbers.
+        ValueError: A shape is wrong, a corner is not the number of a point, or the suffix is of another kind.
         OSError: The file cannot be written; then there is none.
     """
     path, _ = _named(filename, ".vtu")
@@ -112,7 +112,7 @@ def write_vtk_mesh(
 
 
 class VTKSeries:
-    """A ``.pvd`` file, which says to which time each of many files belongs. It is rewritten whenever a file is added.
+    """A ``.pvd`` file, which lists the time of each of many files. It is rewritten whenever a file is added.
 
     >>> series = VTKSeries("out/water.pvd")  # doctest: +SKIP
     >>> series.add(write_vtk_mesh("out/water_0001.vtu", x), time=0.1)  # doctest: +SKIP
@@ -122,10 +122,10 @@ class VTKSeries:
 
     Args:
         filename: The file, whose suffix is ``.pvd``.
-        resumed: Whether a file that is there continues.
+        resumed: Whether to continue an existing file.
 
     Raises:
-        ValueError: The file that would continue is no series.
+        ValueError: The file to continue is not a series.
     """
 
     def __init__(self, filename: str, *, resumed: bool = False) -> None:
@@ -137,7 +137,7 @@ class VTKSeries:
         """Adds a file.
 
         Raises:
-            OSError: The file is not there, or the ``.pvd`` file cannot be written.
+            OSError: The file does not exist, or the ``.pvd`` file cannot be written.
         """
         if not os.path.isfile(filename):
             raise FileNotFoundError(f"{filename} is not there: write it before it is added to {self.filename}")

@@ -1,11 +1,11 @@
-"""``ti.ui``: windows with pictures, scenes in space and widgets.
+"""``ti.ui``: windows with pictures, 3D scenes and widgets.
 
 A window is one of the desktop; without a display, or with ``show_window=False``, the same calls draw into a picture
-that can be saved. Both need the package ``aerogel_viz`` (``make viz-wheel``) and Vulkan, of which a software
-one will do; without them, pictures, points and lines are drawn in software, and meshes cannot be.
+that can be saved. Both need the package ``aerogel_viz`` (``make viz-wheel``) and Vulkan, in software too; without
+them, pictures, points and lines are drawn in software, and meshes are errors.
 
 Environment:
-    AEROGEL_GUI_FRAMES: After so many shown frames a window counts as closed, so that programs end.
+    AEROGEL_GUI_FRAMES: The number of shown frames after which a window counts as closed, so that programs end.
     AEROGEL_GUI_OUT: Where the last frame is written when the program ends.
 """
 

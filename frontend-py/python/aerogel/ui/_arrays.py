@@ -233,7 +233,7 @@ def check_whole(kind: str, what: str, number: int) -> None:
     corners = _CORNERS.get(kind, 1)
     if number % corners:
         made = "line" if corners == 2 else "triangle"
-        raise ValueError(f"each {corners} {what} make a {made}: {number} are no multiple of {corners}")
+        raise ValueError(f"each {corners} {what} make a {made}: {number} are not a multiple of {corners}")
 
 
 def part(what: str, first: int, number: int | None, n: int) -> tuple[int, int]:

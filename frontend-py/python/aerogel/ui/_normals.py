@@ -51,7 +51,7 @@ def of_vertices(positions: bytes, indices: bytes, base: int) -> bytes:
     Args:
         positions: The bytes of three f32 for each vertex.
         indices: The bytes of u32, three for each triangle.
-        base: What is added to an index.
+        base: A number that is added to each index.
     """
     return _kept.known(indices, "normals", (positions, base), lambda: _of_vertices(positions, indices, base))
 

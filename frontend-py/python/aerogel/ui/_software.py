@@ -178,7 +178,7 @@ class Picture:
         return value
 
     def pixels(self) -> bytes:
-        """The frame: RGBA bytes, row by row from the top. What is drawn next begins another."""
+        """The frame: RGBA bytes, row by row from the top. Later drawing begins a new frame."""
         self._is_read = True
         return self._canvas.pixels()
 

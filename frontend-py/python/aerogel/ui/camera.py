@@ -41,11 +41,11 @@ class Camera:
         return [np.array([float(x) for x in v]) for v in (self.curr_position, self.curr_lookat, self.curr_up)]
 
     def position(self, x: float, y: float, z: float) -> None:
-        """Sets where it stands."""
+        """Sets the camera's position."""
         self.curr_position = _vector((x, y, z))
 
     def lookat(self, x: float, y: float, z: float) -> None:
-        """Sets what is in the middle of the picture."""
+        """Sets the point in the middle of the picture."""
         self.curr_lookat = _vector((x, y, z))
 
     def up(self, x: float, y: float, z: float) -> None:
@@ -65,19 +65,19 @@ class Camera:
         self._fov = float(fov)
 
     def left(self, left: float) -> None:
-        """Sets the left edge of what an orthogonal projection sees."""
+        """Sets the left edge of an orthogonal projection."""
         self._left = float(left)
 
     def right(self, right: float) -> None:
-        """Sets the right edge of what an orthogonal projection sees."""
+        """Sets the right edge of an orthogonal projection."""
         self._right = float(right)
 
     def top(self, top: float) -> None:
-        """Sets the edge of what an orthogonal projection sees that is shown below, as in Taichi; -1 until set."""
+        """Sets the edge of an orthogonal projection that is shown below, as in Taichi; -1 until set."""
         self._top = float(top)
 
     def bottom(self, bottom: float) -> None:
-        """Sets the edge of what an orthogonal projection sees that is shown above, as in Taichi; 1 until set."""
+        """Sets the edge of an orthogonal projection that is shown above, as in Taichi; 1 until set."""
         self._bottom = float(bottom)
 
     def z_near(self, z_near: float) -> None:
@@ -89,7 +89,7 @@ class Camera:
         self._far = float(z_far)
 
     def get_view_matrix(self) -> np.ndarray:
-        """The matrix from space to what the camera sees, f32 of shape (4, 4), for row vectors: ``[x, y, z, 1] @ m``."""
+        """The matrix from world to camera coordinates, f32 of shape (4, 4), for row vectors: ``[x, y, z, 1] @ m``."""
         position, lookat, up = self._place()
         towards = _unit(lookat - position, (0.0, 0.0, 1.0))
         right = _unit(np.cross(towards, up), (1.0, 0.0, 0.0))
@@ -100,7 +100,7 @@ class Camera:
         return out.astype(np.float32)
 
     def get_projection_matrix(self, aspect: float) -> np.ndarray:
-        """The matrix from what the camera sees to the picture, f32 of shape (4, 4), for row vectors.
+        """The matrix from camera coordinates to the picture, f32 of shape (4, 4), for row vectors.
 
         Depth is 1 at the near plane and 0 at the far one.
 
@@ -109,7 +109,7 @@ class Camera:
         """
         near, far = self._near, self._far
         if not (far > near and (near > 0 or self._mode is ProjectionMode.Orthogonal)):
-            raise ValueError(f"the camera sees from {near} to {far} before it")
+            raise ValueError(f"the camera needs z_near < z_far, and z_near > 0 in perspective, not {near} and {far}")
         out = np.zeros((4, 4))
         if self._mode is ProjectionMode.Perspective:
             f = 1 / math.tan(math.radians(self._fov) / 2)
@@ -137,13 +137,13 @@ class Camera:
     ) -> None:
         """Moves as the user wants: w, a, s, d, e and q to go, the mouse to turn. To be called in every frame.
 
-        What is looked at is then one unit away, as in Taichi.
+        The point looked at is then one unit away, as in Taichi.
 
         Args:
             window: The window.
             movement_speed: How far to go in a sixtieth of a second.
-            yaw_speed: Radians to the side while the mouse goes over the window.
-            pitch_speed: The same upwards, while it goes over the window's height.
+            yaw_speed: Radians of yaw while the mouse crosses the window's width.
+            pitch_speed: Radians of pitch while it crosses the window's height.
             hold_key: Only while this key is down, the mouse turns.
         """
         now = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What lies in the plane of a window."""
+"""Two-dimensional drawing in a window."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _KINDS = {"float32": 0, "uint8": 1, "uint16": 2, "uint32": 3}
 class Canvas:
     """The plane of a window: (0, 0) is its lower left corner, (1, 1) its upper right one.
 
-    What is drawn later lies above. Radii and widths are parts of the window's height. Positions, colours and radii may
-    be fields, arrays, NumPy arrays or lists; colours go from 0 to 1, with an opacity as a fourth number where there is
-    one.
+    Later shapes cover earlier ones. Radii and widths are fractions of the window's height. Positions, colours and
+    radii may be fields, arrays, NumPy arrays or lists; colours go from 0 to 1, with an optional opacity as a fourth
+    number.
     """
 
     def __init__(self, window: Window) -> None:
@@ -41,8 +41,8 @@ class Canvas:
 
         Args:
             img: A texture, or a field or array of shape (width, height), (width, height, channels), or of vectors, the
-                second axis upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at.
-                Floats go from 0 to 1, unsigned integers over all their range; of u1, 1 is white.
+                second axis upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is ignored.
+                Floats go from 0 to 1, unsigned integers over their whole range; 1 of u1 is white.
             cmap: The colours of numbers, such as "viridis", as in `ti.tools.imwrite`.
             vmin, vmax: The numbers of the first and the last colour of ``cmap``.
 
@@ -194,10 +194,10 @@ class Canvas:
         self.lines(np.stack(parts, -2).reshape(-1, 2), width, color=color)
 
     def scene(self, scene: Scene) -> None:
-        """Draws a scene, with what stands in it since it was drawn last.
+        """Draws a scene, with the objects that were added since it was drawn last.
 
         Raises:
-            TypeError: It is no scene.
+            TypeError: It is not a scene.
         """
         from aerogel.ui.scene import Scene
 

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Plot:
-    """What stands in one plot, as :func:`Gui.plot` gives it. Its axes cover all that is drawn.
+    """The series of one plot, made by :func:`Gui.plot`. Its axes cover all that is drawn.
 
     Numbers are arrays, tensors or lists. With a label, a series is in the legend.
     """
@@ -25,7 +25,7 @@ class Plot:
             y: The values, ``[n]``.
 
         Raises:
-            ValueError: If both are not numbers along one axis, as many of one as of the other.
+            ValueError: If both are not numbers along one axis, of the same length.
         """
         self._add("line", label, _pairs("line", x, y), 0.0)
 
@@ -99,7 +99,7 @@ def _pairs(what: str, x: Any, y: Any) -> np.ndarray:
     places = np.arange(len(values), dtype=np.float64) if y is None and values.ndim == 1 else _numbers(x)
     if values.ndim != 1 or places.shape != values.shape:
         raise ValueError(
-            f"`{what}` takes numbers along one axis, as many places as values, not of shapes {places.shape} and "
+            f"`{what}` takes numbers along one axis, as many positions as values, not of shapes {places.shape} and "
             f"{values.shape}"
         )
     return np.stack([places, values], -1)

@@ -1,4 +1,4 @@
-"""What stands in space."""
+"""Three-dimensional scenes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Scene:
         self._lights: list[tuple[tuple[float, float, float], tuple[float, float, float]]] = []
 
     def set_camera(self, camera: Camera) -> None:
-        """Sets where the scene is looked at from."""
+        """Sets the camera."""
         if not isinstance(camera, Camera):
             raise TypeError(f"set_camera takes a ti.ui.Camera, not {type(camera).__name__}")
         self._camera = camera
 
     def ambient_light(self, color: Any) -> None:
-        """Sets the light from everywhere, for this frame and those that follow; 0.1 of white before."""
+        """Sets the ambient light, for this frame and later ones; the default is 0.1 of white."""
         self._ambient = _arrays.color(color)[:3]
 
     def point_light(self, pos: Any, color: Any) -> None:
-        """Adds a lamp. There may be 16."""
+        """Adds a point light; there may be 16."""
         self._lights.append((_arrays.vector(pos, "pos"), _arrays.color(color)[:3]))
 
     def particles(
@@ -63,11 +63,11 @@ class Scene:
             color: The colour of all.
             per_vertex_color: A colour for each instead.
             per_vertex_radius: A radius for each instead.
-            index_offset: The first that is drawn.
-            index_count: How many are drawn; by default all that follow.
+            index_offset: The first one that is drawn.
+            index_count: The number of drawn ones; by default all that follow.
 
         Raises:
-            ValueError: A centre of those is NaN or infinite.
+            ValueError: A centre that is drawn is NaN or infinite.
         """
         how = _arrays.appearance(color, per_vertex_color, None)
         positions = _arrays.points(centers, 3, "centers")
@@ -98,7 +98,7 @@ class Scene:
             indices: The numbers of vertices, each two of which make a line instead.
             color: The colour of all.
             per_vertex_color: A colour for each vertex instead.
-            vertex_offset: What is added to indices; without indices, the first vertex.
+            vertex_offset: A number that is added to indices; without indices, the first vertex.
             vertex_count: How many vertices are drawn, without indices.
             index_offset: The first index.
             index_count: How many indices there are.
@@ -135,8 +135,8 @@ class Scene:
             normals: A normal for each vertex; by default the mean of those of its triangles, whatever their size.
             color: The colour of all.
             per_vertex_color: A colour for each vertex instead.
-            two_sided: Whether a side that looks away from its normal is lit as one that does not.
-            vertex_offset: What is added to indices; without indices, the first vertex.
+            two_sided: Whether back faces are lit like front faces.
+            vertex_offset: A number that is added to indices; without indices, the first vertex.
             vertex_count: How many vertices are drawn, without indices.
             index_offset: The first index.
             index_count: How many indices there are.
@@ -167,12 +167,12 @@ class Scene:
         index_count: int | None = None,
         show_wireframe: bool = False,
     ) -> None:
-        """Adds a mesh as often as there are matrices; the other arguments are those of :func:`mesh`.
+        """Adds a copy of a mesh for each matrix; the other arguments are those of :func:`mesh`.
 
         Args:
             transforms: Matrices of shape (4, 4) for column vectors, one for each copy.
             instance_offset: The first matrix.
-            instance_count: How many matrices there are.
+            instance_count: The number of matrices.
         """
         positions = _arrays.points(vertices, 3, "vertices")
         how = _arrays.appearance(color, per_vertex_color, indices)

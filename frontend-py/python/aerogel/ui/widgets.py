@@ -29,14 +29,14 @@ class Gui:
 
     @contextmanager
     def sub_window(self, name: str, x: float, y: float, width: float, height: float) -> Iterator[Gui]:
-        """A panel, for ``with``: what is named inside stands in it.
+        """A panel, for ``with``: widgets of the block are in it.
 
         Args:
             name: Its title.
-            x: Its left edge, as a part of the window's width.
-            y: Its upper edge, from the top, as a part of the window's height.
-            width: Its width, as a part of the window's.
-            height: Its height, as a part of the window's.
+            x: Its left edge, as a fraction of the window's width.
+            y: Its upper edge, from the top, as a fraction of the window's height.
+            width: Its width, as a fraction of the window's.
+            height: Its height, as a fraction of the window's.
         """
         self.begin(name, x, y, width, height)
         try:
@@ -51,7 +51,7 @@ class Gui:
         self._window._panels.append(panel)
 
     def end(self) -> None:
-        """Ends a panel: what follows stands in the one around it, if there is one."""
+        """Ends a panel: later widgets are in the enclosing one, if there is one."""
         panels = self._window._panels
         if panels:
             panels.pop()
@@ -63,11 +63,11 @@ class Gui:
         self._view.text(str(text), None if color is None else _arrays.color(color)[:3])
 
     def checkbox(self, text: str, old_value: bool) -> bool:
-        """Adds a box to tick; whether it is ticked."""
+        """Adds a checkbox, and returns whether it is checked."""
         return self._view.checkbox(str(text), bool(old_value))
 
     def slider_int(self, text: str, old_value: int, minimum: int, maximum: int) -> int:
-        """Adds a slider over integers; where it is.
+        """Adds a slider over integers, and returns its value.
 
         Raises:
             ValueError: ``minimum`` is greater than ``maximum``, or a number has more than 64 bits.
@@ -80,7 +80,7 @@ class Gui:
         return self._view.slider_int(str(text), *numbers.values())
 
     def slider_float(self, text: str, old_value: float, minimum: float, maximum: float) -> float:
-        """Adds a slider over numbers; where it is.
+        """Adds a slider over floats, and returns its value.
 
         Raises:
             ValueError: ``minimum`` is greater than ``maximum``.
@@ -89,19 +89,20 @@ class Gui:
         return self._view.slider_float(str(text), float(old_value), float(minimum), float(maximum))
 
     def color_edit_3(self, text: str, old_value: Any) -> tuple[float, float, float]:
-        """Adds a chooser of a colour; the colour, three numbers from 0 to 1."""
+        """Adds a colour picker, and returns the colour: three numbers from 0 to 1."""
         return tuple(self._view.color(str(text), _arrays.color(old_value)[:3]))  # type: ignore[return-value]
 
     @contextmanager
     def plot(
         self, label: str, x_label: str = "", y_label: str = "", *, width: float = 0.0, height: float = 200.0
     ) -> Iterator[Plot]:
-        """A plot, for ``with``: what is added inside is drawn in it. It is called again in every frame, as widgets are.
+        """A plot, for ``with``: series that are added inside are drawn in it. It is called again in every frame, as
+        widgets are.
 
         Args:
             label: Its title.
-            x_label: What stands below the horizontal axis.
-            y_label: What stands beside the vertical axis.
+            x_label: The label of the horizontal axis.
+            y_label: The label of the vertical axis.
             width: Its width in points; that of the panel if zero.
             height: Its height in points.
 
@@ -115,7 +116,7 @@ class Gui:
         self._view.plot(str(label), (str(x_label), str(y_label)), (float(width), float(height)), plot._series)
 
     def button(self, text: str) -> bool:
-        """Adds a button; whether it was pressed."""
+        """Adds a button, and returns whether it was pressed."""
         return self._view.button(str(text))
 
 

@@ -1,4 +1,4 @@
-"""``ti.ui.Window``."""
+"""Windows: ``ti.ui.Window``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RECENT = 0.002
 
 
 class Event:
-    """A key or a button that went down or up: its name ``key``, ``type`` PRESS or RELEASE, and where the cursor was."""
+    """A key or button that was pressed or released: its name ``key``, its ``type`` (PRESS, RELEASE), and the cursor."""
 
     def __init__(self, type: str, key: str, pos: tuple[float, float]) -> None:
         self.type, self.key, self.pos = type, key, pos
@@ -32,19 +32,19 @@ class Event:
 
 
 class Window:
-    """A window that shows frames: what is drawn between two calls of :func:`show`.
+    """A window that shows frames: the drawing between two calls of :func:`show`.
 
     Args:
         name: The title.
         res: Width and height in pixels, or one number for both. The user may change them.
         vsync: Whether frames wait for the screen.
-        show_window: Whether it is on the desktop. Without, and where there is no display, it is a picture only.
-        fps_limit: The most frames a second.
-        pos: The place of its upper left corner on the desktop, in pixels.
+        show_window: Whether the window is shown. If not, or without a display, frames are pictures only.
+        fps_limit: The maximal number of frames a second.
+        pos: The position of its upper left corner on the desktop, in pixels.
 
     Raises:
-        RuntimeError: It would be on the desktop, and this is not the main thread.
-        ValueError: It has no pixels, or too many; ``fps_limit`` or ``pos`` is none.
+        RuntimeError: It would be shown, and this is not the main thread.
+        ValueError: It has no pixels, or too many; ``fps_limit`` or ``pos`` is invalid.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Window:
         if self._backend is None:
             raise RuntimeError(f"the window {self.name!r} is destroyed")
         if threading.get_ident() != self._thread:
-            raise RuntimeError(f"the window {self.name!r} belongs to the thread that made it")
+            raise RuntimeError(f"the window {self.name!r} must be used from the thread that made it")
         return self._backend
 
     @property
@@ -100,7 +100,7 @@ class Window:
         return Gui(self)
 
     def get_canvas(self) -> Canvas:
-        """The plane of it."""
+        """The canvas for two-dimensional drawing."""
         return Canvas(self)
 
     def get_scene(self) -> Scene:
@@ -162,7 +162,7 @@ class Window:
         """The events since the last call.
 
         Args:
-            tag: PRESS or RELEASE, to be told of nothing else; the others are told at the next time.
+            tag: PRESS or RELEASE, to get only these events; the others are returned by the next call.
         """
         self._poll()
         told = [e for e in self._events if tag in (None, e.type)]
@@ -170,7 +170,7 @@ class Window:
         return told
 
     def get_event(self, tag: str | None = None) -> bool:
-        """Whether the user did something that was not told yet; it is then ``self.event``."""
+        """Whether there is an event that was not returned yet; it is then ``self.event``."""
         self._poll()
         for k, event in enumerate(self._events):
             if tag in (None, event.type):
@@ -195,7 +195,7 @@ class Window:
         return np.frombuffer(view.pixels(), np.uint8).reshape(height, width, 4)
 
     def save_image(self, filename: str) -> None:
-        """Writes the frame to a file; what is drawn so far, or what was shown last. What is drawn next begins another.
+        """Writes the frame to a file; the current drawing, or the last shown frame. Later drawing begins a new frame.
 
         Raises:
             OSError: The file cannot be written; then there is none.
@@ -209,23 +209,23 @@ class Window:
         return _columns(np.frombuffer(view.floats(), np.float32).reshape(height, width, 4))
 
     def get_depth_buffer_as_numpy(self) -> np.ndarray:
-        """How near what is seen is, f32 of shape (width, height): 1 at the near plane, 0 where there is nothing."""
+        """The depth of each pixel, f32 of shape (width, height): 1 at the near plane, 0 where there is nothing."""
         view = self._view
         width, height = view.size
         return np.ascontiguousarray(_columns(np.frombuffer(view.depths(), np.float32).reshape(height, width)))
 
     def get_depth_buffer(self, depth: Any) -> None:
-        """Writes what :func:`get_depth_buffer_as_numpy` says into a field or array."""
+        """Writes the depths of :func:`get_depth_buffer_as_numpy` into a field or array."""
         depth.from_numpy(self.get_depth_buffer_as_numpy())
 
     def destroy(self) -> None:
-        """Closes it for ever. Others stay.
+        """Closes the window for good. Other windows stay open.
 
         Raises:
             RuntimeError: Another thread made it.
         """
         if self._backend is not None and threading.get_ident() != self._thread:
-            raise RuntimeError(f"the window {self.name!r} belongs to the thread that made it")
+            raise RuntimeError(f"the window {self.name!r} must be used from the thread that made it")
         self._is_running = False
         if self._backend is not None:
             view = self._view

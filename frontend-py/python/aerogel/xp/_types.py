@@ -1,4 +1,4 @@
-"""The types of numbers: what they are, and where they meet."""
+"""The types of numbers: kinds, limits and promotion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! `ti.get_addr`: where a cell lies in its tree as it is written, as arithmetic on the layout's numbers.
+//! `ti.get_addr`: the address of a cell in its tree as the user wrote it, computed from the sizes of the layout.
 //!
 //! The address counts from the tree's beginning: differences are what programs use.
 

@@ -1,4 +1,4 @@
-//! Calls that Taichi no longer has: they mean what they meant, with a warning that says the new name.
+//! Calls that Taichi no longer has: they keep their meaning, with a warning that names the replacement.
 
 use crate::ast::{Expr, ExprKind};
 use crate::lower::calls::Args;

@@ -156,7 +156,7 @@ impl<'a> Lower<'a, '_> {
             let (name, conversion) = name.split_once('!').unwrap_or((name, "r"));
             if !matches!(conversion, "r" | "s" | "a") {
                 let message = format!("`!{conversion}` is not a conversion of format strings");
-                let note = "there are `!r`, `!s` and `!a`";
+                let note = "supported are `!r`, `!s` and `!a`";
                 return self.fail_noted(ErrorKind::Syntax, "E0225", message, note);
             }
             let val = match name.parse::<usize>() {
@@ -174,7 +174,7 @@ impl<'a> Lower<'a, '_> {
             };
             let Some(val) = val else {
                 let message = if name.is_empty() {
-                    "the format string has more places than there are arguments".to_owned()
+                    "the format string has more placeholders than there are arguments".to_owned()
                 } else {
                     format!("the format string names `{name}`, which is not an argument")
                 };
@@ -186,8 +186,9 @@ impl<'a> Lower<'a, '_> {
         literal(rest, template);
         let (places, given) = (last.max(next), args.positional.len());
         if some_numbered && some_counted && given > places {
-            let message =
-                format!("the format string has places for {places} values, but {given} are given");
+            let message = format!(
+                "the format string has placeholders for {places} values, but {given} are given"
+            );
             return self.fail(ErrorKind::Index, "E0225", message);
         }
         Ok(())
@@ -211,7 +212,8 @@ impl<'a> Lower<'a, '_> {
                 continue;
             }
             let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else {
-                let message = format!("a place of the format string is not complete: `%{piece}`");
+                let message =
+                    format!("a placeholder of the format string is not complete: `%{piece}`");
                 return self.fail(ErrorKind::Syntax, "E0225", message);
             };
             let spec = match &piece[end..=end] {
@@ -224,14 +226,14 @@ impl<'a> Lower<'a, '_> {
                 return self.fail(
                     ErrorKind::Type,
                     "E0225",
-                    "the format string has more places than there are arguments",
+                    "the format string has more placeholders than there are arguments",
                 );
             };
             self.holes(val, &spec, template, values)?;
             literal(&piece[end + 1..], template);
         }
         if vals.len() > 0 {
-            let message = "the format string has fewer places than there are arguments";
+            let message = "the format string has fewer placeholders than there are arguments";
             return self.fail(ErrorKind::Type, "E0225", message);
         }
         Ok(())
@@ -276,8 +278,8 @@ impl<'a> Lower<'a, '_> {
         let elem = elem(self.ty(value));
         let whole = spec.ends_with(['d', 'i', 'u', 'x', 'X', 'o', 'b', 'c']);
         if !is_format(spec) {
-            let message = format!("the format `{spec}` is not one of kernels");
-            let note = "there are flags (`-`, `<`, `>`, `0`, `+`, space, `#`), a width, a precision, and `d`, `x`, `o`, `b`, \
+            let message = format!("the format `{spec}` is not supported in kernels");
+            let note = "supported are flags (`-`, `<`, `>`, `0`, `+`, space, `#`), a width, a precision, and `d`, `x`, `o`, `b`, \
                  `c`, `f`, `e` or `g`";
             return self.fail_noted(ErrorKind::Type, "E0225", message, note);
         }

@@ -28,7 +28,7 @@ impl Tracer for Lower<'_, '_> {
             let told_before = self.mistake(
                 ErrorKind::Compilation,
                 "E0221",
-                "this cannot be done with a value of the kernel",
+                "this is not possible with a value that is computed when the kernel runs",
             );
             self.reports.take_since(mark).unwrap_or(told_before)
         });
@@ -248,7 +248,7 @@ impl Lower<'_, '_> {
                     ErrorKind::Compilation,
                     "E0221",
                     "this value belongs to a branch or a loop that has ended",
-                    "a Python function that keeps values of a kernel can use them only where it got them",
+                    "a Python function can use values of a kernel only in the branch or loop where it received them",
                 ),
             },
             Known::Tuple(items) | Known::List(items) if is_traced(&known) => {

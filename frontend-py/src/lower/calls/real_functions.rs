@@ -1,4 +1,5 @@
-//! Real functions: functions of the module, made once for each way in which they are called.
+//! Real functions: functions of the module, compiled once for each combination of argument types, templates and
+//! references.
 //!
 //! Values travel as parameters and results. What is known while compiling, an array, or which field a reference
 //! leads into is part of the function instead: such a reference travels as the element's indices, and one to a

@@ -1,4 +1,4 @@
-//! Builtins that make or read sequences: what loops go over, and what Python has for lists.
+//! Builtins that create or read sequences: the iterables of loops, and Python's functions of lists.
 
 use std::rc::Rc;
 

@@ -92,7 +92,7 @@ impl Lower<'_, '_> {
                         ErrorKind::Type,
                         "E0203",
                         message,
-                        "what the format lacks is left out: `tex.store(index, ti.Vector([r, 0.0, 0.0, 0.0]))`",
+                        "components that the format does not have are ignored: `tex.store(index, ti.Vector([r, 0.0, 0.0, 0.0]))`",
                     ),
                     _ => self.fail(ErrorKind::Type, "E0203", message),
                 };

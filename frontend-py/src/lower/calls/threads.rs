@@ -1,4 +1,4 @@
-//! `ti.simt`: what threads of a GPU do together, and storage that those of a block share.
+//! `ti.simt`: cooperation of a GPU's threads, and storage that the threads of a block share.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ impl Lower<'_, '_> {
     fn expect_threads(&mut self, name: &str) -> Res<()> {
         let mut control = self.state.control.iter();
         if !control.any(|control| matches!(control, Control::Parallel { breakable: false })) {
-            let message = format!("`ti.{name}` stands outside of a loop that has threads");
+            let message = format!("`ti.{name}` is used outside of a loop that has threads");
             let note = "the outermost `for` loops of a kernel have them, unless they are serialized, and the `ti.func`s \
                         called there";
             return self.fail_noted(ErrorKind::Compilation, "E0238", message, note);

@@ -148,7 +148,7 @@ impl<'a> Lower<'a, '_> {
             _ => return Ok(()),
         };
         self.warn(format!(
-            "`{name}` is a new variable of the kernel, and what has this name outside stays as it is; {remedy}"
+            "`{name}` is a new variable of the kernel, and the one outside does not change; {remedy}"
         ));
         Ok(())
     }

@@ -144,7 +144,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn unsupported<T>(&mut self, what: &str) -> Res<T> {
         let note = match what {
             "Global" | "Nonlocal" => {
-                "a kernel cannot change variables of Python's: keep what it changes in a field, such as \
+                "a kernel cannot change Python variables: store values that it changes in a field, such as \
                  `ti.field(int, shape=())`"
             }
             _ => "kernels understand a part of Python; compute this outside and pass it in",

@@ -1,4 +1,4 @@
-//! What lowering may take: of the stack, of what is unrolled and inlined, and of the user's patience.
+//! The limits of lowering: stack, unrolled and inlined code, and time.
 //!
 //! A kernel that goes beyond is told so once, and the rest of it is not looked at.
 
@@ -118,7 +118,7 @@ impl Lower<'_, '_> {
         let n = self.state.frames.len();
         let (message, note) = (
             format!(
-                "{n} functions are called inside each other, and expressions in them: the stack is full"
+                "{n} nested function calls, with the expressions in them, are too many for the compiler's stack"
             ),
             "make one of them a `ti.real_func`, or compute parts of the expressions in variables",
         );
@@ -133,8 +133,7 @@ impl Lower<'_, '_> {
             return Ok(());
         }
         let message = format!("`{name}` calls itself without end");
-        let note = "a `ti.func` is a part of its caller, so recursion must end under `ti.static`: decorate what calls itself \
-                    when the kernel runs with `@ti.real_func`, and annotate its parameters and its result";
+        let note = "a `ti.func` is inlined into its caller, so its recursion must end at a `ti.static` condition; for recursion at run time use `@ti.real_func`, and annotate its parameters and its result";
         let mistake = self
             .mistake(ErrorKind::Compilation, "E0110", message)
             .note(note);

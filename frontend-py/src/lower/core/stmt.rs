@@ -197,7 +197,7 @@ impl<'a> Lower<'a, '_> {
                         ErrorKind::Syntax,
                         "E0109",
                         format!(
-                            "`{word}` of a loop under `ti.static` cannot depend on what is computed"
+                            "`{word}` of a loop under `ti.static` cannot depend on a run-time value"
                         ),
                         "use `if ti.static(...)`, or a loop without `ti.static`",
                     );

@@ -1,4 +1,4 @@
-//! What is said of attributes that are not there: of what, and which name was probably meant.
+//! Messages about missing attributes: which object lacks it, and which name was probably intended.
 
 use aerogel_base::ErrorKind;
 
@@ -11,8 +11,8 @@ use crate::lower::values::Val;
 use crate::lower::{Lower, Res};
 
 /// What is said where a list should grow.
-pub(crate) const LISTS: &str = "a list of a kernel is known while compiling: write it whole, as in \
-    `[f(i) for i in range(3)]`; what grows when the kernel runs is a `dynamic` node, or a field with a counter";
+pub(crate) const LISTS: &str = "a list in a kernel has a fixed length: write it whole, as in \
+    `[f(i) for i in range(3)]`; for data that grows at run time use a `dynamic` node, or a field with a counter";
 
 /// Functions of NumPy's, and what kernels have instead.
 const OF_NUMPY: &[(&str, &str)] = &[
@@ -142,7 +142,7 @@ impl<'a> Lower<'a, '_> {
         let name = dotted(from).map_or_else(|| attr.to_owned(), |text| format!("{text}.{attr}"));
         let message = format!("`{name}` is a Python object: a kernel cannot assign to it");
         let note = format!(
-            "what a kernel changes is in a field: make `{name} = ti.field(int, shape=())` outside, and assign to \
+            "store values that a kernel changes in a field: make `{name} = ti.field(int, shape=())` outside, and assign to \
              `{name}[None]`"
         );
         self.fail_noted(ErrorKind::Syntax, "E0215", message, note)

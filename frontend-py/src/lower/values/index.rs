@@ -26,7 +26,7 @@ impl<'a> Lower<'a, '_> {
             return self.fail_noted(
                 ErrorKind::Type,
                 "E0212",
-                "a real function has no array but those it is given",
+                "a real function can only use arrays that are passed to it",
                 "pass it: annotate a parameter `ti.types.ndarray()`",
             );
         }
@@ -156,8 +156,7 @@ impl<'a> Lower<'a, '_> {
                     indices.iter().map(|index| index.known().cloned()).collect();
                 let Some(keys) = keys else {
                     let what = known.describe();
-                    let message =
-                        format!("{what} can only be indexed by what is known while compiling");
+                    let message = format!("{what} can only be indexed by compile-time values");
                     let mistake = self.mistake(ErrorKind::Type, "E0212", message);
                     let mistake = match self.array_note(known) {
                         Some(note) => mistake.note(note),

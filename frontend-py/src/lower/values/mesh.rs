@@ -1,4 +1,4 @@
-//! Elements of meshes: numbers that know whose they are.
+//! Elements of meshes: indices with the mesh and the kind of element that they belong to.
 //!
 //! ```text
 //! for v in m.verts:         for v in range(n)

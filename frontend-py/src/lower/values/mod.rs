@@ -1,4 +1,4 @@
-//! The ways from one form of a value to another.
+//! Conversions from one form of a value to another.
 
 mod attribute;
 mod casts;

@@ -1,4 +1,4 @@
-//! What an expression stands for: known to Python, a value of the IR, or made of such.
+//! The value of an expression: known at compile time, a value of the IR, or composed of such values.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! An array of another package on the host: its type, shape, strides and memory, and who is told of writes.
+//! An array of another package on the host: its type, shape, strides and memory, and the package that is notified of
+//! writes.
 #![expect(unsafe_code, reason = "memory that other packages own")]
 
 use std::any::Any;
@@ -201,7 +202,7 @@ impl ForeignArray {
     pub(crate) fn copied(&self) -> PyResult<Buffer> {
         if self.ty.is_none() {
             return Err(PyTypeError::new_err(
-                "the array's dtype is none of a kernel's",
+                "kernels do not support the array's dtype",
             ));
         }
         let n = self.shape.iter().try_fold(self.itemsize, |n, &e| {

@@ -118,7 +118,7 @@ impl DeviceArray {
         let bytes = bytes.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
         if !address.is_multiple_of(ty.bytes() as usize) {
             return Err(PyValueError::new_err(format!(
-                "the array begins at {address:#x}, where no {ty} may lie"
+                "the array begins at {address:#x}, which is not aligned for {ty}"
             )));
         }
         let buffer = device

@@ -98,7 +98,7 @@ fn expect_no_mask(value: &Bound<'_, PyAny>) -> Result<(), Refused> {
     let no_mask = masked.getattr("nomask")?;
     if value.is_instance(&class)? && !masked.call_method1("getmask", (value,))?.is(&no_mask) {
         return Err(Refused::kind(
-            "it is a masked array, and kernels know no masks: pass `array.filled(value)`, or `array.data`",
+            "it is a masked array, and kernels do not support masks: pass `array.filled(value)`, or `array.data`",
         ));
     }
     Ok(())

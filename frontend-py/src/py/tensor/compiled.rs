@@ -2,14 +2,17 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use aerogel_base::ScalarType;
+use aerogel_base::hash::LookupMap;
 use aerogel_compiler::{CompileError, caught};
-use aerogel_tensor::ir::{Promises, ShortAxes, checked, for_short_axes, short_axes};
+use aerogel_tensor::ir::{Promises, Sizes, checked, for_sizes};
 use aerogel_tensor::record::Lines;
 use aerogel_tensor::{Given, Operand, Plan, Program};
 use indexmap::IndexMap;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
+use smallvec::SmallVec;
 
 use super::backends;
 use super::ended::Traced;
@@ -40,7 +43,7 @@ impl NativeProgram {
             checked: OnceLock::new(),
         };
         let plans = Plans::default();
-        plans.keep(ShortAxes::new(), plan_of(py, program)?);
+        plans.keep(Sizes::default(), plan_of(py, program)?);
         Ok(Self {
             guard: Some(guard),
             plans,
@@ -75,11 +78,14 @@ impl NativeProgram {
         (kernels.collect(), fields.collect())
     }
 
-    /// Runs the program.
+    /// Runs the program. The inputs with the numbers in `donated`, in ascending order, have no values
+    /// afterwards: results may take their memory.
+    #[pyo3(signature = (inputs, donated=Vec::new()))]
     fn run(
         &self,
         py: Python<'_>,
         inputs: Vec<Bound<'_, NativeTensor>>,
+        donated: Vec<usize>,
     ) -> PyResult<Vec<NativeTensor>> {
         for tensor in &inputs {
             let instead = "take `ti.grad` of the program, or of a function that calls it; ";
@@ -90,8 +96,6 @@ impl NativeProgram {
         {
             return Ok(made);
         }
-        let inputs = inputs.iter().map(|t| t.get().operand(py));
-        let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
         let changes = self.stores_to_fields || !self.runners.is_empty();
         if changes && recorder::current(py).is_some() {
             let what = "a program of tensors that stores to fields or calls kernels is not recorded: run it outside of the \
@@ -102,13 +106,29 @@ impl NativeProgram {
         let trees = self.trees.iter().map(|store| store.memory(py));
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
         signals::heed(py)?;
+        let values =
+            inputs
+                .iter()
+                .enumerate()
+                .map(|(k, input)| match donated.binary_search(&k).is_ok() {
+                    true => input.get().computed(py),
+                    false => input.get().operand(py),
+                });
+        let slots: Vec<_> = donated
+            .iter()
+            .filter_map(|&k| inputs[k].get().slot())
+            .collect();
+        let inputs = values.collect::<PyResult<Vec<_>>>()?;
+        let begin = || slots.iter().for_each(|&slot| lock(&SESSION).donate(slot));
         let plan = self.plan_for(py, &inputs)?;
         let given = Given {
             trees: &trees,
             place_of: Some(&|buffer| self.traced.lines.of_buffer(buffer)),
+            donated: &donated,
+            begin: Some(&begin),
             ..Given::default()
         };
-        let results = py.detach(|| plan.run_with(&inputs, given));
+        let results = py.detach(|| plan.run_with(inputs, given));
         let results = results.map_err(|e| self.traced.ended(py, &e))?;
         Ok(results.into_iter().map(leaf).collect())
     }
@@ -141,8 +161,14 @@ impl NativeProgram {
     /// Compiles it for inputs of these shapes, or, without them, for any.
     #[pyo3(signature = (shapes=None))]
     fn prepare(&self, py: Python<'_>, shapes: Option<Vec<Vec<usize>>>) -> PyResult<()> {
-        let shapes = shapes.unwrap_or_default();
-        self.plan_of_shapes(py, shapes.iter().map(|shape| &shape[..]))?;
+        let Some(shapes) = shapes else {
+            self.plan_of_any(py)?;
+            return Ok(());
+        };
+        let program = &self.traced.program;
+        let types = program.inputs().map(|b| program.buffers[b].ty);
+        let inputs: Vec<_> = types.zip(shapes.iter().map(|shape| &shape[..])).collect();
+        self.plan_of_shapes(py, &inputs)?;
         Ok(())
     }
 
@@ -152,7 +178,7 @@ impl NativeProgram {
     fn explained(&self, py: Python<'_>) -> PyResult<String> {
         let plan = match self.plans.last() {
             Some(plan) => plan,
-            None => self.plan_of_shapes(py, std::iter::empty())?,
+            None => self.plan_of_any(py)?,
         };
         let explained = aerogel_tensor::run::explain::of_plan(&self.traced.program, &plan);
         Ok(format!("{explained}{}", plan.chosen()))
@@ -192,34 +218,66 @@ struct Guard {
     checked: OnceLock<Arc<Plan>>,
 }
 
-/// The plans of a program, by the short axes of its inputs.
+/// The plans of a program.
 #[derive(Default)]
-struct Plans(Mutex<IndexMap<ShortAxes, Arc<Plan>>>);
+struct Plans(Mutex<Cached>);
+
+#[derive(Default)]
+struct Cached {
+    /// By what they were told about sizes; the most recently used one is the last.
+    of: IndexMap<Sizes, Arc<Plan>>,
+    /// The sizes of calls that came before, by the axes of their inputs one after the other.
+    sizes: LookupMap<Axes, Sizes>,
+}
+
+/// The axes of all inputs of a program, whose ranks are known.
+type Axes = SmallVec<[usize; 32]>;
 
 /// The number of cached plans: when there are more, the one that was used longest ago is dropped.
-const MOST_PLANS: usize = 16;
+const MOST_PLANS: usize = 64;
+/// The number of shapes for which the sizes are cached: when there are more, all are dropped.
+const MOST_SHAPES: usize = 1024;
 
 impl Plans {
-    /// Looks up the plan for these axes and marks it as most recently used.
-    fn get(&self, axes: &ShortAxes) -> Option<Arc<Plan>> {
-        let mut all = lock(&self.0);
-        let (last, own) = (all.len().checked_sub(1)?, all.get_index_of(axes)?);
+    /// Looks up the plan for these sizes and marks it as most recently used.
+    fn get(&self, sizes: &Sizes) -> Option<Arc<Plan>> {
+        let all = &mut lock(&self.0).of;
+        let (last, own) = (all.len().checked_sub(1)?, all.get_index_of(sizes)?);
         all.move_index(own, last);
         Some(all[last].clone())
     }
 
-    fn keep(&self, axes: ShortAxes, plan: Plan) -> Arc<Plan> {
-        let mut all = lock(&self.0);
+    fn keep(&self, sizes: Sizes, plan: Plan) -> Arc<Plan> {
+        let all = &mut lock(&self.0).of;
         if all.len() == MOST_PLANS {
             all.shift_remove_index(0);
         }
         let plan = Arc::new(plan);
-        all.insert(axes, plan.clone());
+        all.insert(sizes, plan.clone());
         plan
     }
 
     fn last(&self) -> Option<Arc<Plan>> {
-        lock(&self.0).last().map(|(_, plan)| plan.clone())
+        lock(&self.0).of.last().map(|(_, plan)| plan.clone())
+    }
+
+    /// What a plan for inputs of these types and shapes is told.
+    fn sizes(&self, program: &Program, inputs: &[(ScalarType, &[usize])]) -> Sizes {
+        let axes: Axes = inputs
+            .iter()
+            .flat_map(|(_, shape)| *shape)
+            .copied()
+            .collect();
+        if let Some(sizes) = lock(&self.0).sizes.get(&axes) {
+            return sizes.clone();
+        }
+        let sizes = Sizes::of(program, inputs);
+        let known = &mut lock(&self.0).sizes;
+        if known.len() == MOST_SHAPES {
+            known.clear();
+        }
+        known.insert(axes, sizes.clone());
+        sizes
     }
 }
 
@@ -261,13 +319,13 @@ impl NativeProgram {
 
     /// The plan for these inputs.
     fn plan_for(&self, py: Python<'_>, inputs: &[Operand]) -> PyResult<Arc<Plan>> {
-        if let Some(guard) = &self.guard {
-            let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
-            if !guard.promises.hold(&guard.program, &shapes) {
-                return self.checked(py, guard);
-            }
+        let shapes: SmallVec<[_; 16]> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
+        if let Some(guard) = &self.guard
+            && !guard.promises.hold(&guard.program, &shapes)
+        {
+            return self.checked(py, guard);
         }
-        self.plan_of_shapes(py, inputs.iter().map(|i| &i.shape[..]))
+        self.plan_of_shapes(py, &shapes)
     }
 
     /// The plan that checks every index.
@@ -280,21 +338,30 @@ impl NativeProgram {
         Ok(guard.checked.get().expect("made above").clone())
     }
 
-    /// The plan for inputs of these shapes; for any, if there are none.
-    pub(super) fn plan_of_shapes<'s>(
+    /// The plan for inputs of these types and shapes.
+    pub(super) fn plan_of_shapes(
         &self,
         py: Python<'_>,
-        shapes: impl Iterator<Item = &'s [usize]>,
+        inputs: &[(ScalarType, &[usize])],
     ) -> PyResult<Arc<Plan>> {
         // What was promised of a program that was read holds for the program as it is.
-        let axes = match self.guard {
-            Some(_) => ShortAxes::new(),
-            None => short_axes(shapes),
+        let sizes = match self.guard {
+            Some(_) => Sizes::default(),
+            None => self.plans.sizes(&self.traced.program, inputs),
         };
-        if let Some(plan) = self.plans.get(&axes) {
+        self.plan_of_sizes(py, sizes)
+    }
+
+    /// The plan for inputs of any shapes.
+    fn plan_of_any(&self, py: Python<'_>) -> PyResult<Arc<Plan>> {
+        self.plan_of_sizes(py, Sizes::default())
+    }
+
+    fn plan_of_sizes(&self, py: Python<'_>, sizes: Sizes) -> PyResult<Arc<Plan>> {
+        if let Some(plan) = self.plans.get(&sizes) {
             return Ok(plan);
         }
-        let program = for_short_axes(self.traced.program.clone(), &axes);
-        Ok(self.plans.keep(axes, plan_of(py, program)?))
+        let program = for_sizes(self.traced.program.clone(), &sizes);
+        Ok(self.plans.keep(sizes, plan_of(py, program)?))
     }
 }

@@ -1,4 +1,4 @@
-//! Why a program ended early, in the words of whoever wrote it: with the lines where things were written.
+//! Exceptions for programs that ended early, with the user's source lines.
 
 use aerogel_base::AssertKind;
 use aerogel_ir::BinaryOp;

@@ -1,4 +1,4 @@
-//! Programs as code of C.
+//! Programs as C code.
 
 use aerogel_compiler::Arch;
 use aerogel_tensor::export::{ExportError, Exported, Input, Request, export};
@@ -35,8 +35,13 @@ impl NativeProgram {
             let data = value.map(|value| bytes(py, &value)).transpose()?;
             given.push(Input { name, shape, data });
         }
-        // One library is for one set of shapes, which the program for all sizes takes as well.
-        let plan = self.plan_of_shapes(py, std::iter::empty())?;
+        // The plan that calls with these shapes run, so that the library computes the same.
+        let program = &self.traced.program;
+        let types = program.inputs().map(|b| program.buffers[b].ty);
+        let shapes: Vec<_> = types
+            .zip(given.iter().map(|input| &input.shape[..]))
+            .collect();
+        let plan = self.plan_of_shapes(py, &shapes)?;
         let made = settings_now(py, |settings| {
             let request = Request {
                 name,

@@ -331,7 +331,10 @@ impl KernelRunner {
     fn called<'py>(&self, py: Python<'py>) -> PyResult<KernelCall<'py>> {
         let call = lock(&self.call);
         let Some(call) = &*call else {
-            return Err(error::runtime(py, "the kernel of this program is gone"));
+            return Err(error::runtime(
+                py,
+                "the kernel of this program no longer exists",
+            ));
         };
         Ok(KernelCall {
             kernel: call.kernel.bind(py).clone(),
@@ -518,7 +521,7 @@ impl Watcher {
         }
         let function = lock(&self.function).as_ref().map(|f| f.clone_ref(py));
         let Some(function) = function else {
-            return Err(error::runtime(py, "the program is gone"));
+            return Err(error::runtime(py, "the program no longer exists"));
         };
         function.call1(py, PyTuple::new(py, args)?)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! What profilers are told of kernels of tensor programs.
+//! Profiling of the kernels of tensor programs.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Tensors and programs that are traced, as Python holds them, and what all that is recorded outside of programs lies in.
+//! The Python objects of tensors and traced programs, and the session in which everything outside of programs is
+//! recorded.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -384,9 +384,9 @@ impl NativeTrace {
                 return Ok(None);
             }
             let mut stated = own.clone();
-            for (dim, extent) in stated.iter_mut().zip(&shape) {
-                if let Some(extent) = extent {
-                    let wanted = dims(&mut s.r, std::slice::from_ref(extent))[0];
+            for (dim, size) in stated.iter_mut().zip(&shape) {
+                if let Some(size) = size {
+                    let wanted = dims(&mut s.r, std::slice::from_ref(size))[0];
                     if !s.r.ask_equal(*dim, wanted, &message) {
                         return Ok(None);
                     }

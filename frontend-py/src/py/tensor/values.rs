@@ -1,9 +1,9 @@
-//! Numbers: where they come from, and where they go.
+//! Conversions between the values of tensors and Python's and NumPy's.
 
 use aerogel_base::AssertKind;
 use aerogel_compiler::CompileError;
 use aerogel_tensor::record::KnownPart;
-use aerogel_tensor::session::{Ended, LazyError, realise};
+use aerogel_tensor::session::{Ended, LazyError, Slot, realise};
 use aerogel_tensor::{Operand, RunError, Settings};
 use pyo3::exceptions::{PyException, PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -140,6 +140,14 @@ impl NativeTensor {
             lock(&SESSION).expose(slot);
         }
         Ok(value)
+    }
+
+    /// Its slot, if it belongs to no program.
+    pub(super) fn slot(&self) -> Option<Slot> {
+        match self.home {
+            Home::Lazy(slot) => Some(slot),
+            Home::Program(..) => None,
+        }
     }
 
     /// The memory of its values for another package: no other tensor has it.

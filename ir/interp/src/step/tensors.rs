@@ -7,7 +7,7 @@ use super::Machine;
 use crate::value::Val;
 
 impl Machine<'_> {
-    /// What an instruction makes of each element of its operands; a scalar is the same for all.
+    /// Applies an instruction to each element of its operands; a scalar is the same for all.
     pub(super) fn elementwise(&self, op: &Op, ty: Type) -> Val {
         let to = ty.elem().expect("a result with elements");
         let mut operands = Vec::new();

@@ -17,7 +17,7 @@ fn what_has_no_gradient() {
         v5: i32 = add v0, v4
         v6: ref<f64> = field_at @x, [v5]
         store v6, v3"
-    ), @"E0605: what is read here other iterations of the same parallel loop write: which is first is not known, so there is no gradient");
+    ), @"E0605: other iterations of the same parallel loop write the value that is read here: their order is not known, so there is no gradient");
     // In a branch it may be that no two iterations meet.
     ::insta::assert_snapshot!(refused(
         "v1: ref<f64> = field_at @x, [v0]
@@ -41,7 +41,7 @@ fn what_has_no_gradient() {
         v4: f64 = bitcast v3
         v6: ref<f64> = field_at @y, [v0]
         store v6, v4"
-    ), @"E0601: the bits of a float that has a derivative become a float again: what that depends on is not known");
+    ), @"E0601: the bits of a float that has a derivative are converted back to a float, and the derivative of that is not known");
     ::insta::assert_snapshot!(refused(
         "v1: ref<f64> = field_at @x, [v0]
         v2: f64 = load v1
@@ -121,7 +121,7 @@ fn what_iterations_race_for_has_no_gradient() {
         v9: ref<f64> = field_at @y, [v0]
         store v9, v8
         return []"
-    ), @"E0601: all iterations of a parallel loop write this variable, and which is last is not known: it has no gradient");
+    ), @"E0601: all iterations of a parallel loop write this variable, and the last one is not known: it has no gradient");
 }
 
 #[test]

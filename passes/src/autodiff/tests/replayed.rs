@@ -348,3 +348,47 @@ fn an_extremum_that_iterations_share() {
         }
     ");
 }
+
+#[test]
+fn a_quotient_is_read_where_it_is_stored() {
+    ::insta::assert_snapshot!(derivative(
+        Derivative::Grad,
+        "v1: ref<f64> = field_at @x, [v0]
+        v2: f64 = load v1
+        v3: ref<f64> = field_at @y, [v0]
+        v4: f64 = load v3
+        v5: f64 = div v2, v4
+        store v1, v5"
+    ), @"
+        kernel @k_grad() {
+            v0: i32 = const 0
+            v1: i32 = const 8
+            parallel [v0], [v1] (v2: i32) {
+                v3: ref<f64> = field_at @y, [v2]
+                v4: f64 = load v3
+                v5: ref<f64> = field_at @x, [v2]
+                v6: f64 = load v5
+                v7: f64 = const 0.0
+                v8: ref<f64> = field_at @gx, [v2]
+                v9: f64 = load v8
+                store v8, v7
+                v10: f64 = div v9, v4
+                v11: u1 = eq v9, v7
+                v12: u1 = ne v10, v10
+                v13: u1 = and v11, v12
+                v14: f64 = select v13, v7, v10
+                v15: f64 = div v6, v4
+                v16: f64 = mul v9, v15
+                v17: f64 = neg v16
+                v18: u1 = ne v17, v17
+                v19: u1 = and v11, v18
+                v20: f64 = select v19, v7, v17
+                v21: ref<f64> = field_at @gy, [v2]
+                v22: f64 = atomic_add v21, v20
+                v23: f64 = atomic_add v8, v14
+                yield []
+            }
+            return []
+        }
+    ");
+}

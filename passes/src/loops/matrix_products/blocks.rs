@@ -11,12 +11,11 @@ use crate::loops::copies::Copies;
 const ROWS: i32 = 12;
 /// Bytes of a tile's row: two of the widest vectors.
 const TILE_BYTES: i32 = 128;
-/// Rows of a block: so many tiles read a panel of the right factor while it is in the cache. Smaller products have smaller
-/// blocks, so that there are some for each thread.
+/// The most rows of a block: so many tiles read a panel of the right factor while it is in the cache. Blocks have fewer rows
+/// where there would be fewer blocks than threads.
 const BLOCK_ROWS: i32 = 96;
-/// From so many sums on a block has so many rows.
-const ROWS_OF: [(i64, i32); 2] = [(1200 * 1200, BLOCK_ROWS), (300 * 300, 48)];
-const LEAST_ROWS: i32 = 24;
+/// More threads than this do not make blocks smaller.
+const MOST_THREADS: u32 = 1 << 12;
 /// Bytes of a block's row.
 const BLOCK_BYTES: i32 = 1024;
 /// So many products of each sum are made at a time.
@@ -71,7 +70,12 @@ impl Layout {
 }
 
 /// Puts a loop over blocks in the place of a nest, if that is worth it; whether nothing of the nest is left.
-pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Option<bool> {
+pub(super) fn write(
+    func: &mut Function,
+    inst: Inst,
+    product: &Product,
+    n_threads: u32,
+) -> Option<bool> {
     let extents = [product.row, product.column, product.inner].map(|axis| {
         let [lo, hi] = product.axes[axis].ends.map(|end| end.constant(func));
         Some((hi? - lo?).max(0))
@@ -107,19 +111,20 @@ pub(super) fn write(func: &mut Function, inst: Inst, product: &Product) -> Optio
     let extents =
         [product.row, product.column, product.inner].map(|axis| extent(&mut b, ends[axis]));
     let zero = b.i32(0);
-    let is_across = product.along[1] == product.inner;
-    let block_rows = block_rows(&mut b, extents, is_across);
-    let mut blocks = n_parts(&mut b, extents[0], block_rows);
     let block_columns = b.i32(layout.columns);
     let others = n_parts(&mut b, extents[1], block_columns);
+    let batch: Vec<usize> = (0..product.axes.len())
+        .filter(|&k| ![product.row, product.column, product.inner].contains(&k))
+        .collect();
+    let mut beside = vec![others];
+    beside.extend(batch.iter().map(|&k| extent(&mut b, ends[k])));
+    let block_rows = block_rows(&mut b, extents[0], &beside, n_threads);
+    let mut blocks = n_parts(&mut b, extents[0], block_rows);
     if !is_known {
         let worth_it = worth_it(&mut b, extents, is_carried);
         blocks = b.select(worth_it, blocks, zero);
         small_only(&mut b, inst, worth_it);
     }
-    let batch: Vec<usize> = (0..product.axes.len())
-        .filter(|&k| ![product.row, product.column, product.inner].contains(&k))
-        .collect();
     let mut lo: Vec<Value> = batch.iter().map(|&k| ends[k][0]).collect();
     let mut hi: Vec<Value> = batch.iter().map(|&k| ends[k][1]).collect();
     lo.extend([zero; 2]);
@@ -189,19 +194,29 @@ fn n_parts(b: &mut Builder<'_>, n: Value, size: Value) -> Value {
     b.binary(BinaryOp::Add, whole, more)
 }
 
-/// Rows of a block; more if the right factor is copied against the order of memory.
-fn block_rows(b: &mut Builder<'_>, [rows, columns, _]: [Value; 3], is_across: bool) -> Value {
-    let sums = times(b, &[rows, columns]);
-    let size_of = |rows: i32| BLOCK_ROWS.min(rows * if is_across { 2 } else { 1 });
-    let mut size = b.i32(size_of(LEAST_ROWS));
-    for (least, of_larger) in ROWS_OF.into_iter().rev() {
-        let of_larger = size_of(of_larger);
-        let least = b.constant(Scalar::int(ScalarType::I64, least.into()));
-        let of_larger = b.i32(of_larger);
-        let is_larger = b.compare(CompareOp::Ge, sums, least);
-        size = b.select(is_larger, of_larger, size);
+/// The number of rows of a block, a multiple of a tile's: blocks are of equal size, and there is at least one for each thread.
+/// `beside` has the numbers of blocks along the other axes. Each block copies the right factor, so there are no more than
+/// needed.
+fn block_rows(b: &mut Builder<'_>, rows: Value, beside: &[Value], n_threads: u32) -> Value {
+    let [most, tile, one] = [BLOCK_ROWS, ROWS, 1].map(|n| b.i32(n));
+    let n_threads = b.i32(n_threads.clamp(1, MOST_THREADS) as i32);
+    // More of them than threads matter no more.
+    let mut others = one;
+    for &n in beside {
+        let n = b.binary(BinaryOp::Max, n, one);
+        let n = b.binary(BinaryOp::Min, n, n_threads);
+        others = b.binary(BinaryOp::Mul, others, n);
+        others = b.binary(BinaryOp::Min, others, n_threads);
     }
-    size
+    let least = n_parts(b, rows, most);
+    let parts = n_parts(b, n_threads, others);
+    let rounds = n_parts(b, least, parts);
+    let blocks = b.binary(BinaryOp::Mul, rounds, parts);
+    let blocks = b.binary(BinaryOp::Max, blocks, one);
+    let even = n_parts(b, rows, blocks);
+    let tiles = n_parts(b, even, tile);
+    let tiles = b.binary(BinaryOp::Max, tiles, one);
+    b.binary(BinaryOp::Mul, tiles, tile)
 }
 
 /// Whether a product is so large that blocks of it are better than loops.

@@ -1,4 +1,4 @@
-//! Whether the indices of an access are inside, where that is not certain.
+//! Run-time tests whether the indices of an access are in bounds, where that is not proved.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::Interval;

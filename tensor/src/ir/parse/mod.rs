@@ -1,4 +1,4 @@
-//! Reading what `print` wrote.
+//! The parser of the text that `print` writes.
 
 mod exprs;
 

@@ -42,8 +42,8 @@ class Accum(Module):
     ((8, 64), (64, 10))
 
     Args:
-        spec: What ``ti.tensor.accum`` takes, in which the last tensor is the weight: ``"b|i; i->o => b|o"``. With one
-            tensor before ``=>``, as in ``"b|i->o => b|o"``, ``b|i`` is the input and ``i->o`` the weight.
+        spec: The notation of ``ti.tensor.accum``, in which the last tensor is the weight: ``"b|i; i->o => b|o"``.
+            With one tensor before ``=>``, as in ``"b|i->o => b|o"``, ``b|i`` is the input and ``i->o`` the weight.
         bias: Whether a bias is added along the output axes of the result.
         dtype: The dtype of the parameters.
         sizes: The sizes of labels. Those that are axes of the input follow from the first input.

@@ -31,7 +31,7 @@ class AdaptiveSoftmax(Module):
         in_features: How many inputs there are.
         n_classes: How many classes there are.
         cutoffs: The first class of each cluster, in rising order.
-        div_value: By what the width of a cluster is divided from one to the next.
+        div_value: The divisor of the width from one cluster to the next.
         head_bias: Whether the first matrix has a bias.
         dtype: The dtype of the parameters.
 

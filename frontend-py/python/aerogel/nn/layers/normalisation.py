@@ -21,7 +21,7 @@ class BatchNorm(Module):
 
     Args:
         num_features: How many channels there are; -1 to infer that from the first input.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
         momentum: Which part of the running statistics a batch replaces; ``None`` for the mean over all batches.
         affine: Whether there are a weight and a bias.
         track_running_stats: Whether there are running statistics; without them, those of the batch are always used.
@@ -122,7 +122,7 @@ class LayerNorm(Module):
 
     Args:
         normalized_shape: The sizes of these axes; one number for one axis, of which -1 is inferred.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
         elementwise_affine: Whether there are a weight and a bias.
         bias: Whether there is a bias.
         dtype: The dtype of the parameters.
@@ -180,7 +180,7 @@ class RMSNorm(LayerNorm):
 
     Args:
         normalized_shape: The sizes of these axes; one number for one axis, of which -1 is inferred.
-        eps: What is added to the mean square; that of the dtype if not given.
+        eps: A small number that is added to the mean square; that of the dtype if not given.
         elementwise_affine: Whether there is a weight.
         dtype: The dtype of the weight.
     """
@@ -202,7 +202,7 @@ class GroupNorm(Module):
     Args:
         num_groups: How many groups there are.
         num_channels: How many channels there are.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
         affine: Whether there are a weight and a bias for each channel.
         dtype: The dtype of the parameters.
 
@@ -240,7 +240,7 @@ class InstanceNorm(GroupNorm):
 
     Args:
         num_features: How many channels there are.
-        eps: What is added to the variance.
+        eps: A small number that is added to the variance.
         affine: Whether there are a weight and a bias.
         dtype: The dtype of the parameters.
     """

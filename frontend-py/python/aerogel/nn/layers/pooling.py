@@ -70,7 +70,7 @@ class AvgPool1d(AvgPool2d):
 
 
 class AdaptiveAvgPool2d(_Pool):
-    """The means of so many windows that the result has a given size; see ``functional.adaptive_avg_pool2d``."""
+    """The means of windows, for a result of a given size; see ``functional.adaptive_avg_pool2d``."""
 
     _function = staticmethod(_pooling.adaptive_avg_pool2d)
 
@@ -85,7 +85,7 @@ class AdaptiveAvgPool1d(AdaptiveAvgPool2d):
 
 
 class AdaptiveMaxPool2d(AdaptiveAvgPool2d):
-    """The largest elements of so many windows that the result has a given size."""
+    """The largest elements of windows, for a result of a given size."""
 
     _function = staticmethod(_pooling.adaptive_max_pool2d)
 

@@ -13,7 +13,7 @@ from aerogel.tensor._tensor import Tensor, asarray
 class Random(Module):
     """Draws random numbers (Threefry). Its state is a buffer: two words of ``u32``, which each draw changes.
 
-    ``state_dict`` has the state, so that a training that is resumed draws what it would have drawn. A program that has
+    ``state_dict`` has the state, so a training that is resumed draws the same numbers. A program that has
     the module as an argument, or a module with it inside, continues where the last call ended, in loops too.
 
     >>> import aerogel as ti
@@ -49,7 +49,7 @@ class Random(Module):
         return random.bits(self.key(), shape)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, shape: Any = (), *, dtype: Any = None) -> Tensor:
-        """Numbers from ``low`` (inclusive) to ``high`` (exclusive, but for rounding)."""
+        """Numbers from ``low`` (inclusive) to ``high`` (exclusive, except for rounding)."""
         return random.uniform(self.key(), shape, dtype=dtype) * (high - low) + low
 
     def normal(self, mean: float = 0.0, std: float = 1.0, shape: Any = (), *, dtype: Any = None) -> Tensor:

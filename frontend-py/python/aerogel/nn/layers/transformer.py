@@ -90,7 +90,7 @@ class TransformerEncoderLayer(_Layer):
         dim_feedforward: How many features are between the two linear maps.
         dropout: The probability of dropout.
         activation: ``"relu"``, ``"gelu"`` or a function.
-        layer_norm_eps: What is added to variances.
+        layer_norm_eps: A small number that is added to variances.
         batch_first: Whether the first axis is the batch, and the second the sequence.
         norm_first: Whether inputs are normalised, and not sums.
         bias: Whether there are biases.
@@ -117,7 +117,7 @@ class TransformerDecoderLayer(_Layer):
         dim_feedforward: How many features are between the two linear maps.
         dropout: The probability of dropout.
         activation: ``"relu"``, ``"gelu"`` or a function.
-        layer_norm_eps: What is added to variances.
+        layer_norm_eps: A small number that is added to variances.
         batch_first: Whether the first axis is the batch, and the second the sequence.
         norm_first: Whether inputs are normalised, and not sums.
         bias: Whether there are biases.
@@ -137,7 +137,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The sequence ``tgt`` after the layer, where ``memory`` is what the encoder returned."""
+        """The sequence ``tgt`` after the layer; ``memory`` is the result of the encoder."""
 
         def to_itself(x: Any) -> Tensor:
             return self._attended(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)

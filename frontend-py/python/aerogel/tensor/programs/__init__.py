@@ -9,7 +9,7 @@
 
 Two rules hold in such a function. A tensor that is made in a block (``loop``, ``if_cond``) is not used outside of it. A
 name that is bound before a block is not bound again in it: values change by ``x.val = ...``, ``x.set(...)`` and stores.
-What Python keeps otherwise, in lists, attributes and caches, it keeps once, when the function is traced.
+Other state of Python, in lists, attributes and caches, changes once, when the function is traced.
 """
 
 from aerogel.tensor.programs._archive import LoadedProgram, load_program, program_from_text

@@ -290,7 +290,7 @@ def load_program(path: str | os.PathLike[str]) -> LoadedProgram:
     Raises:
         OSError: If the file cannot be read.
         ValueError: If it is no such file, was cut off, is of another version, or has statements that are not allowed.
-            The error says what is wrong; of the statements, in which line.
+            The error names the mistake; of the statements, in which line.
     """
     path = os.fspath(path)
     tensors, texts = read(path)
@@ -327,7 +327,7 @@ def program_from_text(text: str, constants: Mapping[str, Any] | None = None) -> 
             order of the text.
 
     Returns:
-        A callable, which returns one tensor, or a tuple of as many as there are results.
+        A callable, which returns one tensor, or a tuple of the results.
 
     Raises:
         ValueError: If the text is no program, or breaks a rule of programs. The error has the line and a mark below the

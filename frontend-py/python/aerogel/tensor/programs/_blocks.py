@@ -126,7 +126,7 @@ def if_cond(condition: Any) -> Block:
     """Runs a block where a condition is true: ``with if_cond(x > 0):``.
 
     Args:
-        condition: A scalar for a branch; a tensor with axes for a mask on what the block sets and stores.
+        condition: A scalar for a branch; a tensor with axes for a mask on the assignments and stores of the block.
     """
 
     def start(trace: Trace) -> None:

@@ -1,4 +1,4 @@
-"""Loops and branches as functions of functions, under the names that JAX gives them.
+"""Loops and branches as functions of functions, under JAX's names.
 
 They are written with the blocks of programs; outside of programs they are Python's loops and branches.
 """
@@ -74,12 +74,12 @@ def _planes(old: Any, new: Any, called: str) -> list[tuple[Tensor, Tensor]]:
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
-    """What ``body(k, carried)`` makes of ``init``, for each ``k`` from ``lower`` to before ``upper``.
+    """Applies ``body(k, carried)`` to ``init``, for each ``k`` from ``lower`` to ``upper - 1``.
 
     Args:
         lower: The first number.
         upper: The number before which the loop ends.
-        body: Takes the number and a tree of tensors, and gives a tree of the same structure and shapes.
+        body: Takes the number and a tree of tensors, and returns a tree of the same structure and shapes.
         init: The first tree.
 
     Raises:
@@ -98,7 +98,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
-    """What ``body(carried)`` makes of ``init``, as long as ``condition(carried)`` is true.
+    """Applies ``body(carried)`` to ``init`` while ``condition(carried)`` is true.
 
     Args:
         condition: Takes a tree of tensors, and returns one boolean, or one for each point.
@@ -123,7 +123,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
 
 
 def cond(condition: Any, if_true: Callable[..., Any], if_false: Callable[..., Any], *operands: Any) -> Any:
-    """What ``if_true(*operands)`` gives where a condition is true, and what ``if_false(*operands)`` gives elsewhere.
+    """The result of ``if_true(*operands)`` where a condition is true, and of ``if_false(*operands)`` elsewhere.
 
     Only one of the functions is computed if the condition is one number.
 
@@ -169,16 +169,17 @@ def scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None
     """Carries ``init`` along the first axis of ``xs``: ``carried, y = body(carried, x)`` for each part ``x``.
 
     Args:
-        body: Takes what is carried and the part of ``xs`` at hand, and gives what is carried and a tree of results.
-        init: What is carried at first.
+        body: Takes the carried values and the current part of ``xs``, and returns the carried values and a tree of
+            results.
+        init: The initial carried values.
         xs: A tree of tensors with equally many parts, or ``None``.
         length: How many parts there are, without ``xs``.
 
     Returns:
-        What is carried at last, and the results of each part along a first axis.
+        The final carried values, and the results of each part along a first axis.
 
     Raises:
-        TypeError: If ``body`` gives no pair, or carries on another structure than it is given.
+        TypeError: If ``body`` returns no pair, or carried values of another structure.
         ValueError: If there are neither ``xs`` nor a ``length``.
     """
     xs = None if xs is None else _trees.mapped(xs, asarray)

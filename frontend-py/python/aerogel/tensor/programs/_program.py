@@ -6,15 +6,16 @@ import copy
 import functools
 import inspect
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from aerogel import _native
+from aerogel import _native, _pickling
 from aerogel._dtypes import ALL
 from aerogel._source_lines import note
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._tensor import GivenNumber, Tensor, asarray, inside, is_number, tracing
 from aerogel.tensor.programs import _trees
+from aerogel.tensor.programs._donated import Donated
 from aerogel.tensor.programs._kinds import Leaf, NumberKind, SharedKind, StaticKind, number_input
 from aerogel.tensor.programs._lint import look_at_function
 from aerogel.tensor.programs._trace import OutsideProgram, Trace
@@ -116,8 +117,11 @@ class Lowered:
 
         return export_c(self, folder, name)
 
-    def run(self, natives: list[Any], nodes: Sequence[Any] = ()) -> Any:
-        """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change."""
+    def run(self, natives: list[Any], nodes: Sequence[Any] = (), donated: Sequence[int] = ()) -> Any:
+        """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change.
+
+        Results may take the memory of the inputs numbered in ``donated``, in ascending order.
+        """
         if self._fields and _native.recorder() is not None:
             from aerogel.ad._gradients import expect_constant
 
@@ -126,7 +130,9 @@ class Lowered:
         if self._given is not None:
             arguments = iter(natives)
             natives = [next(arguments) if own is None else own() if callable(own) else own for own in self._given]
-        made = self._native.run(natives)
+            places = [k for k, own in enumerate(self._given) if own is None]
+            donated = [places[k] for k in donated]
+        made = self._native.run(natives, donated) if donated else self._native.run(natives)
         if self._is_one and not self._effects:
             return self._make(made[0])
         planes = iter([self._make(native) for native in made])
@@ -156,22 +162,27 @@ class Program:
         function: The function to trace.
         static: The names of parameters whose values are part of the program.
         divides_integers: Whether ``/`` of integers truncates as in C, as in TensorFrost.
+        donate: The names of parameters whose tensors nobody uses after the call.
 
     Raises:
-        TypeError: If ``static`` names no parameter.
+        TypeError: If ``static`` or ``donate`` names no parameter.
     """
 
     def __init__(
-        self, function: Callable[..., Any], static: Sequence[str] = (), *, divides_integers: bool = False
+        self,
+        function: Callable[..., Any],
+        static: Sequence[str] = (),
+        *,
+        divides_integers: bool = False,
+        donate: Sequence[str] = (),
     ) -> None:
         self.__name__ = "program"
         functools.update_wrapper(self, function)
         self._function = function
         self._divides_integers = divides_integers
         self._signature = _signature(function)
-        self._static = frozenset([static] if isinstance(static, str) else static)
-        if unknown := sorted(self._static - self._signature.parameters.keys()):
-            raise TypeError(f"`{self.__name__}` has no parameter `{unknown[0]}`, which `static` names")
+        self._static = self._parameters("static", static)
+        self._donate = self._parameters("donate", donate)
         #: The compiled programs by the kinds of their arguments.
         self._made: dict[Any, Lowered] = {}
         #: The same for positional tensors and floats, which have a key that is cheap to build.
@@ -182,7 +193,7 @@ class Program:
         parameters = self._signature.parameters.values()
         positional = all(parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
         #: The number of parameters, if all may be positional and none is static.
-        self._n_plain = len(parameters) if positional and not self._static else -1
+        self._n_plain = len(parameters) if positional and not self._static | self._donate else -1
         self._defaults = tuple(parameter.default for parameter in parameters)
         #: Whether the function creates its inputs with ``input``, since it has no parameters.
         self._makes_inputs = not parameters or divides_integers
@@ -193,6 +204,26 @@ class Program:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else Method(self, instance)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _pickling.by_name(self, _pickling.global_name("program", self, self._location()))
+
+    def _parameters(self, what: str, names: Sequence[str]) -> frozenset[str]:
+        """The names of parameters that an option gives."""
+        named = frozenset([names] if isinstance(names, str) else names)
+        if unknown := sorted(named - self._signature.parameters.keys()):
+            raise TypeError(f"`{self.__name__}` has no parameter `{unknown[0]}`, which `{what}` names")
+        return named
+
+    def _location(self) -> str:
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else type(self._function).__name__
+
+    def __copy__(self) -> Program:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        return self
 
     def transformed(self, transform: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Program:
         """The program of the transformed function, for ``vmap``.
@@ -297,7 +328,19 @@ class Program:
         if self._makes_inputs:
             lowered = self._lowered(())
             return lowered.run(self._given(lowered, args, kwargs))
-        return Lowered.run(*self._bound(args, kwargs))
+        if not self._donate:
+            return Lowered.run(*self._bound(args, kwargs))
+        donated = Donated()
+        lowered, natives, nodes = self._bound(args, kwargs, donated)
+        places = donated.expect_apart(self.__name__)
+        what = f"`{self.__name__}` ({self._location()})"
+        try:
+            results = lowered.run(natives, nodes, places)
+        except BaseException:
+            donated.end(what, only_taken=True)
+            raise
+        donated.end(what)
+        return results
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
         if not self._makes_inputs:
@@ -314,8 +357,11 @@ class Program:
         finally:
             called.pop()
 
-    def _bound(self, args: Any, kwargs: Any) -> tuple[Lowered, list[Any], list[Any]]:
-        """The compiled program for some arguments, and the inputs and the modules that they contain."""
+    def _bound(self, args: Any, kwargs: Any, donated: Donated | None = None) -> tuple[Lowered, list[Any], list[Any]]:
+        """The compiled program for some arguments, and the inputs and the modules that they contain.
+
+        The tensors among the arguments are added to ``donated``.
+        """
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -331,7 +377,7 @@ class Program:
                     kinds.append(SharedKind(shared[id(value)]))
                     return kinds[-1]
                 shared[id(value)] = len(kinds)
-            static = _is_static(value, annotation) or name.partition(".")[0].partition("[")[0] in self._static
+            static = _is_static(value, annotation) or _parameter(name) in self._static
             if static:
                 try:
                     hash(value)
@@ -355,6 +401,8 @@ class Program:
             is_parameter = getattr(type(value), "_is_parameter", False)
             tensor = self._tensor(value.detach() if is_parameter else value, name)
             planes = [tensor.real, tensor.imag] if isinstance(tensor, ComplexTensor) else [tensor]
+            if donated is not None and tensor is value:
+                donated.add(name, planes, len(tensors), is_given=_parameter(name) in self._donate)
             tensors.extend(planes)
             shape = tuple(n if n == 1 or annotation is _trees.FIXED else None for n in tensor.shape)
             kinds.append((len(planes), planes[0]._native.dtype, shape, planes[0]._outside))
@@ -530,6 +578,19 @@ def _effects(trace: Trace, nodes: list[Any], before: list[dict[str, Any]], plane
     return out
 
 
+def _program_of(
+    function: Callable[..., Any], static: Sequence[str], divides_integers: bool, donate: Sequence[str]
+) -> Program:
+    return Program(function, static, divides_integers=divides_integers, donate=donate)
+
+
+_pickling.by_value(
+    Program,
+    _program_of,
+    lambda value: (value._function, sorted(value._static), value._divides_integers, sorted(value._donate)),
+)
+
+
 class Method:
     """A program that is a method, bound to an object."""
 
@@ -553,6 +614,11 @@ class Method:
     def trace_count(self) -> int:
         """How often the function has been traced, for all objects together."""
         return self._program.trace_count
+
+
+def _parameter(name: str) -> str:
+    """The parameter of which a leaf is a part."""
+    return name.partition(".")[0].partition("[")[0]
 
 
 def _plain_key(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
@@ -585,10 +651,14 @@ def _is_static(value: Any, annotation: Any) -> bool:
 
 
 def _is_number_that_is_known(value: Any, annotation: Any) -> bool:
-    # Also where the argument takes words besides.
-    bools = (bool, "bool", bool | str, "bool | str")
-    is_named = annotation in (int, "int") or annotation in bools and isinstance(value, bool)
+    is_named = annotation in (int, "int") or isinstance(value, bool) and _takes_bool(annotation)
     return is_named and isinstance(value, int) and not hasattr(value, "dtype")
+
+
+def _takes_bool(annotation: Any) -> bool:
+    """Whether an annotation names ``bool``, alone or among others."""
+    parts = annotation.split("|") if isinstance(annotation, str) else get_args(annotation) or (annotation,)
+    return any(part is bool or isinstance(part, str) and part.strip() == "bool" for part in parts)
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
@@ -598,7 +668,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
         return inspect.Signature()
 
 
-def program(function: Any = None, *, static: Sequence[str] = ()) -> Any:
+def program(function: Any = None, *, static: Sequence[str] = (), donate: Sequence[str] = ()) -> Any:
     """Makes a program of a function, which is traced at its first call and compiled for arguments of any size.
 
     >>> import aerogel as ti
@@ -616,13 +686,17 @@ def program(function: Any = None, *, static: Sequence[str] = ()) -> Any:
     Args:
         function: The function to trace, once for each kind of arguments (see ``Program``).
         static: The names of parameters whose values are part of the program, like those annotated ``int``.
+        donate: The names of parameters whose tensors are not used after the call, as weights that a training step
+            replaces: results may take their memory. Using such a tensor again is an error. A tensor keeps its memory if
+            another tensor or array shares it, if it belongs to a module, or if a gradient is taken through the call.
 
     Raises:
-        TypeError: If ``static`` names an unknown parameter, or the argument is not a function.
+        TypeError: If ``static`` or ``donate`` names an unknown parameter, or the argument is not a function.
+        ValueError: At a call, if a donated tensor is passed twice.
     """
     if function is None:
-        return functools.partial(program, static=static)
+        return functools.partial(program, static=static, donate=donate)
     if not callable(function):
         raise TypeError(f"`program` takes a function, not {type(function).__name__}")
     note(function)
-    return Program(function, static)
+    return Program(function, static, donate=donate)

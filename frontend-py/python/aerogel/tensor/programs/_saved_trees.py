@@ -112,7 +112,7 @@ def expected(node: Any, is_result: bool, depth: int = 0) -> Any:
         ValueError: If it is no node.
     """
     if not isinstance(node, dict) or len(node) != 1 or depth > _MOST_NESTED:
-        raise ValueError(f"{_short(node)} is no node of a tree")
+        raise ValueError(f"{_short(node)} is not a node of a tree")
     ((key, own),) = node.items()
     inside: Callable[[Any], Any] = lambda part: expected(part, is_result, depth + 1)  # noqa: E731
     if key in ("list", "tuple") and isinstance(own, list):
@@ -134,7 +134,7 @@ def expected(node: Any, is_result: bool, depth: int = 0) -> Any:
         sizes = isinstance(shape, list) and all(s is None or type(s) is int and 0 <= s < 1 << 31 for s in shape)
         if type(n) is int and n in (1, 2) and isinstance(dtype, str) and dtype in ALL and sizes:
             return key, (n, dtype, tuple(shape))
-    raise ValueError(f"{_short(node)} is no node of a tree")
+    raise ValueError(f"{_short(node)} is not a node of a tree")
 
 
 def _is_field(name: Any) -> bool:

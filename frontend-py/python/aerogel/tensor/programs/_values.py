@@ -159,5 +159,5 @@ def scatter_max(target: Tensor, key: Any, value: Any) -> None:
 
 
 def scatter_add_previous(target: Tensor, key: Any, value: Any) -> Tensor:
-    """Adds values to memory at computed indices, one point after the other: what was there before each."""
+    """Adds values to memory at computed indices, one point after the other: the previous value for each point."""
     return trace_of("scatter_add_previous").store_with_previous(target, key, value, "add")
