@@ -5,7 +5,7 @@
 //! v2: i32 = if c { yield [a] } { yield [b] }   ; v2 unused: results, yields, then the whole `if` go
 //! ```
 //! Uses follow definitions, so one backward walk finds every dead chain. A local that is only
-//! written goes with its stores.
+//! written goes with its stores, and a value that a loop carries without using it goes from the loop.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Effect, Function, Inst, Op, Region, TaskKind, Value, walk};
@@ -110,6 +110,7 @@ impl Dce {
                     && self.is_empty(func, otherwise))
             }
             Op::For { body, .. } => {
+                self.drop_unused_carried(func, inst, body);
                 // A carried value may be used by the next iteration before its definition is seen.
                 self.keep_yielded(func, body);
                 self.region(func, body);
@@ -184,9 +185,78 @@ impl Dce {
         for region in [then, otherwise] {
             let end = func.terminator(region);
             if let Op::Yield { values } = &mut func.insts[end].op {
-                let mut k = keep.iter();
-                values.retain(|_| *k.next().expect("one value for each result"));
+                retain(values, &keep);
             }
+        }
+    }
+
+    /// Removes the values that a loop carries, but that neither its iterations nor what follows the loop uses.
+    fn drop_unused_carried(&mut self, func: &mut Function, inst: Inst, body: Region) {
+        let results = &func.insts[inst].results;
+        if results.iter().all(|&r| self.live[r]) {
+            return;
+        }
+        let mut keep: Vec<bool> = results.iter().map(|&r| self.live[r]).collect();
+        let params = func.regions[body].params[1..].to_vec();
+        let mut ends = Vec::new();
+        ends_of(func, body, &mut ends);
+        walk(func, body, &mut |func, user| {
+            let is_end = ends.contains(&user);
+            let mut at = 0;
+            func[user].operands(|v| {
+                // An iteration that only passes a value to the next one does not use it.
+                let passes_on = is_end && params.get(at) == Some(&v);
+                if let Some(k) = params.iter().position(|&p| p == v && !passes_on) {
+                    keep[k] = true;
+                }
+                at += 1;
+            });
+        });
+        if keep.iter().all(|&k| k) {
+            return;
+        }
+        self.changed = true;
+        func.retain_results(inst, &keep);
+        func.retain_params(body, &[&[true], &keep[..]].concat());
+        if let Op::For { init, .. } = &mut func.insts[inst].op {
+            retain(init, &keep);
+        }
+        for end in ends {
+            match &mut func.insts[end].op {
+                Op::Yield { values } | Op::Continue { values } | Op::Break { values } => {
+                    retain(values, &keep);
+                }
+                _ => unreachable!("these end iterations"),
+            }
+        }
+    }
+}
+
+fn retain(values: &mut Vec<Value>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    values.retain(|_| *keep.next().expect("one for each value"));
+}
+
+/// The instructions that end an iteration of a loop with this body.
+fn ends_of(func: &Function, body: Region, ends: &mut Vec<Inst>) {
+    if matches!(func[func.terminator(body)], Op::Yield { .. }) {
+        ends.push(func.terminator(body));
+    }
+    leaving(func, body, ends);
+}
+
+/// `break` and `continue` in a region, but not those of its inner loops.
+fn leaving(func: &Function, region: Region, ends: &mut Vec<Inst>) {
+    for &inst in &func.regions[region].insts {
+        match func[inst] {
+            Op::Break { .. } | Op::Continue { .. } => ends.push(inst),
+            Op::If {
+                then, otherwise, ..
+            } => {
+                leaving(func, then, ends);
+                leaving(func, otherwise, ends);
+            }
+            _ => {}
         }
     }
 }
@@ -258,6 +328,48 @@ mod tests {
                 yield [v6]
             }
             ");
+    }
+
+    #[test]
+    fn values_that_a_loop_carries_without_use() {
+        check_pass!("dce", "
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: i32, v4: i32, v5: i32 = for v1, v0, v2, [v1, v1, v0] (v6: i32, v7: i32, v8: i32, v9: i32) {
+                    v10: u1 = gt v6, v9
+                    if v10 {
+                        continue [v6, v7, v9]
+                    } {
+                        yield []
+                    }
+                    yield [v7, v6, v9]
+                }
+                v11: i32 = for v1, v0, v2, [v1] (v12: i32, v13: i32) {
+                    print \"{}\", [v12]
+                    yield [v12]
+                }
+                yield [v3]
+            }", @r#"
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: i32, v4: i32 = for v1, v0, v2, [v1, v0] (v5: i32, v6: i32, v7: i32) {
+                    v8: u1 = gt v5, v7
+                    if v8 {
+                        continue [v5, v7]
+                    } {
+                        yield []
+                    }
+                    yield [v6, v7]
+                }
+                for v1, v0, v2, [] (v9: i32) {
+                    print "{}", [v9]
+                    yield []
+                }
+                yield [v3]
+            }
+            "#);
     }
 
     #[test]

@@ -73,6 +73,13 @@ impl Factors {
         }
     }
 
+    /// Exchanges the factors, and with them rows and columns.
+    pub(super) fn transpose(&mut self) {
+        self.operands.reverse();
+        self.masks.reverse();
+        std::mem::swap(&mut self.rows, &mut self.columns);
+    }
+
     /// The sizes of axes.
     pub(super) fn dims(&self, axes: &[u32]) -> Vec<Dim> {
         axes.iter().map(|&k| self.domain[k as usize]).collect()

@@ -14,6 +14,7 @@ mod inline;
 mod interchange;
 mod invariant_axes;
 mod inverse;
+mod known_values;
 mod narrow;
 mod overlaps;
 mod pipeline;

@@ -1,8 +1,8 @@
 //! The order of the passes, to be read from top to bottom.
 
 use super::{
-    Options, components, dead, fuse, gathers, inline, interchange, invariant_axes, inverse, planes,
-    products, reductions, registers, scratch, zeros,
+    Options, components, dead, fuse, gathers, inline, interchange, invariant_axes, inverse, known_values,
+    planes, products, reductions, registers, scratch, zeros,
 };
 use crate::ir::Stage::{self, Placed, Recorded, Reduced};
 use crate::ir::{Program, verify_at};
@@ -43,6 +43,7 @@ pub const PASSES: &[Pass] = &[
     // More values become functions of their indices, which `inline` then inlines.
     pass("inverse", inverse::run, Recorded, Recorded),
     pass("components", components::run, Recorded, Recorded),
+    pass("known_values", known_values::run, Recorded, Recorded),
     pass("inline", inline::run, Recorded, Recorded),
     pass("dead", dead::run, Recorded, Recorded),
     pass("zeros", zeros::run, Recorded, Recorded),

@@ -19,7 +19,7 @@ use indexmap::IndexMap;
 
 use super::factors::{Epilogue, Factors, at, element_stores, product, unravelled};
 use super::reductions::CHAIN;
-use crate::ir::{Buffer, Dim, DimDef, Expr, For, Outside, Program, Stmt, Store, Var};
+use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var};
 
 /// Rows of a tile, the best first: so many sums, a factor and a product fit into the registers of most machines, and are so
 /// many that no sum is waited for.
@@ -38,9 +38,12 @@ pub(super) const LONG: u64 = 4096;
 /// The statements that make a product, and what a `for` makes of it, whose axes are those of the target in the order given.
 pub(super) fn run(
     program: &mut Program,
-    factors: Factors,
+    mut factors: Factors,
     epilogue: Option<Epilogue<'_>>,
 ) -> Vec<Stmt> {
+    if stores_along_rows(program, &factors, epilogue) {
+        factors.transpose();
+    }
     let mut out = Vec::new();
     let [rows, columns, inner] = [&factors.rows, &factors.columns, &factors.inner]
         .map(|axes| factors.dims(axes))
@@ -75,6 +78,39 @@ pub(super) fn run(
     };
     out.push(tiles.all(program, &factors, inner, epilogue));
     out
+}
+
+/// Whether elements that are neighbours in memory are in the same column: lanes of a vector would store far apart. Few rows
+/// are not worth lanes of their own.
+fn stores_along_rows(program: &Program, factors: &Factors, epilogue: Option<Epilogue<'_>>) -> bool {
+    let last = |store: &Store| {
+        let index = store
+            .index
+            .iter()
+            .zip(&program.buffers[store.target].shape)
+            .rev();
+        let mut long = index.filter(|&(_, &dim)| program.const_dim(dim) != Some(1));
+        match program.exprs[*long.next()?.0] {
+            ExprDef::Axis(k) => Some(k),
+            _ => None,
+        }
+    };
+    let is_row = |k: u32| factors.rows.contains(&k);
+    let along_rows = match epilogue {
+        None => last(&factors.store).is_some_and(is_row),
+        Some((all, axes)) => all.body.iter().all(|stmt| {
+            let Stmt::Store(store) = stmt else {
+                return false;
+            };
+            let at = last(store).and_then(|k| axes.iter().position(|&axis| axis == k));
+            at.is_some_and(|at| match program.exprs[factors.store.index[at]] {
+                ExprDef::Axis(k) => is_row(k),
+                _ => false,
+            })
+        }),
+    };
+    let n = program.size_of_all(factors.dims(&factors.rows));
+    along_rows && n.is_none_or(|n| n.about >= COLUMNS)
 }
 
 /// The rows of a tile that cost least. Rows of the last tile that do not exist cost as much as others.

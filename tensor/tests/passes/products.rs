@@ -148,3 +148,25 @@ fn what_is_made_of_a_library_s_product_is_made_some_rows_at_a_time() {
     "#);
     assert_eq!(program.products[0], Product::Library(true));
 }
+
+#[test]
+fn lanes_store_side_by_side() {
+    let program = with_products(
+        Products::Tiles,
+        r#"
+        in b0 "a": f32[24, 7]
+        in b1 "b": f32[32, 7]
+        tmp b2 "t": f32[24, 32]
+        for [24, 32, 7] { b2[i0, i1] add init = mul(b1[i1, i2], b0[i0, i2]) }
+        result b2
+    "#,
+    );
+    let text = body(&program);
+    let stores = text.lines().map(str::trim_start);
+    let mut stores = stores.filter(|line| line.starts_with("b2[")).peekable();
+    assert!(stores.peek().is_some(), "{text}");
+    assert!(
+        stores.all(|s| s.contains(", add(mul(i1, i32(16)), i3)] =")),
+        "{text}"
+    );
+}

@@ -469,3 +469,56 @@ fn what_is_read_in_another_order_of_axes_is_another_value() {
     assert!(is_inlined("neg(b1[i1, i0])", "add(b1[i0, i1], b2[i1, i0])"));
     assert!(!is_inlined("b0[i0, i1]", "add(b1[i0, i1], b1[i1, i0])"));
 }
+
+#[test]
+fn known_values_are_read() {
+    let program = after(
+        "known_values",
+        r#"
+        in b0 "x": f32[?]
+        in b1 "g": f32[b0:0, 4]
+        tmp b2 "y": f32[b0:0]
+        tmp b3 "d": f32[b0:0, 4]
+        tmp b4 "shifted": f32[b0:0]
+        tmp b5 "other": f32[4]
+        for [b0:0] { b2[i0] = tanh(b0[i0]) }
+        for [b0:0, 4] { b3[i0, i1] = mul(b1[i0, i1], tanh(b0[i0])) }
+        for [b0:0] { b4[i0] = tanh(b0[add(i0, i32(1))] clamp) }
+        for [4] { b5[i0] = exp(tanh(b0[i0] clamp)) }
+        for [b0:0] { b2[i0] = b2[i0] }
+        for [b0:0] { b4[i0] = tanh(b0[i0]) }
+        for [b0:0] { b2[i0] = tanh(b0[i0]) }
+        result b2
+        result b3
+        result b4
+        result b5
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @"
+    for [b0:0] {
+      b2[i0] = tanh(b0[i0])
+    }
+    for [b0:0, 4] {
+      b3[i0, i1] = mul(b1[i0, i1], b2[i0])
+    }
+    for [b0:0] {
+      b4[i0] = tanh(b0[add(i0, i32(1))] clamp)
+    }
+    for [4] {
+      b5[i0] = exp(tanh(b0[i0] clamp))
+    }
+    for [b0:0] {
+      b2[i0] = b2[i0]
+    }
+    for [b0:0] {
+      b4[i0] = tanh(b0[i0])
+    }
+    for [b0:0] {
+      b2[i0] = b4[i0]
+    }
+    result b2
+    result b3
+    result b4
+    result b5
+    ");
+}
