@@ -195,6 +195,15 @@ impl Maker {
             0 | 1 => {
                 let t = self.program.map(&domain, value, Span::NONE);
                 self.readable.push(t);
+                // As derivatives contain the value of their function.
+                if self.chance(3) {
+                    let other = self.value(&domain, ty, 1);
+                    let again = self.one_of(&[[value, other], [other, value]]);
+                    let cond = self.value(&domain, ScalarType::U1, 1);
+                    let again = self.program.exprs.select(cond, again[0], again[1]);
+                    let t = self.program.map(&domain, again, Span::NONE);
+                    self.readable.push(t);
+                }
             }
             2 => {
                 let n_kept = self.number(domain.len() + 1);
