@@ -87,13 +87,16 @@ def npz(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         OSError: If the file cannot be read.
         ValueError: If it is no such file, or has an array of objects.
     """
+    import tokenize
     import zipfile
     import zlib
 
     import numpy as np
 
     # The last ones are encryption, unknown compression, sizes that no memory has, and names that are not there.
-    damaged = (ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, MemoryError, KeyError)
+    of_zip = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, MemoryError, KeyError)
+    # NumPy reads the header of an array as an expression of Python.
+    damaged = (ValueError, TypeError, SyntaxError, tokenize.TokenError, *of_zip)
     try:
         loaded = np.load(path, allow_pickle=False)
         if not hasattr(loaded, "files"):
