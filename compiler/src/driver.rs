@@ -559,6 +559,11 @@ impl CompiledKernel {
         print_module(&self.source)
     }
 
+    /// The module that it was made of, at stage `Structured`.
+    pub fn source(&self) -> &Module {
+        &self.source
+    }
+
     /// Its messages, for rendering a failure.
     pub fn sites(&self) -> &[Site] {
         self.loaded.sites()

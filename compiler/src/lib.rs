@@ -6,13 +6,13 @@ mod caught;
 mod config;
 mod driver;
 mod dump;
+pub mod export;
 mod ptx_files;
 mod quick;
 mod room;
 mod worker;
 
 pub use aerogel_gpu::{DriverError, GpuDevice, Graph};
-pub use aerogel_llvm::link;
 pub use aerogel_llvm::target::{Cpu, Level, runnable};
 pub use aerogel_passes::autodiff::{Asked, Differentiated, Moment, Untracked, Wanted, asked_by};
 pub use aerogel_passes::split::{

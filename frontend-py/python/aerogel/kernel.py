@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -103,6 +104,29 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
             ``"asm"`` and ``"times"`` (seconds by step). Printed, it is all of them in order.
         """
         return Inspection(self._inspect(args, kwargs))
+
+    def export_c(self, folder: str | os.PathLike[str], *args: Any, name: str | None = None) -> list[str]:
+        """Writes the kernel as code that C programs call without Python or Aerogel.
+
+        Args:
+            folder: Where the files are written; it is made if it is not there.
+            args: Arguments to compile for; without any, the instance that was compiled last. Only the dtypes and the
+                number of axes of arrays count, and the values of templates, which become constants.
+            name: The name of the function and of the files, by default the kernel's own.
+
+        Returns:
+            The paths of the header, the function in C, the static library and the LLVM IR.
+
+        Raises:
+            TypeError: The kernel needs Aerogel when it runs: it uses fields or arrays that are no arguments, prints, or
+                draws random numbers.
+            ValueError: A function of C cannot have this name.
+        """
+        from aerogel import _exported_c
+
+        name = self.__name__ if name is None else name
+        names = _exported_c.Names(name, "export_c(folder, x, name='step')")
+        return _exported_c.write(folder, name, self._export_c(args, name, names.identifier))
 
 
 class BoundKernel:

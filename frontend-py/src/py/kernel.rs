@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use super::activity::NativePast;
 use super::argument::{Key, KeyPart, Packed};
+use super::exported::Files;
 use super::foreign::Giver;
 use super::foreign::copies::Copied;
 use super::instances::Instances;
@@ -26,7 +27,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{ParamKind, Signature};
 use super::tensor::written;
-use super::{error, later, recorder, regions, shared_memory, signals, tensor};
+use super::{error, exported, later, recorder, regions, shared_memory, signals, tensor};
 use crate::derived::Derived;
 
 /// The object that `@ti.kernel` returns.
@@ -201,34 +202,21 @@ impl NativeKernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = tensor::settings_for(py, args, kwargs)?;
-        program::materialize(py)?;
-        let latest = if args.is_empty() && kwargs.is_none_or(|k| k.is_empty()) {
-            self.instances.last()
-        } else {
-            None
-        };
-        let instance = match latest {
-            Some(instance) => instance,
-            None => {
-                let values = self.signature.bind(py, args, kwargs).map_err(|e| {
-                    if !args.is_empty() || kwargs.is_some_and(|k| !k.is_empty()) {
-                        return e;
-                    }
-                    let remedy = "call it first, or pass its arguments to `inspect`";
-                    error::runtime(
-                        py,
-                        format!(
-                            "kernel `{}` is not compiled yet: {remedy}",
-                            self.signature.name
-                        ),
-                    )
-                })?;
-                let (_, key) = self.signature.pack(py, &settings, &values, None)?;
-                self.instance(py, &settings, key, &values)?
-            }
-        };
+        let instance = self.chosen(py, args, kwargs, "inspect")?;
         prepare::inspect(py, &self.signature.name, &instance)
+    }
+
+    /// C code of the instance for these arguments, or the latest one: see `exported.rs`.
+    fn _export_c<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        name: &str,
+        identify: &Bound<'py, PyAny>,
+    ) -> PyResult<Files<'py>> {
+        exported::expect_cpu(py, "a kernel")?;
+        let instance = self.chosen(py, args, None, "export_c")?;
+        self.exported(py, &instance, name, identify)
     }
 }
 
@@ -262,6 +250,43 @@ struct Passed<'a> {
 }
 
 impl NativeKernel {
+    /// The instance for some arguments, or without any the latest one, for a method that compiles and does not launch.
+    fn chosen<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        method: &str,
+    ) -> PyResult<Arc<Instance>> {
+        let settings = tensor::settings_for(py, args, kwargs)?;
+        program::materialize(py)?;
+        let latest = if args.is_empty() && kwargs.is_none_or(|k| k.is_empty()) {
+            self.instances.last()
+        } else {
+            None
+        };
+        match latest {
+            Some(instance) => Ok(instance),
+            None => {
+                let values = self.signature.bind(py, args, kwargs).map_err(|e| {
+                    if !args.is_empty() || kwargs.is_some_and(|k| !k.is_empty()) {
+                        return e;
+                    }
+                    let remedy = format!("call it first, or pass its arguments to `{method}`");
+                    error::runtime(
+                        py,
+                        format!(
+                            "kernel `{}` is not compiled yet: {remedy}",
+                            self.signature.name
+                        ),
+                    )
+                })?;
+                let (_, key) = self.signature.pack(py, &settings, &values, None)?;
+                self.instance(py, &settings, key, &values)
+            }
+        }
+    }
+
     /// The call itself, whether somebody records calls or not.
     pub(crate) fn call<'py>(
         &self,

@@ -8,6 +8,7 @@ mod buffer;
 mod element;
 mod error;
 mod exchange;
+mod exported;
 mod field;
 mod foreign;
 mod functions;

@@ -190,6 +190,16 @@ impl Instance {
         plan.map(|plan| Running::begin(py, plan)).transpose()
     }
 
+    /// The module that it was compiled from.
+    pub(crate) fn source(&self) -> &Module {
+        self.compiled.source()
+    }
+
+    /// The compiler that made it.
+    pub(crate) fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
     fn raised(&self, py: Python<'_>, mistake: &Diagnostic) -> PyErr {
         let (spans, sources) = (self.compiled.spans(), self.compiled.sources());
         error::raise(py, std::slice::from_ref(mistake), spans, sources)

@@ -2,23 +2,17 @@
 
 use std::fmt::Write;
 
-use aerogel_base::{AssertKind, ScalarType};
-use aerogel_runtime::abi::{ErrorRecord, LaunchContext};
-use aerogel_runtime::{Bounds, KernelCode, SiteKind, TaskCode};
+use aerogel_base::ScalarType;
+use aerogel_compiler::export::{ALIGN, Header, c_type, includes, quoted};
 use indexmap::{IndexMap, IndexSet};
 
 use super::kernels::Kernels;
-use super::layout::{ALIGN, layout};
+use super::layout::layout;
 use super::{Exportable, Request, Sizes, refused};
 use crate::ir::{
     Buffer, Call, Dim, Expr, ExprDef, For, Library, Program, Run, Site, Stmt, Touched, visit_host,
 };
 use crate::lower::Parameter;
-
-/// The types and functions that every driver begins with.
-const COMMON: &str = include_str!("driver.c");
-/// Its declarations of these types are of this size.
-const _: () = assert!(size_of::<LaunchContext>() == 80 && size_of::<ErrorRecord>() == 80);
 
 pub(super) struct Driver<'p> {
     program: &'p Program,
@@ -70,7 +64,7 @@ impl<'p> Driver<'p> {
                     .extend(call.kept().map(|[_, history]| history));
             }
         });
-        for code in &kernels.codes {
+        for code in kernels.library.codes() {
             driver.crossing.push(driver.zeros);
             driver.zeros += (code.temp_bytes as u64).next_multiple_of(ALIGN);
         }
@@ -134,7 +128,6 @@ impl<'p> Driver<'p> {
     }
 
     pub(super) fn header(&self) -> Exportable<String> {
-        let name = self.request.name;
         let mut arrays = String::new();
         for (declared, buffer, is_value) in &self.parameters {
             if !is_value {
@@ -143,44 +136,20 @@ impl<'p> Driver<'p> {
                 let _ = writeln!(arrays, " *   {declared}: {ty}[{}]", shape.join(", "));
             }
         }
-        let guard = format!("AEROGEL_{}_H", name.to_uppercase());
-        let prototype = self.prototype();
-        Ok(format!(
-            "/* A program of tensors, made by Aerogel. Arrays are row-major, and those that it writes share no memory with others:
-{arrays} *
- * It runs on the thread of the caller; several threads may call it at once. */
-#ifndef {guard}
-#define {guard}
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern \"C\" {{
-#endif
-
-/* Returns 0, or another number if it failed; what it has written by then is undefined. */
-{prototype};
-
-/* Why the last call on this thread that failed did. */
-const char *{name}_message(void);
-
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"
-        ))
+        let header = Header {
+            name: self.request.name,
+            what: "A program of tensors",
+            arrays: &arrays,
+            prototype: &self.prototype(),
+        };
+        Ok(header.text())
     }
 
     pub(super) fn source(&self) -> Exportable<String> {
         let name = self.request.name;
-        let mut out = format!(
-            "/* Made by Aerogel: see {name}.h. */\n#include \"{name}.h\"\n\n#include <stdio.h>\n#include <stdlib.h>\n\
-             #include <string.h>\n\n{COMMON}\n"
-        );
-        for (number, code) in self.kernels.codes.iter().enumerate() {
-            self.kernel(&mut out, number, code);
+        let mut out = includes(name);
+        for (number, &crossing) in self.crossing.iter().enumerate() {
+            self.kernels.library.function(&mut out, number, crossing);
         }
         for input in self
             .request
@@ -208,59 +177,6 @@ const char *{name}_message(void);
         Ok(out)
     }
 
-    /// The functions of a kernel, and one that calls them.
-    fn kernel(&self, out: &mut String, number: usize, code: &KernelCode) {
-        let mut n_axes = 0;
-        let mut calls = String::new();
-        for task in &code.tasks {
-            let symbol = run_by(task);
-            let _ = writeln!(out, "ag_task {symbol};");
-            let points = match &task.bounds {
-                Bounds::Serial => "1".to_owned(),
-                Bounds::Constant(bounds) => {
-                    let n: i64 = bounds.iter().map(|[lo, hi]| (hi - lo).max(0)).product();
-                    n.to_string()
-                }
-                Bounds::Computed { symbol, n_axes: n } => {
-                    n_axes = n_axes.max(*n);
-                    let _ = writeln!(out, "void {symbol}(const struct ag_context *, int64_t *);");
-                    let _ = writeln!(calls, "    {symbol}(&context, bounds);");
-                    format!("ag_points(bounds, {n})")
-                }
-            };
-            let _ = writeln!(calls, "    ag_run(&context, {symbol}, {points});");
-        }
-        if !code.sites.is_empty() {
-            let sites = code.sites.iter().map(|site| match site.kind {
-                SiteKind::Check(AssertKind::TensorBounds) => "{0}".to_owned(),
-                _ => format!("{{{}}}", quoted(&site.render(&[]))),
-            });
-            let sites: Vec<String> = sites.collect();
-            let _ = writeln!(
-                out,
-                "static const struct ag_site ag_sites{number}[] = {{{}}};",
-                sites.join(", ")
-            );
-        }
-        let sites = match code.sites.is_empty() {
-            true => "0".to_owned(),
-            false => format!("ag_sites{number}"),
-        };
-        let bounds = match n_axes {
-            0 => String::new(),
-            n => format!("    int64_t bounds[{}];\n", 2 * n),
-        };
-        let _ = writeln!(
-            out,
-            "static int ag_kernel{number}(char *memory, const uint64_t *args, const struct ag_place *places) {{
-    struct ag_record record = {{0}};
-    const struct ag_context context = ag_context_of(&record, args, memory + {});
-{bounds}{calls}    return ag_ended(&record, {sites}, places);
-}}\n",
-            self.crossing[number]
-        );
-    }
-
     fn shape(&self, buffer: Buffer) -> Exportable<Vec<u64>> {
         self.sizes.shape(self.program, buffer)
     }
@@ -268,44 +184,6 @@ const char *{name}_message(void);
     fn bytes(&self, buffer: Buffer) -> Exportable<u64> {
         self.sizes.bytes(self.program, buffer)
     }
-}
-
-/// The function of a task that a single thread runs.
-fn run_by(task: &TaskCode) -> &str {
-    task.sums.as_ref().map_or(&task.symbol, |sums| &sums.symbol)
-}
-
-/// A dtype in C.
-fn c_type(ty: ScalarType) -> &'static str {
-    match ty {
-        ScalarType::U1 | ScalarType::U8 => "uint8_t",
-        ScalarType::I8 => "int8_t",
-        ScalarType::I16 => "int16_t",
-        ScalarType::U16 | ScalarType::F16 | ScalarType::BF16 => "uint16_t",
-        ScalarType::I32 => "int32_t",
-        ScalarType::U32 => "uint32_t",
-        ScalarType::I64 => "int64_t",
-        ScalarType::U64 => "uint64_t",
-        ScalarType::F32 => "float",
-        ScalarType::F64 => "double",
-    }
-}
-
-/// A string literal; bytes that are no plain characters become octal escapes, which never swallow a digit after them.
-fn quoted(text: &str) -> String {
-    let mut out = "\"".to_owned();
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' | b'?' => {
-                let _ = write!(out, "\\{}", byte as char);
-            }
-            b' '..=b'~' => out.push(byte as char),
-            _ => {
-                let _ = write!(out, "\\{byte:03o}");
-            }
-        }
-    }
-    out + "\""
 }
 
 /// The body of the function while it is written.
@@ -502,7 +380,7 @@ impl Body<'_, '_> {
             args.join(", ")
         ));
         self.line(&format!(
-            "    AG_TRY(ag_kernel{number}(ag_memory, ag_args, {places}));"
+            "    AG_TRY(ag_kernel{number}(ag_memory, ag_args, 0, {places}));"
         ));
         self.line("}");
         Ok(())

@@ -2,20 +2,16 @@
 
 use aerogel_base::hash::LookupMap;
 use aerogel_compiler::Compiler;
-use aerogel_ir::{FastMath, Module, print_module};
-use aerogel_runtime::code::Site;
-use aerogel_runtime::{Bounds, KernelCode, SiteKind};
+use aerogel_compiler::export::Library;
+use aerogel_ir::{FastMath, print_module};
 use indexmap::IndexMap;
 
-use super::archive::Member;
-use super::{ExportError, Exportable, Request, refused};
+use super::{Exportable, Request};
 use crate::ir::{Buffer, For, Program, Stmt, visit, visit_host};
 use crate::lower::{Kernel, lower};
 
 pub(super) struct Kernels {
-    pub(super) codes: Vec<KernelCode>,
-    pub(super) objects: Vec<Member>,
-    pub(super) llvm: String,
+    pub(super) library: Library,
     /// For each statement the number of its code, and what it takes.
     pub(super) of: IndexMap<For, (usize, Kernel)>,
 }
@@ -35,9 +31,7 @@ impl Kernels {
             }
         });
         let mut kernels = Self {
-            codes: Vec::new(),
-            objects: Vec::new(),
-            llvm: String::new(),
+            library: Library::default(),
             of: IndexMap::new(),
         };
         let mut by_text: LookupMap<String, usize> = LookupMap::default();
@@ -54,45 +48,13 @@ impl Kernels {
             let text = print_module(&module);
             let number = match by_text.get(&text) {
                 Some(&number) => number,
-                None => kernels.compile(compiler, request.name, module)?,
+                None => kernels.library.add(compiler, request.name, module)?,
             };
             by_text.insert(text, number);
             kernels.of.insert(own.clone(), (number, kernel));
         }
         Ok(kernels)
     }
-
-    fn compile(
-        &mut self,
-        compiler: &Compiler,
-        name: &str,
-        mut module: Module,
-    ) -> Exportable<usize> {
-        let number = self.codes.len();
-        for func in module.funcs.values_mut() {
-            func.name = format!("{name}_k{number}");
-        }
-        let (mut code, llvm) = compiler.linkable(module).map_err(ExportError::Compile)?;
-        let checks = |site: &Site| matches!(site.kind, SiteKind::Check(_));
-        if code.grows || !code.root_bytes.is_empty() || !code.sites.iter().all(checks) {
-            return refused(None, "a kernel of the program needs Aerogel's runtime");
-        }
-        let symbols = symbols(&code);
-        for object in std::mem::take(&mut code.objects) {
-            // Tasks know nothing of each other, so an object has the names of the functions that it defines only.
-            let own = symbols.iter().filter(|symbol| names(&object, symbol));
-            self.objects.push((own.cloned().collect(), object));
-        }
-        self.llvm.push_str(&llvm);
-        self.codes.push(code);
-        Ok(number)
-    }
-}
-
-/// Whether an object file has a symbol of this name.
-fn names(object: &[u8], symbol: &str) -> bool {
-    let name = [b"\0", symbol.as_bytes(), b"\0"].concat();
-    object.windows(name.len()).any(|bytes| bytes == name)
 }
 
 /// Whether a statement computes what the host needs.
@@ -104,17 +66,4 @@ fn is_of_host(all: &For, n_before: usize) -> bool {
         }
     });
     found
-}
-
-/// The functions of a kernel.
-fn symbols(code: &KernelCode) -> Vec<String> {
-    let mut all = Vec::new();
-    for task in &code.tasks {
-        all.push(task.symbol.clone());
-        if let Bounds::Computed { symbol, .. } = &task.bounds {
-            all.push(symbol.clone());
-        }
-        all.extend(task.sums.iter().map(|sums| sums.symbol.clone()));
-    }
-    all
 }

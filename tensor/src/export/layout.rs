@@ -1,12 +1,10 @@
 //! Where temporaries lie in one block of memory: those that are not used at the same time share it.
 
+use aerogel_compiler::export::ALIGN;
 use indexmap::IndexMap;
 
 use super::{Exportable, Sizes};
 use crate::ir::{Buffer, Program, Role, Touched};
-
-/// The alignment of temporaries.
-pub(super) const ALIGN: u64 = 64;
 
 /// The offset of each temporary, and how many bytes all take. The first `reserved` bytes are not theirs.
 pub(super) fn layout(

@@ -8,7 +8,6 @@
 //! ```
 //! Sizes are those of one call, so that they are numbers everywhere. Kernels run on the thread of the caller.
 
-mod archive;
 mod driver;
 mod kernels;
 mod layout;
@@ -17,7 +16,8 @@ mod prepare;
 use std::fmt;
 
 use aerogel_base::ScalarType;
-use aerogel_compiler::{CompileError, Compiler, link};
+use aerogel_compiler::export::{self, Exported};
+use aerogel_compiler::{CompileError, Compiler};
 use aerogel_ir::FastMath;
 
 use crate::ir::{
@@ -51,18 +51,6 @@ pub struct Request<'a> {
     pub fast_math: FastMath,
 }
 
-/// The contents of the files.
-pub struct Exported {
-    /// The header.
-    pub header: String,
-    /// The function in C.
-    pub driver: String,
-    /// A static library: object files with an index.
-    pub library: Vec<u8>,
-    /// LLVM IR.
-    pub llvm: String,
-}
-
 /// Why a program cannot be exported.
 #[derive(Debug)]
 pub enum ExportError {
@@ -80,6 +68,18 @@ impl fmt::Display for ExportError {
             Self::Refused(_, why) => f.write_str(why),
             Self::Failure(e) => e.fmt(f),
             Self::Compile(e) => e.fmt(f),
+        }
+    }
+}
+
+impl From<export::ExportError> for ExportError {
+    fn from(e: export::ExportError) -> Self {
+        match e {
+            export::ExportError::Refused(why) => Self::Refused(
+                None,
+                format!("a kernel of the program cannot be exported: {why}"),
+            ),
+            export::ExportError::Compile(e) => Self::Compile(e),
         }
     }
 }
@@ -110,24 +110,19 @@ pub fn export(
     let mut program = program.clone();
     let n_before = program.buffers.len();
     prepare::run(&mut program);
-    let kernels = Kernels::of(&program, n_before, compiler, request)?;
-    let driver = Driver::new(&program, &sizes, &kernels, request)?;
-    let driver_text = driver.source()?;
-    let mut members = kernels.objects.clone();
+    let mut kernels = Kernels::of(&program, n_before, compiler, request)?;
     let constants = request.inputs.iter().filter_map(|input| {
         let data = input.data.as_deref()?;
         Some((input.name.as_str(), data))
     });
     let constants: Vec<(&str, &[u8])> = constants.collect();
-    if !constants.is_empty() {
-        let symbols = constants.iter().map(|(name, _)| (*name).to_owned());
-        members.push((symbols.collect(), compiler.data(constants.iter().copied())));
-    }
+    kernels.library.add_data(compiler, &constants);
+    let driver = Driver::new(&program, &sizes, &kernels, request)?;
     Ok(Exported {
         header: driver.header()?,
-        driver: driver_text,
-        library: archive::of(&members),
-        llvm: link(&kernels.llvm),
+        driver: driver.source()?,
+        library: kernels.library.archive(),
+        llvm: kernels.library.llvm(),
     })
 }
 

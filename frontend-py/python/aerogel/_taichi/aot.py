@@ -1,4 +1,4 @@
-"""``ti.aot``: in Taichi, kernels compiled ahead of time for programs without Python. Aerogel has none of it."""
+"""``ti.aot``: in Taichi, kernels compiled ahead of time for programs without Python; here ``Kernel.export_c``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aerogel._taichi.absent import Absent
 # Programs import from modules of Taichi's package of this name.
 __path__: list[str] = []
 
-_INSTEAD = "kernels are compiled when they are called, and cached on disk for the next process (offline_cache)"
+_INSTEAD = "`kernel.export_c(folder, *args)` writes a kernel as C code"
 
 DeviceCapability = Absent("ti.DeviceCapability", _INSTEAD)
 Module = Absent("ti.aot.Module", _INSTEAD)

@@ -16,9 +16,10 @@ use smallvec::SmallVec;
 
 use super::backends;
 use super::ended::Traced;
-use super::exported::{Files, Shaped};
+use super::exported::Shaped;
 use super::native::{Held, NativeTensor, SESSION, lock};
 use super::values::{leaf, not_compiled, settings_now};
+use crate::py::exported::Files;
 use crate::py::snode::TreeStore;
 use crate::py::{error, later, program, recorder, signals};
 

@@ -1,22 +1,18 @@
 //! Programs as C code.
 
-use aerogel_compiler::Arch;
-use aerogel_tensor::export::{ExportError, Exported, Input, Request, export};
+use aerogel_tensor::export::{ExportError, Input, Request, export};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use super::compiled::NativeProgram;
 use super::native::NativeTensor;
 use super::places;
 use super::values::{not_compiled, settings_now};
-use crate::py::{error, program};
+use crate::py::error;
+use crate::py::exported::{Files, expect_cpu, files};
 
 /// The name of an input, its shape, and its values if it is a constant.
 pub(super) type Shaped<'py> = (String, Vec<usize>, Option<Bound<'py, NativeTensor>>);
-
-/// The header, the function, the library and the LLVM IR.
-pub(super) type Files<'py> = (String, String, Bound<'py, PyBytes>, String);
 
 impl NativeProgram {
     pub(super) fn exported<'py>(
@@ -26,10 +22,7 @@ impl NativeProgram {
         inputs: Vec<Shaped<'py>>,
         outputs: Vec<String>,
     ) -> PyResult<Files<'py>> {
-        if !matches!(program::settings_or_begin(py)?.arch, Arch::Cpu) {
-            let what = "a program is exported for processors: call ti.init(arch=ti.cpu) before";
-            return Err(error::runtime(py, what));
-        }
+        expect_cpu(py, "a program")?;
         let mut given = Vec::new();
         for (name, shape, value) in inputs {
             let data = value.map(|value| bytes(py, &value)).transpose()?;
@@ -55,13 +48,7 @@ impl NativeProgram {
             };
             export(plan.program(), settings.compiler, &request).map_err(|e| self.refused(py, &e))
         });
-        let Exported {
-            header,
-            driver,
-            library,
-            llvm,
-        } = made?;
-        Ok((header, driver, PyBytes::new(py, &library), llvm))
+        Ok(files(py, made?))
     }
 }
 

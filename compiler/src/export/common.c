@@ -29,9 +29,10 @@ struct ag_place {
     uint64_t from_end;
 };
 
-/* A check of a kernel: of an index, or another one with its message. */
+/* A check of a kernel: of an index, or another one with its message and its line. In the message, the byte 1 and a letter
+   stand for the next value: `i` a signed integer, `u` an unsigned one, `f` a float, `d` a double. */
 struct ag_site {
-    const char *message;
+    const char *message, *line;
 };
 
 /* An array of the caller's. */
@@ -59,10 +60,10 @@ static int ag_fail(int code, const char *what) {
     return code;
 }
 
-static struct ag_context ag_context_of(struct ag_record *record, const uint64_t *args, char *temps) {
+static struct ag_context ag_context_of(struct ag_record *record, const uint64_t *args, char *temps, uint64_t *results) {
     static const uint32_t never;
     static const int64_t in_place[16];
-    struct ag_context context = {args, 0, temps, 0, record, 0, 0, &never, in_place, 0};
+    struct ag_context context = {args, 0, temps, results, record, 0, 0, &never, in_place, 0};
     return context;
 }
 
@@ -78,11 +79,36 @@ static int64_t ag_points(const int64_t *bounds, int n_axes) {
     return n;
 }
 
+static int ag_value(char *out, size_t bytes, char kind, uint64_t slot) {
+    float single;
+    double number;
+    memcpy(&single, &slot, sizeof single);
+    memcpy(&number, &slot, sizeof number);
+    switch (kind) {
+    case 'i': return snprintf(out, bytes, "%lld", (long long)slot);
+    case 'u': return snprintf(out, bytes, "%llu", (unsigned long long)slot);
+    default: return snprintf(out, bytes, "%g", kind == 'f' ? (double)single : number);
+    }
+}
+
+static int ag_checked(const struct ag_record *record, const struct ag_site *site) {
+    size_t at = 0, n = 0;
+    for (const char *text = site->message; *text && at + 1 < sizeof ag_message; text++) {
+        if (*text != 1)
+            ag_message[at++] = *text;
+        else if (text++, n < record->n_args)
+            at += (size_t)ag_value(ag_message + at, sizeof ag_message - at, *text, record->args[n++]);
+    }
+    if (at + 1 < sizeof ag_message)
+        snprintf(ag_message + at, sizeof ag_message - at, "%s%s", *site->line ? ", at " : "", site->line);
+    return AG_CHECK;
+}
+
 static int ag_ended(const struct ag_record *record, const struct ag_site *sites, const struct ag_place *places) {
     if (!record->state)
         return AG_OK;
     if (sites[record->site].message)
-        return ag_fail(AG_CHECK, sites[record->site].message);
+        return ag_checked(record, &sites[record->site]);
     const struct ag_place *place = &places[record->args[0]];
     int axis = (int)record->args[1];
     int32_t index = (int32_t)record->args[2], size = (int32_t)record->args[3];
