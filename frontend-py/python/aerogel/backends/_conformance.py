@@ -225,7 +225,8 @@ def _check_unary(b: Backend) -> None:
     ops += [("neg", "i32", np.negative), ("abs", "i32", np.abs), ("sign", "i32", np.sign), ("not", "i32", np.invert)]
     ops += [("popcnt", "i32", lambda x: np.vectorize(lambda v: bin(int(v) & 0xFFFFFFFF).count("1"))(x))]
     ops += [("clz", "i32", lambda x: np.vectorize(lambda v: 32 - (int(v) & 0xFFFFFFFF).bit_length())(x))]
-    ops += [("not", "u1", np.invert)]
+    ops += [("not", "u1", np.invert), ("clz", "u1", np.invert)]
+    ops += [(op, "u1", np.array) for op in ("abs", "sign", "popcnt")]
     with np.errstate(all="ignore"):
         _by_native(b, "unary", ops)
 

@@ -30,6 +30,8 @@ class Autograd(Extension):
     Each function returns its result and a payload, which its gradient is given: ``conv2d_backward(gradient, payload)``
     returns the gradients of the tensors that ``conv2d`` took, in their order.
 
+    Registering one without the gradient of a function that it has is an error.
+
     * ``conv2d(x, weight, bias, stride, padding, dilation, groups)``: ``bias`` may be ``None``; it has no gradient then.
     * ``pool2d(x, kernel, stride, padding, mode)``: ``mode`` is ``"max"`` or ``"mean"``.
     * ``batchnorm(x, weight, bias, mean, variance, eps)``: channels are axis 1.
@@ -57,6 +59,8 @@ class JitOptimizer(Extension):
 
 _E = TypeVar("_E", bound=Extension)
 KINDS: tuple[type[Extension], ...] = (Autograd, Linalg, Fft, Random, JitOptimizer)
+#: The functions of `Autograd`.
+LAYERS = ("conv2d", "pool2d", "batchnorm")
 _registered: dict[tuple[type[Extension], str], Extension] = {}
 
 
@@ -72,12 +76,18 @@ def register_extension(extension: Extension, backend: str) -> Extension:
     """Registers an extension for a back end, which has one of each type.
 
     Raises:
-        TypeError: It is no extension, or the back end has no storages.
+        TypeError: It is no extension, lacks the gradient of a layer that it has, or the back end has no storages.
         ValueError: The back end has one of this type, or there is no such back end.
     """
     from aerogel.backends import _registry
 
     kind = _kind_of(extension)
+    for layer in LAYERS if kind is Autograd else ():
+        own = type(extension).__name__
+        if hasattr(extension, layer) and not hasattr(extension, f"{layer}_backward"):
+            raise TypeError(
+                f"`{own}` has `{layer}` and no gradient of it: define `{layer}_backward(gradient, payload)`"
+            )
     if _registry.entry(backend).backend is None:
         raise TypeError(f"the back end `{backend}` is a part of Aerogel and takes no extensions")
     old = _registered.get((kind, backend))

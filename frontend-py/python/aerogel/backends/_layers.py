@@ -38,7 +38,7 @@ def layer(method: str, tensors: tuple[Any, ...], *rest: Any) -> Any:
     function = getattr(found, method, None)
     if found is None or function is None or not all(found.supports(x.dtype) for x in tensors):
         return None
-    made = _differentiable(function, getattr(found, f"{method}_backward", None), tensors, rest)
+    made = _differentiable(function, getattr(found, f"{method}_backward"), tensors, rest)
     assert isinstance(made, Tensor)
     return made
 
@@ -58,8 +58,6 @@ def _differentiable(function: Any, backward: Any, tensors: tuple[Any, ...], rest
         return tensor(made, backend.name), payload
 
     def pulled(payload: Any, gradient: Any) -> Any:
-        if backward is None:
-            raise NotImplementedError(f"`{what}_backward` is missing: without it there is no gradient of `{what}`")
         # A seed of ones belongs to no back end.
         made = backward(_registry.storage(gradient.to(backend.name)), payload)
         _checks.expect(backend, f"{what}_backward", made, likes)

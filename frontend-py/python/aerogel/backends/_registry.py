@@ -263,5 +263,11 @@ def storage(x: Tensor) -> Any:
 def native_of(made: Any, name: str) -> Any:
     """What a tensor of a storage is made by; `_layers.tensor` makes the tensor."""
     backend = get(name)
-    dtype, shape = backend.describe(made)
+    try:
+        dtype, shape = backend.describe(made)
+    except (AttributeError, TypeError) as e:
+        raise TypeError(
+            f"the back end `{name}` has no storages that are of class {type(made).__name__}: `ti.tensor.asarray(x).to"
+            f"({name!r})` takes arrays and lists"
+        ) from e
     return _native.tensor_of_storage(made, str(dtype), list(shape), entry(name).number)
