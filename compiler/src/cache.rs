@@ -7,6 +7,8 @@
 //! ```text
 //! "aerogel kernel 2\n"  key: 32 bytes  hash of the rest: 32 bytes  device "\n"  KernelCode (postcard)
 //! ```
+//! What a tuner has chosen for a program is an entry too, with a line of text in place of the code.
+//!
 //! Files are written under another name and renamed, so that a reader finds a whole one or none;
 //! what does not check out is not used, and written again. That guards against damage, not against
 //! someone who may write there: loading code is running it. So the folder must belong to the user,
@@ -92,6 +94,13 @@ impl Key {
         }
         Self(hasher.finalize())
     }
+
+    /// The key of what a tuner chooses for a text, with so many threads.
+    pub(crate) fn of_choice(text: &str, target: &Target, n_threads: usize) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("choice\n{}\n{target:?} {n_threads}\n{text}", build()).as_bytes());
+        Self(hasher.finalize())
+    }
 }
 
 /// What made the code: a hash over the compiler's sources, and LLVM.
@@ -128,6 +137,17 @@ impl Cache {
         Ok(cache)
     }
 
+    /// What a tuner has chosen, if it is there and whole.
+    pub(crate) fn choice(&self, key: Key) -> Option<String> {
+        let (_, bytes) = self.read(key)?;
+        String::from_utf8(body(&bytes, key)?.to_vec()).ok()
+    }
+
+    /// Caches what a tuner has chosen. A failure is no error: it is measured again next time.
+    pub(crate) fn store_choice(&self, key: Key, choice: &str) {
+        self.write(key, &entry(choice.as_bytes(), key, "choice of a tuner"));
+    }
+
     fn path(&self, key: Key) -> PathBuf {
         let name = format!("{}-{}.{ENDING}", build_prefix(), key.0.to_hex());
         self.settings.folder.join(name)
@@ -135,6 +155,19 @@ impl Cache {
 
     /// The code of a kernel, if it is there and whole.
     pub(crate) fn load(&self, key: Key) -> Option<KernelCode> {
+        let (file, bytes) = self.read(key)?;
+        let code = postcard::from_bytes(body(&bytes, key)?).ok()?;
+        if self.settings.cleaning == Cleaning::LeastRecentlyUsed
+            && let Err(e) = file.set_modified(SystemTime::now())
+        {
+            let path = self.path(key);
+            tracing::debug!("the time of {} cannot be set: {e}", path.display());
+        }
+        Some(code)
+    }
+
+    /// The file of a key, and its bytes.
+    fn read(&self, key: Key) -> Option<(File, Vec<u8>)> {
         let path = self.path(key);
         // A pipe would be waited for.
         if !trusted(&path).ok()?.is_file() {
@@ -142,30 +175,31 @@ impl Cache {
         }
         let (mut file, mut bytes) = (File::open(&path).ok()?, Vec::new());
         file.read_to_end(&mut bytes).ok()?;
-        let code = decode(&bytes, key)?;
-        if self.settings.cleaning == Cleaning::LeastRecentlyUsed
-            && let Err(e) = file.set_modified(SystemTime::now())
-        {
-            tracing::debug!("the time of {} cannot be set: {e}", path.display());
-        }
-        Some(code)
+        Some((file, bytes))
     }
 
     /// Caches the code of a kernel. A failure is no error: the kernel is compiled again next time.
     pub(crate) fn store(&self, key: Key, code: &KernelCode, device: &str) {
-        let written = encode(code, key, device).and_then(|bytes| {
+        match postcard::to_stdvec(code) {
+            Ok(code) => self.write(key, &entry(&code, key, device)),
+            Err(e) => tracing::warn!("a compiled kernel cannot be cached: {e}"),
+        }
+    }
+
+    fn write(&self, key: Key, bytes: &[u8]) {
+        let write = || -> io::Result<u64> {
             let mut file = tempfile::Builder::new()
                 .prefix(UNFINISHED)
                 .tempfile_in(&self.settings.folder)?;
             // Not synced: what a crash of the machine leaves of it has another hash.
-            file.write_all(&bytes)?;
+            file.write_all(bytes)?;
             file.persist(self.path(key)).map_err(|e| e.error)?;
             Ok(bytes.len() as u64)
-        });
-        match written {
+        };
+        match write() {
             Ok(n) => self.grown_by(n),
             Err(e) => tracing::warn!(
-                "a compiled kernel cannot be cached in {}: {e}",
+                "a file cannot be cached in {}: {e}",
                 self.settings.folder.display()
             ),
         }
@@ -254,27 +288,25 @@ fn remove(path: &Path) {
 }
 
 /// A device, empty for the processor, stands there for who lists the files.
-fn encode(code: &KernelCode, key: Key, device: &str) -> io::Result<Vec<u8>> {
-    let code = postcard::to_stdvec(code).map_err(io::Error::other)?;
+fn entry(code: &[u8], key: Key, device: &str) -> Vec<u8> {
     let line = device.replace('\n', " ") + "\n";
-    let body = [line.as_bytes(), &code].concat();
+    let body = [line.as_bytes(), code].concat();
     let mut bytes = Vec::with_capacity(MAGIC.len() + 64 + body.len());
     bytes.extend(MAGIC);
     bytes.extend(key.0.as_bytes());
     bytes.extend(blake3::hash(&body).as_bytes());
     bytes.extend(body);
-    Ok(bytes)
+    bytes
 }
 
-fn decode(bytes: &[u8], key: Key) -> Option<KernelCode> {
+/// What is stored in an entry, if it is whole.
+fn body(bytes: &[u8], key: Key) -> Option<&[u8]> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (of_key, rest) = rest.split_at_checked(32)?;
     let (of_body, body) = rest.split_at_checked(32)?;
     let whole = of_key == key.0.as_bytes() && of_body == blake3::hash(body).as_bytes();
     let line = body.iter().position(|&byte| byte == b'\n')?;
-    whole
-        .then(|| postcard::from_bytes(&body[line + 1..]).ok())
-        .flatten()
+    whole.then_some(&body[line + 1..])
 }
 
 /// What is said of a file or folder from which code may be loaded: it is this user's, no link, and

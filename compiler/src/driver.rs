@@ -182,6 +182,22 @@ impl Compiler {
         ]
     }
 
+    /// What a tuner has chosen on this machine for a text, if it is cached.
+    pub fn choice(&self, text: &str) -> Option<String> {
+        self.cache.as_ref()?.choice(self.choice_key(text))
+    }
+
+    /// Caches what a tuner has chosen on this machine for a text.
+    pub fn store_choice(&self, text: &str, choice: &str) {
+        if let Some(cache) = &self.cache {
+            cache.store_choice(self.choice_key(text), choice);
+        }
+    }
+
+    fn choice_key(&self, text: &str) -> Key {
+        Key::of_choice(text, &self.backend.target, self.pool.n_threads())
+    }
+
     /// The threads that kernels run on.
     pub fn pool(&self) -> &Pool {
         &self.pool

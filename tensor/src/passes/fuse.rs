@@ -20,19 +20,21 @@ use crate::ir::{
 
 /// A kernel takes no more arrays than this: each takes a register for its address.
 const MAX_BUFFERS: usize = 24;
-/// No more statements than this stand at a point: LLVM's time grows faster than their number.
-const MAX_STATEMENTS: usize = 64;
 /// Over more points than this, a launch costs little beside the work: 2 to 5 us beside 16 us for a sum of two arrays.
 const MANY: u64 = 1 << 15;
 
 /// Fuses sums over the same axes of the same domain.
-pub(super) fn run_on_sums(program: &mut Program, _: Options) -> bool {
-    rewrite_blocks(program, &mut |program, body| block(program, body, true))
+pub(super) fn run_on_sums(program: &mut Program, options: Options) -> bool {
+    rewrite_blocks(program, &mut |program, body| {
+        block(program, body, true, options)
+    })
 }
 
 /// Fuses all that have one domain.
-pub(super) fn run_on_points(program: &mut Program, _: Options) -> bool {
-    rewrite_blocks(program, &mut |program, body| block(program, body, false))
+pub(super) fn run_on_points(program: &mut Program, options: Options) -> bool {
+    rewrite_blocks(program, &mut |program, body| {
+        block(program, body, false, options)
+    })
 }
 
 /// When buffers and variables were touched last.
@@ -106,7 +108,8 @@ fn leaves(body: &[Stmt]) -> bool {
     })
 }
 
-fn block(program: &Program, body: &mut Vec<Stmt>, on_sums: bool) -> bool {
+fn block(program: &Program, body: &mut Vec<Stmt>, on_sums: bool, options: Options) -> bool {
+    let most = options.caps.fused_statements as usize;
     let n = body.len();
     let mut last = Last::default();
     let mut latest: IndexMap<Space, usize> = IndexMap::new();
@@ -128,7 +131,9 @@ fn block(program: &Program, body: &mut Vec<Stmt>, on_sums: bool) -> bool {
             };
             let before = last.before(&touched);
             let conflicts = before == Some(at);
-            before.is_none_or(|b| b <= at) && joins(program, group, &all, conflicts, on_sums)
+            before.is_none_or(|b| b <= at)
+                && group.body.len() + all.body.len() <= most
+                && joins(program, group, &all, conflicts, on_sums)
         });
         let at = joined.unwrap_or(body.len());
         last.touch(&touched, at);
@@ -144,9 +149,6 @@ fn block(program: &Program, body: &mut Vec<Stmt>, on_sums: bool) -> bool {
 }
 
 fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bool) -> bool {
-    if group.body.len() + all.body.len() > MAX_STATEMENTS {
-        return false;
-    }
     if on_sums && (conflicts || sums(program, all).is_none()) {
         return false;
     }

@@ -23,8 +23,6 @@ use crate::ir::{
     exprs_of, is_at_own_place, map_exprs, visit,
 };
 
-/// No expression becomes larger than this: LLVM's time grows faster than that of small ones.
-const MAX_COST: u32 = 300;
 /// The cost of a load of what is in a cache, in operations.
 const LOAD: u32 = 2;
 /// The cost up to which recomputing is as cheap as reading.
@@ -80,8 +78,8 @@ fn traffic(program: &Program, buffer: Buffer) -> Traffic {
 }
 
 /// Inlines all that pays.
-pub(super) fn run(program: &mut Program, _: Options) -> bool {
-    let mut inline = Inline::new(program);
+pub(super) fn run(program: &mut Program, options: Options) -> bool {
+    let mut inline = Inline::new(program, options.caps.inline_cost);
     let mut body = std::mem::take(&mut program.body);
     let changed = inline.block(program, &mut body);
     program.body = body;
@@ -117,10 +115,12 @@ struct Inline {
     /// When cells of sparse nodes may have become active last.
     activated: IndexMap<(TreeId, NodeId), usize>,
     now: usize,
+    /// The most that the expressions of a kernel cost.
+    max_cost: u64,
 }
 
 impl Inline {
-    fn new(program: &Program) -> Self {
+    fn new(program: &Program, max_cost: u64) -> Self {
         let mut inline = Self {
             functions: IndexMap::new(),
             kept: IndexMap::new(),
@@ -129,6 +129,7 @@ impl Inline {
             set: IndexMap::new(),
             activated: IndexMap::new(),
             now: 0,
+            max_cost,
         };
         let mut stores = IndexMap::new();
         let mut readers = Readers::default();
@@ -436,7 +437,7 @@ impl Inline {
             } else if !self.holds(function, writes) {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::OperandsChange);
-            } else if size.takes(&program.exprs, buffer, function) {
+            } else if size.takes(&program.exprs, (buffer, function), self.max_cost) {
                 usable.insert(buffer);
             } else {
                 let why = Kept::Costly(function.cost, self.visits[&buffer]);
@@ -499,7 +500,12 @@ impl<'r> Grown<'r> {
     }
 
     /// Inlines a function, unless that would be too much: what it shares with others counts once, if all are read at one place.
-    fn takes(&mut self, exprs: &Exprs, buffer: Buffer, function: &Function) -> bool {
+    fn takes(
+        &mut self,
+        exprs: &Exprs,
+        (buffer, function): (Buffer, &Function),
+        max_cost: u64,
+    ) -> bool {
         let mut places = IndexSet::new();
         exprs.visit(self.roots.iter().copied(), &mut |e| {
             if let ExprDef::Load {
@@ -515,7 +521,7 @@ impl<'r> Grown<'r> {
         let again = function.cost * (places.len() as u32).saturating_sub(1);
         let n = self.parts.len();
         let cost = self.cost + self.added(exprs, &[function.value]) + again;
-        let takes = cost <= MAX_COST || function.cost <= TRIVIAL;
+        let takes = u64::from(cost) <= max_cost || function.cost <= TRIVIAL;
         match takes {
             true => self.cost = cost,
             false => self.parts.truncate(n),

@@ -3,6 +3,7 @@
 mod affine;
 mod asked;
 mod by_library;
+mod caps;
 mod components;
 mod copies;
 mod dead;
@@ -28,6 +29,7 @@ mod staged;
 mod tiles;
 mod zeros;
 
+pub use caps::Caps;
 pub use pipeline::{PASSES, Pass, full_names, run};
 
 use aerogel_ir::BinaryOp;
@@ -54,6 +56,8 @@ pub struct Options {
     pub many: u64,
     /// Temporaries at active cells that take no more bytes than this as arrays are arrays.
     pub most_dense: u64,
+    /// The sizes of tiles and the limits of fusion.
+    pub caps: Caps,
 }
 
 impl Default for Options {
@@ -62,6 +66,7 @@ impl Default for Options {
             products: Products::default(),
             many: 1 << 12,
             most_dense: 16 << 20,
+            caps: Caps::default(),
         }
     }
 }

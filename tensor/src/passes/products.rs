@@ -84,7 +84,7 @@ fn block(
             let finite = finite(program, &factors, &mut first);
             let mut made = match direct::run(program, &factors, epilogue) {
                 Some(made) => made,
-                None => tiles::run(program, factors, epilogue),
+                None => tiles::run(program, factors, epilogue, options.caps),
             };
             if let Some(cond) = finite {
                 let mut otherwise = vec![body[at].clone()];

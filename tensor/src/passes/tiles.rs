@@ -17,20 +17,15 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
+use super::Caps;
 use super::factors::{Epilogue, Factors, at, element_stores, product, unravelled};
 use super::reductions::CHAIN;
 use crate::ir::{Buffer, Dim, DimDef, Expr, ExprDef, For, Outside, Program, Stmt, Store, Var};
 
-/// Rows of a tile, the best first: so many sums, a factor and a product fit into the registers of most machines, and are so
-/// many that no sum is waited for.
-const ROWS: [u64; 7] = [12, 14, 13, 11, 10, 9, 8];
 /// The cost of reading the right factor for a tile, in rows of the tile: it is in a slower cache than the left one.
 const READING: u64 = 3;
 /// Columns of a tile: as many as the widest vector has lanes.
 const COLUMNS: u64 = 16;
-/// The number of rows of tiles that reuse cached values; fewer or more if that divides the number of rows.
-const BLOCK: u64 = 8;
-const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 
 /// An inner axis as long as this is added up in chains.
 pub(super) const LONG: u64 = 4096;
@@ -40,6 +35,7 @@ pub(super) fn run(
     program: &mut Program,
     mut factors: Factors,
     epilogue: Option<Epilogue<'_>>,
+    caps: Caps,
 ) -> Vec<Stmt> {
     if stores_along_rows(program, &factors, epilogue) {
         factors.transpose();
@@ -48,7 +44,7 @@ pub(super) fn run(
     let [rows, columns, inner] = [&factors.rows, &factors.columns, &factors.inner]
         .map(|axes| factors.dims(axes))
         .map(|dims| product(program, &dims));
-    let n_rows = tile_rows(program, rows);
+    let n_rows = tile_rows(program, rows, caps.tile_rows);
     let [left, right] = [0, 1].map(|side| factors.operand(program, side));
     let left = Copied::of(
         program,
@@ -69,6 +65,7 @@ pub(super) fn run(
         &mut out,
     );
     let tiles = Tiles {
+        block: caps.tile_block,
         n_batch: factors.batch.len(),
         rows,
         columns,
@@ -113,12 +110,34 @@ fn stores_along_rows(program: &Program, factors: &Factors, epilogue: Option<Epil
     along_rows && n.is_none_or(|n| n.about >= COLUMNS)
 }
 
-/// The rows of a tile that cost least. Rows of the last tile that do not exist cost as much as others.
-fn tile_rows(program: &Program, rows: Dim) -> u64 {
+/// The rows of a tile that cost least, of numbers around the best one. Rows of the last tile that do not exist cost as much as others.
+fn tile_rows(program: &Program, rows: Dim, best: u64) -> u64 {
     let n = program.const_dim(rows);
     let cost = |own: u64| n.map_or(0, |n| n.div_ceil(own).saturating_mul(own + READING));
-    let least = ROWS.into_iter().min_by_key(|&own| cost(own));
-    least.unwrap_or(ROWS[0])
+    let all = [
+        best,
+        best + 2,
+        best + 1,
+        best - 1,
+        best - 2,
+        best - 3,
+        best - 4,
+    ];
+    let least = all.into_iter().min_by_key(|&own| cost(own));
+    least.unwrap_or(best)
+}
+
+/// The number of rows of tiles that reuse cached values, the best first; fewer or more if that divides the number of rows.
+fn blocks(best: u64) -> [u64; 7] {
+    [
+        best,
+        best - 1,
+        best + 1,
+        best - 2,
+        best + 2,
+        best - 3,
+        best / 2,
+    ]
 }
 
 /// The first number that divides a size, if the size is known.
@@ -220,6 +239,8 @@ pub(super) fn nearest(program: &mut Program, i: Expr, n: Expr) -> Expr {
 }
 
 struct Tiles {
+    /// The tiles below each other that reuse cached values.
+    block: u64,
     n_batch: usize,
     rows: Dim,
     columns: Dim,
@@ -238,7 +259,7 @@ impl Tiles {
         epilogue: Option<Epilogue<'_>>,
     ) -> Stmt {
         let tiles = program.extent(self.left.tiles);
-        let length = divisor(program, self.left.tiles, BLOCKS).unwrap_or(BLOCK);
+        let length = divisor(program, self.left.tiles, blocks(self.block)).unwrap_or(self.block);
         let blocks = parts(program, tiles, length);
         // As even as may be.
         let one = program.exprs.i32(1);
@@ -329,9 +350,9 @@ impl Tiles {
     /// Whether all rows of all blocks of tiles are there.
     fn blocks_are_whole(&self, program: &Program) -> bool {
         let n = program.const_dim(self.rows);
-        let even = |n: u64| n.is_multiple_of(n.div_ceil(BLOCK).max(1));
+        let even = |n: u64| n.is_multiple_of(n.div_ceil(self.block).max(1));
         n.is_some_and(|n| n.is_multiple_of(self.n_rows))
-            && (divisor(program, self.left.tiles, BLOCKS).is_some()
+            && (divisor(program, self.left.tiles, blocks(self.block)).is_some()
                 || program.const_dim(self.left.tiles).is_some_and(even))
     }
 

@@ -8,6 +8,7 @@ mod plan;
 mod replay;
 mod schedule;
 mod segments;
+pub mod tune;
 mod watch;
 
 pub use kernels::{Codes, Settings};

@@ -51,6 +51,8 @@ pub struct Plan {
     pub(super) most_kept: u64,
     /// The loops that may save few of their states, by their counters.
     pub(super) savings: IndexMap<Var, Saving>,
+    /// What was chosen when it was made, for a report.
+    note: String,
     /// What the last run has chosen for them.
     pub(super) chosen: Mutex<IndexMap<Var, Chosen>>,
 }
@@ -156,8 +158,20 @@ impl Plan {
             n_recorded,
             profiler: settings.profiler,
             savings,
+            note: String::new(),
             chosen: Mutex::default(),
         })
+    }
+
+    /// The same with a line for reports.
+    #[must_use]
+    pub fn noted(self, note: String) -> Self {
+        Self { note, ..self }
+    }
+
+    /// The line for reports; empty if there is none.
+    pub fn note(&self) -> &str {
+        &self.note
     }
 
     /// The program as the passes left it.

@@ -17,7 +17,7 @@ use aerogel_compiler::{Compiler, Config};
 use aerogel_ir::eval;
 use aerogel_tensor::interp::run;
 use aerogel_tensor::ir::{Array, RunError};
-use aerogel_tensor::passes::{Options, PASSES, Products};
+use aerogel_tensor::passes::{Caps, Options, PASSES, Products};
 use aerogel_tensor::{Codes, Operand, Plan, Program, Settings, parse, verify};
 use each::Follower;
 use maker::program;
@@ -87,6 +87,11 @@ fn check(seed: u64, compiler: &Compiler, codes: &Codes) -> Vec<&'static str> {
         products: match seed % 4 {
             0 => Products::Tiles,
             _ => Products::Library,
+        },
+        caps: {
+            let caps = Caps::default();
+            let mut others = caps.others(seed as usize / 4 % Caps::N);
+            others.nth(seed as usize % 4).unwrap_or(caps)
         },
         ..Options::default()
     };

@@ -134,6 +134,11 @@ impl NativeProgram {
         Ok(results.into_iter().map(leaf).collect())
     }
 
+    /// Chooses sizes of tiles and limits of fusion by measurement, for inputs of these sizes.
+    fn tune(&self, py: Python<'_>, inputs: Vec<Bound<'_, NativeTensor>>) -> PyResult<String> {
+        self.tuned(py, &inputs)
+    }
+
     /// It as code of C, for calls with inputs of these shapes.
     fn export_c<'py>(
         &self,
@@ -182,7 +187,7 @@ impl NativeProgram {
             None => self.plan_of_any(py)?,
         };
         let explained = aerogel_tensor::run::explain::of_plan(&self.traced.program, &plan);
-        Ok(format!("{explained}{}", plan.chosen()))
+        Ok(format!("{explained}{}{}", plan.chosen(), plan.note()))
     }
 
     /// The statements as they were traced.
@@ -316,6 +321,29 @@ impl NativeProgram {
             runners,
             ..self
         }
+    }
+
+    /// What it does that a tuner must not repeat, or does not know, if anything.
+    pub(super) fn not_tunable(&self) -> Option<&'static str> {
+        if self.guard.is_some() {
+            Some("was read from a file or a text")
+        } else if !self.trees.is_empty() {
+            Some("uses fields")
+        } else if !self.runners.is_empty() {
+            Some("calls kernels or functions of Python")
+        } else {
+            None
+        }
+    }
+
+    /// What a plan for inputs of these types and shapes is told.
+    pub(super) fn sizes_of(&self, inputs: &[(ScalarType, &[usize])]) -> Sizes {
+        self.plans.sizes(&self.traced.program, inputs)
+    }
+
+    /// Takes a plan for all calls with these sizes.
+    pub(super) fn keep_plan(&self, sizes: Sizes, plan: Plan) {
+        self.plans.keep(sizes, plan);
     }
 
     /// The plan for these inputs.

@@ -20,6 +20,7 @@ mod program_view;
 mod raised;
 mod recorded;
 mod trace;
+mod tuned;
 mod values;
 pub(crate) mod written;
 

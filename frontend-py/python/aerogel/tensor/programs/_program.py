@@ -117,6 +117,11 @@ class Lowered:
 
         return export_c(self, folder, name)
 
+    def filled(self, natives: list[Any]) -> list[Any]:
+        """The inputs of the statements: arguments, and what others are given."""
+        arguments = iter(natives)
+        return [next(arguments) if own is None else own() if callable(own) else own for own in self.given]
+
     def run(self, natives: list[Any], nodes: Sequence[Any] = (), donated: Sequence[int] = ()) -> Any:
         """Runs it. ``nodes`` are the modules among the arguments, whose tensors the program may change.
 
@@ -128,8 +133,7 @@ class Lowered:
             for field in self._fields:
                 expect_constant(field, "a tensor of")
         if self._given is not None:
-            arguments = iter(natives)
-            natives = [next(arguments) if own is None else own() if callable(own) else own for own in self._given]
+            natives = self.filled(natives)
             places = [k for k, own in enumerate(self._given) if own is None]
             donated = [places[k] for k in donated]
         made = self._native.run(natives, donated) if donated else self._native.run(natives)
@@ -260,6 +264,29 @@ class Program:
         lowered._native.prepare(lowered.sizes)
         lowered.name = self.__name__
         return lowered
+
+    def tune(self, *args: Any, **kwargs: Any) -> str:
+        """Chooses the sizes of tiles and the limits of fusion by measuring the program with these arguments.
+
+        Later calls with arguments of these sizes use the choice. It is stored in the folder of ``offline_cache``, for
+        this processor and number of threads: the next process that calls ``tune`` takes it without measuring. Results
+        are equal to the bit to those without tuning, for these arguments.
+
+        Returns:
+            The choice, and how many plans were measured; :meth:`explain` reports it too.
+
+        Raises:
+            TypeError: The arguments are not those of the program, or it uses fields or calls kernels.
+            RuntimeError: ``arch`` is not ``ti.cpu``, or a program is being traced.
+        """
+        if tracing.program is not None:
+            raise RuntimeError(f"`{self.__name__}.tune(...)` is called while a program is traced: call it before")
+        if self._makes_inputs:
+            lowered = self._lowered(())
+            natives = self._given(lowered, args, kwargs)
+        else:
+            lowered, natives, _ = self._bound(args, kwargs)
+        return lowered._native.tune(lowered.filled(natives))
 
     def _any(self) -> Lowered:
         if self._makes_inputs:
