@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import aerogel as ti
+from readers import changed
 
 PROGRAM = """
 import sys
@@ -425,3 +426,19 @@ def test_random_damage(tmp_path):
         assert double(21) == 42
         assert bytes(damaged) == whole or not from_cache(double)
         assert file.read_bytes() == whole
+
+
+def test_changed_files_are_not_used(tmp_path):
+    """`AEROGEL_MUTATIONS=100000` for so many files."""
+    start(tmp_path)
+    assert double(4) == 8
+    (file,) = entries(tmp_path)
+    good = file.read_bytes()
+    for k in range(int(os.environ.get("AEROGEL_MUTATIONS", "30"))):
+        bad = changed(good, random.Random(k))
+        file.write_bytes(bad)
+        start(tmp_path)
+        assert double(4) == 8
+        assert from_cache(double) == (bad == good), k
+        if bad != good:
+            assert file.read_bytes() == good
