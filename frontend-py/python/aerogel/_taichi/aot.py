@@ -7,7 +7,7 @@ from aerogel._taichi.absent import Absent
 # Programs import from modules of Taichi's package of this name.
 __path__: list[str] = []
 
-_INSTEAD = "`kernel.export_c(folder, *args)` writes a kernel as C code"
+_INSTEAD = "write a kernel as C code by `kernel.export_c(folder, *args)`"
 
 DeviceCapability = Absent("ti.DeviceCapability", _INSTEAD)
 Module = Absent("ti.aot.Module", _INSTEAD)
