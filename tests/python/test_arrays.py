@@ -449,17 +449,6 @@ def test_arrays_of_no_vectors(arch):
             ti.Vector.ndarray(3, ti.f32, shape)
 
 
-def test_fields_are_given_as_copies(cpu):
-    x = ti.Vector.field(3, ti.f32, 4)
-    x.fill(2)
-    seen = np.from_dlpack(x)
-    assert seen.shape == (4, 3) and (seen == 2).all()
-    x.fill(3)
-    assert (seen == 2).all()
-    with pytest.raises(BufferError, match="cannot be accessed without a copy"):
-        x.__dlpack__(copy=False)
-
-
 def test_arrays_that_may_not_be_written(arch):
     array = np.arange(4, dtype=np.float32)
     array.flags.writeable = False

@@ -351,7 +351,8 @@ def test_what_a_tensor_shows_is_its_own():
 def test_copies_for_numpy_are_said_to_be_copies():
     ti.init(arch=ti.cpu, log_level="error")
     x, z, m = t.arange(3), t.asarray([1 + 2j]), ti.Matrix([[1, 2], [3, 4]])
-    f = ti.field(ti.f32, 3)
+    f = ti.field(ti.f32)
+    ti.root.pointer(ti.i, 3).place(f)
     with pytest.raises(ValueError, match="leave out copy=False"):
         x.__array__(np.float64, copy=False)
     assert x.__array__(np.int32, copy=False).tolist() == [0, 1, 2]

@@ -505,3 +505,29 @@ def test_arrays_of_tensors_do_not_reach_constants():
             shared = torch.from_numpy(seen) if isinstance(seen, np.ndarray) else torch.from_dlpack(seen)
             shared.add_(5)
         assert ti.tensor.zeros((3,)).tolist() == [0, 0, 0]
+
+
+def test_fields_share_their_memory():
+    x, v, m = ti.field(ti.i32, 4), ti.Vector.field(3, ti.f32, 5, layout=ti.Layout.SOA), ti.Matrix.field(2, 1, ti.f64, 3)
+    for field, shape in ((x, (4,)), (v, (5, 3)), (m, (3, 2))):
+        for shared in (field.to_torch(copy=False), torch.from_dlpack(field).reshape(shape)):
+            assert shared.shape == field.to_torch().shape == shape
+            shared += 1
+            assert torch.equal(shared, field.to_torch())
+    assert v.to_torch(copy=False).stride() == (1, 5)
+    b = ti.field(ti.bf16, 2)
+    shared = b.to_torch(copy=False)
+    shared[1] = 1.5
+    assert shared.dtype is torch.bfloat16 and b[1] == 1.5
+    s = ti.Struct.field({"mass": ti.f32, "pos": ti.math.vec3}, shape=2)
+    s.to_torch(copy=False)["pos"][1] = torch.tensor([1.0, 2.0, 3.0])
+    assert s[1].pos.to_list() == [1, 2, 3]
+    ti.reset()
+    assert shared[1] == 1.5
+
+
+def test_fields_that_cannot_share_their_memory():
+    sparse = ti.field(ti.f32)
+    ti.root.pointer(ti.i, 4).place(sparse)
+    with pytest.raises(ValueError, match="sparse layout.*leave out copy=False"):
+        sparse.to_torch(copy=False)

@@ -600,6 +600,13 @@ impl NativeKernel {
             .map(|tree| tree.memory(py))
             .chain(past)
             .collect::<PyResult<SmallVec<[Arc<TreeMemory>; 4]>>>()?;
+        let writes = mode.derivative.is_some() || !instance.summary.stored.is_empty();
+        shared_memory::expect_no_fields(
+            all(),
+            (&instance.summary.fields, &memories),
+            &self.signature.name,
+            |k| writes || is_written(k),
+        )?;
         let roots: SmallVec<[&TreeMemory; 4]> = memories.iter().map(|m| &**m).collect();
         extra.iter().for_each(|&slot| args.scalar(slot));
         let sink = Mutex::new(String::new());

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use aerogel_runtime::TreeMemory;
+use aerogel_snode::NodeId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -13,6 +15,7 @@ use super::argument::Packed;
 use super::foreign::array::addresses;
 use super::foreign::copies::Copied;
 use super::foreign::overlap::Footprint;
+use super::summary::FieldSummary;
 
 /// An array among the others.
 struct Seen<'p> {
@@ -89,4 +92,65 @@ pub(crate) fn refused<'p>(
             "the array for argument `{x}` of kernel `{kernel}` and another one that the kernel uses {what}"
         ),
     })
+}
+
+/// Refuses an array over the memory of a field that the kernel accesses by name as well: code is generated for arrays and
+/// fields that share no memory. `matters` tells whether the launch writes to the array of a number, or to any field.
+pub(crate) fn expect_no_fields<'p>(
+    packed: impl Iterator<Item = &'p Packed>,
+    (fields, trees): (&[FieldSummary], &[Arc<TreeMemory>]),
+    kernel: &str,
+    matters: impl Fn(usize) -> bool,
+) -> PyResult<()> {
+    if trees.is_empty() {
+        return Ok(());
+    }
+    let arrays = packed.filter_map(|packed| match packed {
+        Packed::Array {
+            array,
+            copied,
+            name,
+            ..
+        } => Some((array, copied.as_deref(), name)),
+        Packed::Slots(_) => None,
+    });
+    for (k, (array, copied, name)) in arrays.enumerate() {
+        let footprint = match copied {
+            Some(copied) => copied.array.footprint(),
+            None => Footprint::whole(addresses(array.buffer()?)),
+        };
+        let range = footprint.range();
+        let is_near = |tree: &Arc<TreeMemory>| {
+            let whole = addresses(tree.bytes());
+            range.start < whole.end && whole.start < range.end
+        };
+        if !trees.iter().any(is_near) || !matters(k) {
+            continue;
+        }
+        let same = fields.iter().find(|field| {
+            let memory = &trees[field.tree];
+            let mut places = field.places.iter();
+            is_near(memory)
+                && places.any(|&place| of_place(memory, place).is_some_and(|f| f.meets(&footprint)))
+        });
+        if let Some(field) = same {
+            return Err(PyValueError::new_err(format!(
+                "the array for argument `{name}` of kernel `{kernel}` is over the memory of the field `{}`, which the kernel \
+                 accesses too; pass a copy, or the field as a ti.template() argument",
+                field.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a component of a field; nothing if it is no strided array.
+fn of_place(memory: &TreeMemory, place: NodeId) -> Option<Footprint> {
+    let tree = memory.tree();
+    let (base, strides) = tree.strides(place)?;
+    let bytes = tree[place].kind.scalar()?.bytes() as usize;
+    let shape: Vec<usize> = tree.shape(place).iter().map(|&n| n as usize).collect();
+    let strides: Vec<isize> = strides.iter().map(|&stride| stride as isize).collect();
+    let start = addresses(memory.bytes()).start + base as usize;
+    Some(Footprint::new(start, bytes, &shape, &strides))
 }

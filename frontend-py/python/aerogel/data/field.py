@@ -16,7 +16,7 @@ from aerogel import _native
 from aerogel._dtypes import DataType, bf16, dtype_of, numpy_dtype
 from aerogel._limits import of_floats
 from aerogel._outside import outside_kernels
-from aerogel.data import _torch, _unused, snode
+from aerogel.data import _shared, _torch, _unused, snode
 from aerogel.data._field import Field, without_operators
 from aerogel.data._quant import QuantType
 from aerogel.data.axes import Layout, axes, is_int
@@ -194,8 +194,18 @@ class NumericField(Field, _native.NativeField):
 
         _sparsity.show(self, size, axis, levels, filename)
 
-    def to_torch(self, device: Any = None) -> Any:
-        """The elements as a new PyTorch tensor."""
+    def to_torch(self, device: Any = None, copy: bool = True) -> Any:
+        """The elements as a new PyTorch tensor, or with ``copy=False`` as one over the memory of the field.
+
+        Raises:
+            ValueError: ``copy=False``, and the memory of the field is no strided array.
+        """
+        if not copy:
+            import torch  # type: ignore[import-not-found]
+
+            shared = torch.from_numpy(_shared.view(self))
+            shared = shared.view(torch.bfloat16) if self.dtype is bf16 else shared
+            return shared.reshape(self._shown_shape()).to(device or "cpu")
         out = _torch.empty(self._array_shape(), self.dtype)
         self._copy_to(out)
         return out.reshape(self._shown_shape()).to(device or "cpu")
@@ -222,20 +232,35 @@ class NumericField(Field, _native.NativeField):
         self.from_numpy(arr.numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """What ``numpy.asarray`` makes of a field: always a copy."""
+        """A copy of the elements for ``numpy.asarray``; with ``copy=False`` an array over the memory of the field."""
         if copy is False:
-            raise ValueError("a field cannot be accessed without a copy; leave out copy=False")
+            array = _shared.view(self)
+            if dtype is not None and array.dtype != dtype:
+                raise ValueError(f"elements of {self.dtype} are copied to become {dtype}: leave out copy=False")
+            return array
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, *, copy: bool | None = None, **kwargs: Any) -> Any:
-        """A copy of the elements for other packages: ``jax.numpy.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
-        if copy is False:
-            raise BufferError("a field cannot be accessed without a copy; leave out copy=False")
-        return self.to_numpy().__dlpack__(**kwargs)
+        """The memory for other packages: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``.
+
+        Where the layout is no strided array, or with ``copy=True``, it is a copy of the elements.
+
+        Raises:
+            BufferError: ``copy=False``, and the memory of the field is no strided array.
+        """
+        if copy:
+            return self.to_numpy().__dlpack__(**kwargs)
+        try:
+            array = _shared.view(self)
+        except ValueError as e:
+            if copy is False:
+                raise BufferError(str(e)) from None
+            array = self.to_numpy()
+        return array.__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Where the copy is: on the CPU."""
+        """Where the memory is: on the CPU."""
         return (1, 0)
 
     def copy_from(self, other: NumericField) -> None:

@@ -371,9 +371,9 @@ class StructField(Field):
         for name, member in self._members.items():
             member.from_numpy(given[name])
 
-    def to_torch(self, device: Any = None) -> dict[str, Any]:
-        """A PyTorch tensor for each member, by name."""
-        return {name: member.to_torch(device) for name, member in self._members.items()}
+    def to_torch(self, device: Any = None, copy: bool = True) -> dict[str, Any]:
+        """A PyTorch tensor for each member, by name; with ``copy=False`` over the memory of the field."""
+        return {name: member.to_torch(device, copy) for name, member in self._members.items()}
 
     def from_torch(self, array_dict: Mapping[str, Any]) -> None:
         """Sets all elements from a PyTorch tensor for each member."""

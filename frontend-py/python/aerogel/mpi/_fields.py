@@ -125,8 +125,10 @@ class _Split(_Base):
         self.local()[...] = converted(arr, self.dtype).reshape(shape)[box]
         self._written()
 
-    def to_torch(self, device: Any = None) -> Any:
+    def to_torch(self, device: Any = None, copy: bool = True) -> Any:
         """All elements as a new PyTorch tensor. All processes must call it."""
+        if not copy:
+            raise AerogelNotSupportedError("each rank has a part of a split field: to_torch() copies, local() does not")
         import torch  # type: ignore[import-not-found]
 
         return torch.from_numpy(self.to_numpy()).to(device or "cpu")
