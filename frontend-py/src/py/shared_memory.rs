@@ -115,11 +115,10 @@ pub(crate) fn expect_no_fields<'p>(
         Packed::Slots(_) => None,
     });
     for (k, (array, copied, name)) in arrays.enumerate() {
-        let footprint = match copied {
-            Some(copied) => copied.array.footprint(),
-            None => Footprint::whole(addresses(array.buffer()?)),
+        let range = match copied {
+            Some(copied) => copied.array.footprint().range(),
+            None => addresses(array.buffer()?),
         };
-        let range = footprint.range();
         let is_near = |tree: &Arc<TreeMemory>| {
             let whole = addresses(tree.bytes());
             range.start < whole.end && whole.start < range.end
@@ -127,6 +126,10 @@ pub(crate) fn expect_no_fields<'p>(
         if !trees.iter().any(is_near) || !matters(k) {
             continue;
         }
+        let footprint = match copied {
+            Some(copied) => copied.array.footprint(),
+            None => Footprint::whole(range.clone()),
+        };
         let same = fields.iter().find(|field| {
             let memory = &trees[field.tree];
             let mut places = field.places.iter();
