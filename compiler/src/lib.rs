@@ -16,7 +16,7 @@ pub use aerogel_gpu::{DriverError, GpuDevice, Graph};
 pub use aerogel_llvm::target::{Cpu, Level, runnable};
 pub use aerogel_passes::autodiff::{Asked, Differentiated, Moment, Untracked, Wanted, asked_by};
 pub use aerogel_passes::split::{
-    Exchange, SplitAxis, SplitGrid, SplitKernel, Sum, accesses_split, number_cells,
+    Exchange, SparseTree, SplitAxis, SplitGrid, SplitKernel, Sum, accesses_split, number_cells,
 };
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 pub use cache::{CacheSettings, Cleaning};

@@ -127,6 +127,10 @@ class _Collected:
         if value is None or isinstance(value, str) or is_number(value):
             return {"value": value}
         if isinstance(value, NumericField) and _saved_fields.is_sparse(value):
+            if value._is_split:
+                raise ValueError(
+                    f"`save`: `{name}` is a sparse field on a grid, which is not saved: save its `to_numpy()`"
+                )
             self._sparse[name] = value
             indices, values = value.active_cells()
             return {

@@ -41,6 +41,7 @@ mod small;
 mod snapshot;
 mod snode;
 mod split;
+mod split_cells;
 mod split_grid;
 mod steps;
 mod structs;
@@ -116,6 +117,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<snode::NativeTree>()?;
     m.add_class::<split::PlaceMemory>()?;
     m.add_function(wrap_pyfunction!(split::place_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(split_cells::split_cells, m)?)?;
     m.add_class::<ndarray::NativeNdarray>()?;
     m.add_class::<tensor::NativeTensor>()?;
     m.add_class::<tensor::NativeTrace>()?;

@@ -356,11 +356,17 @@ impl NativeTree {
     }
 
     /// Makes a finished layout the part of a grid that processes share; returns its key.
-    fn split(&self, axes: Vec<split_grid::AxisArgs>, is_trusted: bool) -> PyResult<u64> {
+    fn split(
+        &self,
+        axes: Vec<split_grid::AxisArgs>,
+        is_trusted: bool,
+        is_sparse: bool,
+    ) -> PyResult<u64> {
         let Stage::Laid(store) = &*self.stage() else {
             return Err(PyRuntimeError::new_err("the layout is not finished"));
         };
-        let _ = store.grid.set(Arc::new(split_grid::grid(axes, is_trusted)));
+        let grid = split_grid::grid(axes, is_trusted, is_sparse);
+        let _ = store.grid.set(Arc::new(grid));
         Ok(store.key)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_compiler::{
-    Arch, Compiler, Exchange, SplitGrid, SplitKernel, Sum, accesses_split, number_cells,
+    Arch, Compiler, Exchange, SparseTree, SplitGrid, SplitKernel, Sum, accesses_split, number_cells,
 };
 use aerogel_ir::{FieldId, Module, TreeId};
 use aerogel_runtime::TreeMemory;
@@ -121,12 +121,15 @@ pub(crate) fn of_process(
 type Places = (u64, Vec<u32>);
 /// How far beyond the own cells of each component of a field a loop reads, or adds.
 type Reach = (Places, Vec<[i64; 2]>);
-/// An exchange as Python takes it: reads, additions, writes, and sums with their operations.
+/// A sparse tree: its key, whether the loop depends on which cells of neighbours are active, and whether it changes that.
+type Tree = (u64, bool, bool);
+/// An exchange as Python takes it: reads, additions, writes, sums with their operations, and sparse trees.
 type Row = (
     Vec<Reach>,
     Vec<Reach>,
     Vec<Places>,
     Vec<(Places, &'static str)>,
+    Vec<Tree>,
 );
 
 /// Exchanges as Python takes them; `keys` are those of the module's trees.
@@ -148,11 +151,13 @@ fn rows(module: &Module, exchanges: &[Exchange], keys: &[u64]) -> Vec<Row> {
                 .collect()
         };
         let writes = row.writes.iter().map(|&field| places(field));
+        let tree = |it: &SparseTree| (keys[it.tree.as_u32() as usize], it.reads, it.changes);
         (
             reach(&row.reads),
             reach(&row.adds),
             writes.collect(),
             row.sums.iter().map(sum).collect(),
+            row.trees.iter().map(tree).collect(),
         )
     };
     exchanges.iter().map(row).collect()

@@ -6,7 +6,7 @@ use aerogel_compiler::{SplitAxis, SplitGrid};
 pub(crate) type AxisArgs = (i64, i64, i64, i64, bool);
 
 /// A grid as Python says it.
-pub(crate) fn grid(axes: Vec<AxisArgs>, is_trusted: bool) -> SplitGrid {
+pub(crate) fn grid(axes: Vec<AxisArgs>, is_trusted: bool, is_sparse: bool) -> SplitGrid {
     let axis = |(size, lo, hi, width, is_periodic)| SplitAxis {
         size,
         lo,
@@ -17,5 +17,6 @@ pub(crate) fn grid(axes: Vec<AxisArgs>, is_trusted: bool) -> SplitGrid {
     SplitGrid {
         axes: axes.into_iter().map(axis).collect(),
         is_trusted,
+        is_sparse,
     }
 }

@@ -123,7 +123,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     }
 
     let mut b = at_end(func, top, span);
-    lists(&mut b, cx, node.tree, tree, driver);
+    lists(&mut b, cx, (node.tree, tree), driver, attrs.exchange);
     let (mut lo, mut hi) = (Vec::new(), Vec::new());
     let zero = b.constant(Scalar::int(ScalarType::I64, 0));
     let driver = NodeRef {

@@ -18,19 +18,31 @@ use aerogel_snode::{NodeId, NodeKind, Tree};
 use crate::PassCx;
 use crate::cells::nest::{self, Nest, Spot, Walk};
 
-/// Brings the lists of the nodes from the root down to `driver` up to date.
-pub(crate) fn lists(b: &mut Builder<'_>, cx: &PassCx<'_>, id: TreeId, tree: &Tree, driver: NodeId) {
+/// Brings the lists of the nodes from the root down to `driver` up to date. If there is an exchange between processes around the
+/// loop over them, it may change which cells are active: the lists are made after it has begun.
+pub(crate) fn lists(
+    b: &mut Builder<'_>,
+    cx: &PassCx<'_>,
+    (id, tree): (TreeId, &Tree),
+    driver: NodeId,
+    exchange: Option<u32>,
+) {
     let mut parent = Tree::ROOT;
     for node in tree.chain(driver) {
         if tree[node].kind.has_list() {
-            list(b, cx, NodeRef { tree: id, node }, parent);
+            list(b, cx, (NodeRef { tree: id, node }, parent), exchange);
             parent = node;
         }
     }
 }
 
 /// Writes the tasks that make the list of a node, given that of the one above.
-fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
+fn list(
+    b: &mut Builder<'_>,
+    cx: &PassCx<'_>,
+    (node, parent): (NodeRef, NodeId),
+    exchange: Option<u32>,
+) {
     let tree = &cx.env.trees[node.tree];
     let above = NodeRef {
         tree: node.tree,
@@ -45,7 +57,10 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
     let size = cx.options.thresholds.list_part;
     let n_parts = tree.list_parts(node.node, size);
 
-    let stale = b.value(NodeOp::ListStale { node }, Type::BOOL);
+    let stale = match exchange {
+        None => b.value(NodeOp::ListStale { node }, Type::BOOL),
+        Some(_) => b.constant(Scalar::bool(true)),
+    };
     let zero = i64_of(b, 0);
     let n_above = if parent == Tree::ROOT {
         i64_of(b, 1)
@@ -104,6 +119,7 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
             hi: hi.clone(),
             attrs: LoopAttrs {
                 aside: true,
+                exchange,
                 ..LoopAttrs::default()
             },
             body: over,

@@ -1,16 +1,80 @@
 //! The split fields that a loop accesses, and what it must not do.
 
-use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Type, Value, walk};
+use std::sync::Arc;
 
-use super::{Outcome, Split, mistake};
+use aerogel_ir::{
+    AtomicOp, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, TreeId, Type, Value, walk,
+};
 
-/// An access to a split field.
-#[derive(Clone, Copy, Debug)]
+use super::{Outcome, Split, SplitGrid, mistake};
+
+/// An access to a split field, or to the cells of a node of a split tree.
+#[derive(Clone, Debug)]
 pub(super) struct Access {
-    /// The `field_at`.
+    /// The `field_at`, or the operation on cells.
     pub(super) at: Inst,
-    pub(super) field: FieldId,
+    pub(super) target: Target,
+    /// The grid of the elements or cells.
+    pub(super) grid: Arc<SplitGrid>,
     pub(super) does: Does,
+}
+
+/// What is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Field(FieldId),
+    /// Which cells of a node are active.
+    Node(NodeRef),
+}
+
+impl Access {
+    pub(super) fn field(&self) -> Option<FieldId> {
+        match self.target {
+            Target::Field(field) => Some(field),
+            Target::Node(_) => None,
+        }
+    }
+
+    /// Its indices.
+    pub(super) fn indices<'a>(&self, func: &'a Function) -> &'a [Value] {
+        match &func[self.at] {
+            Op::FieldAt { indices, .. }
+            | Op::Cell(
+                CellOp::Activate { indices, .. }
+                | CellOp::Deactivate { indices, .. }
+                | CellOp::IsActive { indices, .. },
+            ) => indices,
+            _ => unreachable!("an access is one of these"),
+        }
+    }
+
+    /// The tree whose memory it is.
+    pub(super) fn tree(&self, split: &Split<'_>) -> TreeId {
+        match self.target {
+            Target::Field(field) => split.env.fields[field].tree,
+            Target::Node(node) => node.tree,
+        }
+    }
+
+    /// What it is called in messages.
+    pub(super) fn name(&self, split: &Split<'_>) -> String {
+        match self.target {
+            Target::Field(field) => format!("`{}`", split.name(field)),
+            Target::Node(_) => "a node".into(),
+        }
+    }
+}
+
+/// The node whose cells an operation changes or queries.
+pub(super) fn node_of(op: &CellOp) -> Option<NodeRef> {
+    match *op {
+        CellOp::Activate { node, .. }
+        | CellOp::Deactivate { node, .. }
+        | CellOp::IsActive { node, .. }
+        | CellOp::Append { node, .. }
+        | CellOp::Length { node, .. } => Some(node),
+        CellOp::FindCell { .. } | CellOp::CellAt { .. } => None,
+    }
 }
 
 /// What an access does.
@@ -57,6 +121,14 @@ impl Accesses {
                 Op::Random {} => "draws random numbers, which each process would repeat",
                 Op::Cas { .. } => "changes data by `atomic_cas` that all processes have",
                 Op::Call { .. } => "calls a real function, whose accesses are not known",
+                Op::Cell(CellOp::IsActive { node, .. }) if split.grid(node.tree).is_some() => {
+                    return all.note_node(split, inner, (node, Does::Read));
+                }
+                Op::Cell(CellOp::Activate { node, .. } | CellOp::Deactivate { node, .. })
+                    if split.grid(node.tree).is_some() =>
+                {
+                    return all.note_node(split, inner, (node, Does::Write));
+                }
                 Op::Cell(_) => "changes or queries which cells are active",
                 Op::Return { .. } => "leaves the kernel",
                 _ => return,
@@ -76,11 +148,29 @@ impl Accesses {
     }
 
     fn note(&mut self, split: &Split<'_>, func: &Function, (place, does): (Value, Does)) {
-        if let Root::Field(at, field) = root(func, place)
-            && split.grid_of(field).is_some()
-        {
-            self.0.push(Access { at, field, does });
+        let Root::Field(at, field) = root(func, place) else {
+            return;
+        };
+        let data = &split.env.fields[field];
+        let (tree, node) = (data.tree, data.places[0]);
+        if let Some(grid) = split.grid_of_node(NodeRef { tree, node }) {
+            self.0.push(Access {
+                at,
+                target: Target::Field(field),
+                grid,
+                does,
+            });
         }
+    }
+
+    fn note_node(&mut self, split: &Split<'_>, at: Inst, (node, does): (NodeRef, Does)) {
+        let grid = split.grid_of_node(node).expect("the caller looked");
+        self.0.push(Access {
+            at,
+            target: Target::Node(node),
+            grid,
+            does,
+        });
     }
 }
 

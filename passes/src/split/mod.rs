@@ -17,6 +17,7 @@
 mod accesses;
 mod offsets;
 mod owners;
+mod sparse;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -80,6 +81,37 @@ pub struct SplitGrid {
     pub axes: Vec<SplitAxis>,
     /// Whether the user gave the width of the halo: indices without known bounds are then trusted to stay inside.
     pub is_trusted: bool,
+    /// Whether the cells are those of a sparse tree. The tree has the shape of the whole grid on each process, and its active cells
+    /// are the process' own ones and copies of its neighbours'.
+    pub is_sparse: bool,
+}
+
+impl SplitGrid {
+    /// The first index in memory along an axis.
+    fn first(&self, axis: usize) -> i64 {
+        match self.is_sparse {
+            true => 0,
+            false => self.axes[axis].first(),
+        }
+    }
+
+    /// The grid of the cells of a node of a sparse tree, into which each cell of the grid is divided.
+    fn divided_into(&self, shape: &[u64]) -> Self {
+        let axes = self.axes.iter().zip(shape).map(|(axis, &size)| {
+            let per_cell = size as i64 / axis.size;
+            SplitAxis {
+                size: axis.size * per_cell,
+                lo: axis.lo * per_cell,
+                hi: axis.hi * per_cell,
+                width: axis.width * per_cell,
+                is_periodic: axis.is_periodic,
+            }
+        });
+        Self {
+            axes: axes.collect(),
+            ..*self
+        }
+    }
 }
 
 /// What processes send each other around a loop.
@@ -93,6 +125,19 @@ pub struct Exchange {
     pub writes: Vec<FieldId>,
     /// The fields that are not split to which it adds.
     pub sums: Vec<Sum<FieldId>>,
+    /// The sparse trees that it accesses.
+    pub trees: Vec<SparseTree>,
+}
+
+/// What a loop needs to know about the active cells of a sparse tree, and whether it changes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SparseTree {
+    /// The tree.
+    pub tree: TreeId,
+    /// Whether it depends on which cells of neighbours are active.
+    pub reads: bool,
+    /// Whether cells may become active or inactive.
+    pub changes: bool,
 }
 
 /// Something to which all processes add.
@@ -160,6 +205,7 @@ fn tree_of(env: &Env, op: &Op) -> Option<TreeId> {
     match op {
         Op::FieldAt { field, .. } => Some(env.fields[*field].tree),
         Op::ParallelCells { node, .. } => Some(node.tree),
+        Op::Cell(op) => accesses::node_of(op).map(|node| node.tree),
         _ => None,
     }
 }
@@ -173,7 +219,9 @@ pub fn number_cells(module: &mut Module, grids: &[Option<Arc<SplitGrid>>]) {
                 continue;
             };
             let grid = grids.get(node.tree.as_u32() as usize);
-            if let Some(Some(grid)) = grid {
+            if let Some(Some(grid)) = grid
+                && !grid.is_sparse
+            {
                 over_grid(func, grid, inst, (attrs, body));
             }
         }
@@ -338,6 +386,15 @@ impl Split<'_> {
         self.grid(self.env.fields[field].tree)
     }
 
+    /// The grid of the cells of a node.
+    fn grid_of_node(&self, NodeRef { tree, node }: NodeRef) -> Option<Arc<SplitGrid>> {
+        let grid = self.grid(tree)?;
+        Some(match grid.is_sparse {
+            true => Arc::new(grid.divided_into(&self.env.trees[tree].shape(node))),
+            false => grid.clone(),
+        })
+    }
+
     fn name(&self, field: FieldId) -> &str {
         &self.env.fields[field].name
     }
@@ -366,6 +423,13 @@ impl Split<'_> {
                 let note = "loop over the field, `for i, j in f`, or access the element from Python, `f[i, j]`";
                 return Err(mistake(at, message, note));
             }
+            let is_sparse =
+                |grid: &Option<Arc<SplitGrid>>| grid.as_ref().is_some_and(|g| g.is_sparse);
+            if self.is_derivative && self.grids.iter().any(is_sparse) {
+                let message = "a loop with a derivative accesses a sparse tree on a grid";
+                let note = "use a field whose shape is the grid, `ti.field(ti.f32, shape=grid, needs_grad=True)`";
+                return Err(mistake(at, message, note));
+            }
             self.parallel(func, inst)?;
         }
         Ok(())
@@ -392,9 +456,13 @@ impl Split<'_> {
         };
         let owners = Owners::find(self, (func, &ranges), (inst, over.as_ref()), &accesses)?;
         let mut exchange = owners.exchange;
-        let mut before = Vec::new();
-        owners::narrow(func, inst, &owners.narrowed, &mut before);
-        self.insert(func, inst, before);
+        if let Op::ParallelCells { body, .. } = func[inst] {
+            sparse::guard(func, body, &owners.narrowed);
+        } else {
+            let mut before = Vec::new();
+            owners::narrow(func, inst, &owners.narrowed, &mut before);
+            self.insert(func, inst, before);
+        }
         owners::unwrap(func, owners.unwrapped);
         exchange.sums = sums;
         for sum in locals {
@@ -407,7 +475,9 @@ impl Split<'_> {
         }
         let number = self.exchanges.len() as u32;
         self.exchanges.push(exchange);
-        if let Op::Parallel { attrs, .. } = &mut func.insts[inst].op {
+        if let Op::Parallel { attrs, .. } | Op::ParallelCells { attrs, .. } =
+            &mut func.insts[inst].op
+        {
             attrs.exchange = Some(number);
         }
         Ok(())
@@ -421,7 +491,8 @@ impl Split<'_> {
         list.splice(at..at, before);
     }
 
-    /// Makes a loop over cells one over numbers, all of the grid; the grid and what is added to its counters, if it is split.
+    /// Makes a loop over cells one over numbers, all of the grid, unless it is over the active cells of a sparse tree; the grid of
+    /// its cells, if it is split.
     fn over_numbers(
         &self,
         func: &mut Function,
@@ -432,12 +503,15 @@ impl Split<'_> {
             return Ok(None);
         };
         let span = func.insts[inst].span;
+        let grid = self.grid_of_node(node);
+        if grid.as_ref().is_some_and(|grid| grid.is_sparse) {
+            return Ok(grid);
+        }
         let NodeRef { tree, node } = node;
         if self.env.trees[tree].is_below_sparse(node) {
             let message = "a loop over a sparse layout accesses a split field";
             return Err(mistake(span, message, "loop over the split field"));
         }
-        let grid = self.grid(tree).cloned();
         let shape = self.env.trees[tree].shape(node);
         let ends: Vec<[i64; 2]> = match &grid {
             Some(grid) => {

@@ -20,6 +20,8 @@ pub(super) struct Offset {
     pub(super) by: [i64; 2],
     /// If it is taken modulo the size of the axis: of which value, and what to subtract from that instead.
     pub(super) wrapped: Option<(Value, i64)>,
+    /// By what the counter is multiplied before.
+    pub(super) scale: i64,
 }
 
 impl Offset {
@@ -30,9 +32,19 @@ impl Offset {
     }
 
     fn and(self, other: Self) -> Option<Self> {
-        let alike = self.counter == other.counter && self.wrapped.or(other.wrapped).is_none();
+        let is_same = (self.counter, self.scale) == (other.counter, other.scale);
+        let alike = is_same && self.wrapped.or(other.wrapped).is_none();
         let by = [self.by[0].min(other.by[0]), self.by[1].max(other.by[1])];
         alike.then_some(Self { by, ..self })
+    }
+
+    fn times(self, scale: i64) -> Option<Self> {
+        let by = [
+            self.by[0].checked_mul(scale)?,
+            self.by[1].checked_mul(scale)?,
+        ];
+        let is_plain = self.wrapped.is_none() && self.scale == 1 && scale > 0;
+        is_plain.then_some(Self { by, scale, ..self })
     }
 
     /// The number that is added; none if it may be several, or if the index is wrapped.
@@ -56,7 +68,34 @@ pub(super) struct Along<'a> {
 impl Along<'_> {
     /// How far an index lies from a counter; none if that is not known.
     pub(super) fn offset(&self, index: Value) -> Option<Offset> {
-        self.follow(index, DEEPEST)
+        self.follow(index, DEEPEST).filter(|it| it.scale == 1)
+    }
+
+    /// How far an index lies from a counter times a scale, which is not 1; none if that is not known.
+    pub(super) fn scaled_offset(&self, index: Value, scale: i64) -> Option<Offset> {
+        self.follow(index, DEEPEST).filter(|it| it.scale == scale)
+    }
+
+    /// How far `x` in `x // divisor` lies from a counter; none if the index is something else.
+    pub(super) fn divided_offset(&self, index: Value, divisor: i64) -> Option<Offset> {
+        let index = before_widening(self.func, index);
+        match *self.func.def_op(index)? {
+            Op::Binary {
+                op: BinaryOp::FloorDiv,
+                lhs,
+                rhs,
+            } if self.constant(rhs) == Some(divisor) => self.offset(lhs),
+            Op::Binary {
+                op: BinaryOp::Shr,
+                lhs,
+                rhs,
+            } if divisor.count_ones() == 1
+                && self.constant(rhs) == Some(divisor.trailing_zeros().into()) =>
+            {
+                self.offset(lhs)
+            }
+            _ => None,
+        }
     }
 
     fn follow(&self, index: Value, depth: u32) -> Option<Offset> {
@@ -66,6 +105,7 @@ impl Along<'_> {
                 counter: index,
                 by: [0, 0],
                 wrapped: None,
+                scale: 1,
             });
         }
         let depth = depth.checked_sub(1)?;
@@ -78,6 +118,9 @@ impl Along<'_> {
                 BinaryOp::Add => match (of(lhs), of(rhs)) {
                     (Some(sum), None) => sum.plus(self.range(rhs)?),
                     (None, Some(sum)) => sum.plus(self.range(lhs)?),
+                    (Some(sum), Some(other)) if sum.scale != 1 && other.scale == 1 => {
+                        other.plus(self.range(lhs)?)
+                    }
                     (Some(sum), Some(_)) => sum.plus(self.range(rhs)?),
                     (None, None) => None,
                 },
@@ -85,6 +128,11 @@ impl Along<'_> {
                     let [lo, hi] = self.range(rhs)?;
                     of(lhs)?.plus([-hi, -lo])
                 }
+                BinaryOp::Mul => match (self.constant(lhs), self.constant(rhs)) {
+                    (None, Some(scale)) => of(lhs)?.times(scale),
+                    (Some(scale), None) => of(rhs)?.times(scale),
+                    _ => None,
+                },
                 // A constant lies this far from a counter of the first cell, and of the last one.
                 BinaryOp::Max => {
                     let first = self.base;
@@ -122,14 +170,15 @@ impl Along<'_> {
             _ => return None,
         };
         let inner = self.follow(index, depth)?;
-        inner.wrapped.is_none().then(|| Offset {
+        let is_plain = inner.wrapped.is_none() && inner.scale == 1;
+        is_plain.then(|| Offset {
             by: clamp(inner.by, limit),
             ..inner
         })
     }
 
     fn wrapped(&self, of: Value, depth: u32) -> Option<Offset> {
-        let inner = self.follow(of, depth)?;
+        let inner = self.follow(of, depth).filter(|it| it.scale == 1)?;
         let [lo, hi] = inner.by;
         // The multiple of the size that is nearest to the middle, seen from the iteration's cell.
         let middle = lo + hi - 2 * self.base;

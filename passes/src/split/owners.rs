@@ -12,9 +12,9 @@ use super::{Exchange, Outcome, Split, SplitAxis, SplitGrid, mistake};
 
 /// The bounds of a counter: the process runs iterations for which the counter plus `shift` is one of its cells.
 pub(super) struct Narrowed {
-    counter: usize,
-    shift: i64,
-    axis: SplitAxis,
+    pub(super) counter: usize,
+    pub(super) shift: i64,
+    pub(super) axis: SplitAxis,
 }
 
 /// An index that needs no modulo, since memory has a halo: of which instruction and along which axis.
@@ -28,15 +28,17 @@ pub(super) struct Owners {
 }
 
 /// A loop, and what is found out about it.
-struct Finder<'a> {
-    split: &'a Split<'a>,
-    func: &'a Function,
-    inst: Inst,
+pub(super) struct Finder<'a> {
+    pub(super) split: &'a Split<'a>,
+    pub(super) func: &'a Function,
+    pub(super) inst: Inst,
     ranges: &'a Ranges,
-    counters: &'a [Value],
-    grid: &'a SplitGrid,
+    pub(super) counters: &'a [Value],
+    pub(super) grid: &'a SplitGrid,
     over: Option<&'a Arc<SplitGrid>>,
-    out: Owners,
+    /// For each axis that is divided: the cell of an iteration is this counter plus a number.
+    pub(super) owners: Vec<Option<(Value, i64)>>,
+    pub(super) out: Owners,
 }
 
 impl Owners {
@@ -50,20 +52,18 @@ impl Owners {
         (inst, over): (Inst, Option<&Arc<SplitGrid>>),
         accesses: &Accesses,
     ) -> Outcome<Self> {
-        let grid_of = |access: &Access| split.grid_of(access.field).expect("it is split");
         // The process that has the cell which is stored to runs the iteration.
-        let stored = accesses
-            .0
-            .iter()
-            .filter(|access| access.does == Does::Write);
-        let first = over.or_else(|| stored.chain(&accesses.0).next().map(grid_of));
+        let elements = accesses.0.iter().filter(|access| access.field().is_some());
+        let stored = elements.clone().filter(|access| access.does == Does::Write);
+        let all = stored.chain(elements).chain(&accesses.0);
+        let first = over.or_else(|| all.map(|access| &access.grid).next());
         let first = first.expect("the loop accesses a split field, or goes over one");
         let alike = |access: &Access| {
-            let grid = grid_of(access);
+            let grid = &access.grid;
             let axes = grid.axes.iter().zip(&first.axes);
             grid.axes.len() == first.axes.len() && axes.into_iter().all(|(a, b)| a.is_same_box(b))
         };
-        let (own, others): (Vec<Access>, Vec<Access>) = accesses.0.iter().copied().partition(alike);
+        let (own, others): (Vec<Access>, Vec<Access>) = accesses.0.iter().cloned().partition(alike);
         let mut finder = Finder {
             split,
             func,
@@ -72,6 +72,7 @@ impl Owners {
             counters: &func.regions[body_of(func, inst)].params,
             grid: first,
             over,
+            owners: Vec::new(),
             out: Self {
                 narrowed: Vec::new(),
                 unwrapped: Vec::new(),
@@ -83,13 +84,20 @@ impl Owners {
             finder.axis(axis, &own, func.insts[inst].span)?;
         }
         for access in others {
-            finder.of_another_grid(&access)?;
-        }
-        for access in accesses.0.iter().filter(|access| access.does != Does::Read) {
-            let writes = &mut finder.out.exchange.writes;
-            if !writes.contains(&access.field) {
-                writes.push(access.field);
+            if !finder.of_other_cells(&access)? {
+                finder.of_another_grid(&access)?;
             }
+        }
+        let writing = accesses.0.iter().filter(|access| access.does != Does::Read);
+        for field in writing.filter_map(Access::field) {
+            let writes = &mut finder.out.exchange.writes;
+            if !writes.contains(&field) {
+                writes.push(field);
+            }
+        }
+        for access in accesses.0.iter().filter(|access| access.grid.is_sparse) {
+            let changes = finder.may_change_cells(access);
+            finder.tree(access.tree(split)).changes |= changes;
         }
         finder.apart()?;
         Ok(finder.out)
@@ -98,7 +106,7 @@ impl Owners {
 
 impl<'a> Finder<'a> {
     /// The indices along an axis, of iterations for the cell that is a counter plus `base`.
-    fn along(&self, axis: usize, base: i64) -> Along<'a> {
+    pub(super) fn along(&self, axis: usize, base: i64) -> Along<'a> {
         Along {
             func: self.func,
             ranges: self.ranges,
@@ -110,13 +118,11 @@ impl<'a> Finder<'a> {
 
     /// What is added to a counter to make the cell of an iteration, unless a store says otherwise.
     fn base(&self, axis: usize) -> i64 {
-        self.over.map_or(0, |grid| grid.axes[axis].first())
+        self.over.map_or(0, |grid| grid.first(axis))
     }
 
-    fn index(&self, access: &Access, axis: usize) -> (Value, Span) {
-        let Op::FieldAt { indices, .. } = &self.func[access.at] else {
-            unreachable!("an access is that")
-        };
+    pub(super) fn index(&self, access: &Access, axis: usize) -> (Value, Span) {
+        let indices = access.indices(self.func);
         let whole = self.func.insts[access.at].span;
         let of_index = self.func.def(indices[axis]);
         let span = of_index.map_or(Span::NONE, |def| self.func.insts[def].span);
@@ -134,13 +140,17 @@ impl<'a> Finder<'a> {
     /// An access to cells of another grid than the loop's, such as those around a particle: they are trusted to lie in the own box
     /// of that grid and its halo.
     fn of_another_grid(&mut self, access: &Access) -> Outcome<()> {
-        let grid = self.split.grid_of(access.field).expect("it is split");
-        if access.does == Does::Write || !grid.is_trusted {
+        let grid = access.grid.clone();
+        if access.does == Does::Write || !grid.is_trusted || grid.is_sparse {
             let message = "a loop accesses split fields of two grids";
             let note = match access.does {
                 Does::Write => {
                     "each process has other cells of the one than of the other: a loop may read fields of another grid \
                      and add to them, and store to those of one grid"
+                }
+                Does::Read | Does::Add if grid.is_sparse => {
+                    "each process has other cells of the one than of the other: use the same grid, whose cells are the blocks of the \
+                     sparse tree"
                 }
                 Does::Read | Does::Add => {
                     "each process has other cells of the one than of the other: use fields of one grid, or say that cells \
@@ -158,6 +168,7 @@ impl<'a> Finder<'a> {
     /// One axis of all accesses.
     fn axis(&mut self, axis: usize, accesses: &Accesses, span: Span) -> Outcome<()> {
         if !self.grid.axes[axis].is_divided() {
+            self.owners.push(None);
             return accesses
                 .0
                 .iter()
@@ -191,7 +202,9 @@ impl<'a> Finder<'a> {
                 format!("no index says which cells along axis {axis} the iterations are for");
             return Err(mistake(span, message, BOUNDED));
         };
+        self.owners.push(Some((counter, shift)));
         let is_inside = self.inside(axis, accesses, ((counter, shift), span))?;
+        self.reach_of_iterations(axis, (counter, shift), span)?;
         for access in accesses
             .0
             .iter()
@@ -200,7 +213,7 @@ impl<'a> Finder<'a> {
             self.reach(axis, access, (counter, shift))?;
             if access.does == Does::Add && !is_inside {
                 // Iterations beyond the last cell may add to any cell of its halo.
-                let own = self.split.grid_of(access.field).expect("it is split").axes[axis];
+                let own = access.grid.axes[axis];
                 self.needs(axis, access, [own.width; 2]);
             }
         }
@@ -223,15 +236,16 @@ impl<'a> Finder<'a> {
         ((counter, shift), span): ((Value, i64), Span),
     ) -> Outcome<bool> {
         let along = self.along(axis, shift);
-        let is_periodic = |access: &Access| {
-            let grid = self.split.grid_of(access.field).expect("it is split");
-            grid.axes[axis].is_periodic
-        };
+        let is_periodic = |access: &Access| access.grid.axes[axis].is_periodic;
         let wraps = |access: &Access| {
             let offset = along.offset(self.index(access, axis).0);
             offset.is_some_and(|offset| offset.wrapped.is_some())
         };
         let mut accesses = accesses.0.iter();
+        // Active cells are inside.
+        if let Op::ParallelCells { .. } = self.func[self.inst] {
+            return Ok(true);
+        }
         if !accesses.clone().any(is_periodic) || along.is_inside(counter, shift) {
             return Ok(true);
         }
@@ -289,8 +303,9 @@ impl<'a> Finder<'a> {
     /// A read, or an addition, along a divided axis.
     fn reach(&mut self, axis: usize, access: &Access, owner: (Value, i64)) -> Outcome<()> {
         let (index, span) = self.index(access, axis);
-        let here = self.split.grid_of(access.field).expect("it is split");
-        let (own, is_trusted) = (here.axes[axis], here.is_trusted);
+        let here = &access.grid;
+        // Outside of the halo a sparse tree has cells, too: they would be lost.
+        let (own, is_trusted) = (here.axes[axis], here.is_trusted && !here.is_sparse);
         let offset = self.along(axis, owner.1).offset(index);
         let Some(offset) = offset.filter(|offset| offset.counter == owner.0) else {
             if !is_trusted {
@@ -303,13 +318,15 @@ impl<'a> Finder<'a> {
         if let Some(wrapped) = wrapped {
             if !own.is_periodic {
                 let message = format!(
-                    "an index of `{}` wraps around along axis {axis}, which is not periodic",
-                    self.split.name(access.field)
+                    "an index of {} wraps around along axis {axis}, which is not periodic",
+                    access.name(self.split)
                 );
                 let note = "make the grid periodic: ti.mpi.grid(shape, periodic=True)";
                 return Err(mistake(span, message, note));
             }
-            self.out.unwrapped.push((access.at, axis, wrapped));
+            if !here.is_sparse {
+                self.out.unwrapped.push((access.at, axis, wrapped));
+            }
         }
         let widths = [(owner.1 - by[0]).max(0), (by[1] - owner.1).max(0)];
         self.within(axis, access, (widths, span))
@@ -317,7 +334,7 @@ impl<'a> Finder<'a> {
 
     /// An access along an axis all of whose cells the process has.
     fn undivided(&mut self, axis: usize, access: &Access) -> Outcome<()> {
-        let own = self.split.grid_of(access.field).expect("it is split").axes[axis];
+        let own = access.grid.axes[axis];
         if own.width == 0 {
             return Ok(());
         }
@@ -346,18 +363,18 @@ impl<'a> Finder<'a> {
     }
 
     /// Notes how much of a halo is needed.
-    fn within(
+    pub(super) fn within(
         &mut self,
         axis: usize,
         access: &Access,
         (widths, span): ([i64; 2], Span),
     ) -> Outcome<()> {
-        let own = self.split.grid_of(access.field).expect("it is split").axes[axis];
+        let own = access.grid.axes[axis];
         let needed = widths[0].max(widths[1]);
         if needed > own.width {
             let message = format!(
-                "`{}` is {} {needed} cells away along axis {axis} of its grid, whose halo is {} wide",
-                self.split.name(access.field),
+                "{} is {} {needed} cells away along axis {axis} of its grid, whose halo is {} wide",
+                access.name(self.split),
                 if access.does == Does::Add {
                     "added to"
                 } else {
@@ -365,7 +382,11 @@ impl<'a> Finder<'a> {
                 },
                 own.width
             );
-            let note = format!("give the grid a wider one: ti.mpi.grid(shape, halo={needed})");
+            // The width of a grid counts its cells, which are blocks of a sparse tree's.
+            let grid = self.split.grid(access.tree(self.split));
+            let per_cell = grid.map_or(1, |grid| own.size / grid.axes[axis].size);
+            let wider = (needed + per_cell - 1) / per_cell;
+            let note = format!("give the grid a wider one: ti.mpi.grid(shape, halo={wider})");
             return Err(mistake(span, message, &note));
         }
         self.needs(axis, access, widths);
@@ -376,14 +397,20 @@ impl<'a> Finder<'a> {
         if widths == [0, 0] {
             return;
         }
+        if access.grid.is_sparse {
+            let tree = access.tree(self.split);
+            self.tree(tree).reads = true;
+        }
+        let Some(field) = access.field() else {
+            return;
+        };
         let list = match access.does {
             Does::Add => &mut self.out.exchange.adds,
             Does::Read | Does::Write => &mut self.out.exchange.reads,
         };
-        let at = list.iter().position(|one| one.0 == access.field);
+        let at = list.iter().position(|one| one.0 == field);
         let at = at.unwrap_or_else(|| {
-            let grid = self.split.grid_of(access.field).expect("it is split");
-            list.push((access.field, vec![[0, 0]; grid.axes.len()]));
+            list.push((field, vec![[0, 0]; access.grid.axes.len()]));
             list.len() - 1
         });
         let all = &mut list[at].1[axis];
@@ -424,10 +451,16 @@ impl<'a> Finder<'a> {
         span: Span,
     ) -> Box<aerogel_base::Diagnostic> {
         let message = format!(
-            "how far this index of `{}` along axis {axis} lies from the loop's own cell is not known",
-            self.split.name(access.field)
+            "how far this index of {} along axis {axis} lies from the loop's own cell is not known",
+            access.name(self.split)
         );
-        mistake(span, message, BOUNDED)
+        let note = match access.grid.is_sparse {
+            true => {
+                "an index is a counter of the parallel loop plus a constant, or that modulo the size of a periodic axis"
+            }
+            false => BOUNDED,
+        };
+        mistake(span, message, note)
     }
 
     fn unbounded_store(&self, axis: usize, span: Span) -> Box<aerogel_base::Diagnostic> {

@@ -27,6 +27,7 @@ fn text(width: i64, is_trusted: bool, body: &str) -> String {
     let grid = SplitGrid {
         axes: vec![first, second],
         is_trusted,
+        is_sparse: false,
     };
     let (cells, offset) = (4 + 2 * width, 8 - width);
     let text = format!(
@@ -416,7 +417,11 @@ fn with_particles(is_trusted: bool, body: &str) -> String {
     };
     let grid = |axis, is_trusted| {
         let axes = vec![axis];
-        Some(Arc::new(SplitGrid { axes, is_trusted }))
+        Some(Arc::new(SplitGrid {
+            axes,
+            is_trusted,
+            is_sparse: false,
+        }))
     };
     let text = format!(
         "tree0 {{ dense i:4 {{ place x: f32, place v: f32 }} }}

@@ -9,6 +9,7 @@ mod collect;
 mod component;
 mod exchange;
 mod extents;
+mod halo;
 mod hash;
 mod lists;
 mod ranges;

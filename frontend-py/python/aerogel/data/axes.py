@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,11 @@ class Axis:
 
     def __repr__(self) -> str:
         return f"Axis({self.value})"
+
+
+def is_grid(shape: Any) -> bool:
+    """Whether something given as a shape is a grid of ``ti.mpi.grid``."""
+    return "aerogel.mpi" in sys.modules and isinstance(shape, sys.modules["aerogel.mpi"].Grid)
 
 
 _AXES = [Axis(k) for k in range(12)]

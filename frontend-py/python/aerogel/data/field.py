@@ -7,7 +7,6 @@ import functools
 import itertools
 import math
 import operator
-import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -19,7 +18,7 @@ from aerogel._outside import outside_kernels
 from aerogel.data import _shared, _torch, _unused, snode
 from aerogel.data._field import Field, without_operators
 from aerogel.data._quant import QuantType
-from aerogel.data.axes import Layout, axes, is_int
+from aerogel.data.axes import Layout, axes, is_grid, is_int
 from aerogel.data.matrix import Matrix
 from aerogel.data.snode import SNode, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
@@ -455,7 +454,7 @@ def _place(
     offset: int | Sequence[int] | None,
     layout: Any,
 ) -> None:
-    if "aerogel.mpi" in sys.modules and isinstance(shape, sys.modules["aerogel.mpi"].Grid):
+    if is_grid(shape):
         from aerogel.mpi import _fields
 
         if offset is not None:

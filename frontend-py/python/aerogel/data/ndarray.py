@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel._outside import outside_kernels
 from aerogel.data import _torch
-from aerogel.data.axes import Layout
+from aerogel.data.axes import Layout, is_grid
 from aerogel.data.field import _check, _shape, alike, converted, copying, numbers
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 
@@ -222,10 +221,6 @@ def _extents(shape: Any) -> tuple[int, ...]:
         raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray{why}") from None
 
 
-def _is_grid(shape: Any) -> bool:
-    return "aerogel.mpi" in sys.modules and isinstance(shape, sys.modules["aerogel.mpi"].Grid)
-
-
 def _scalar(dtype: Any) -> DataType:
     try:
         return dtype_of(dtype)
@@ -265,7 +260,7 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
     if isinstance(dtype, MatrixType):
         return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad, needs_dual)
     _native.check_initialized()
-    if _is_grid(shape):
+    if is_grid(shape):
         from aerogel.mpi import _arrays
 
         return _arrays.scalars(_scalar(dtype), shape, needs_grad, needs_dual)
@@ -278,7 +273,7 @@ def matrix_ndarray(
 ) -> Any:
     """Makes an array of vectors (``ndim`` 1) or matrices."""
     _native.check_initialized()
-    if _is_grid(shape):
+    if is_grid(shape):
         from aerogel.mpi import _arrays
 
         return _arrays.matrices(n, m, ndim, _scalar(dtype), shape, needs_grad, needs_dual)

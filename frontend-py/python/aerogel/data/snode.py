@@ -15,8 +15,11 @@ from aerogel import _config, _native
 from aerogel.data import _unused
 from aerogel.data._derivatives import SNodeGradType, derivative_of
 from aerogel.data._quant import BitpackedFields
-from aerogel.data.axes import Axis, extent, offsets
+from aerogel.data.axes import Axis, extent, is_grid, offsets
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError
+
+if TYPE_CHECKING:
+    from aerogel.mpi import Grid
 
 # `aerogel.snode` was a package in older versions of Taichi, with `snode_tree` in it (`_taichi/old_modules.py`).
 __path__: list[str] = []
@@ -57,25 +60,25 @@ class SNode:
         self._fields: list[Any] = []
         self._offsets_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
-    def dense(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
-        """Adds a node that divides ``axes`` into ``dimensions`` cells."""
+    def dense(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int] | Grid) -> SNode:
+        """Adds a node that divides ``axes`` into ``dimensions`` cells: numbers, or a grid of ``ti.mpi.grid``."""
         return self._add("dense", axes, dimensions)
 
-    def pointer(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
+    def pointer(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int] | Grid) -> SNode:
         """Adds a node whose cells take memory when something in them is written for the first time.
 
         Cells that were never written read as zero, and loops over the node's fields skip them.
         """
         return self._add("pointer", axes, dimensions)
 
-    def hash(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
+    def hash(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int] | Grid) -> SNode:
         """Adds a node like a pointer node, whose memory depends on its active cells only.
 
         There may be up to 2^31 cells along an axis and fewer than 2^62 in all.
         """
         return self._add("hash", axes, dimensions)
 
-    def bitmasked(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
+    def bitmasked(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int] | Grid) -> SNode:
         """Adds a node like a dense one, with a bit for each cell that says whether it is active."""
         return self._add("bitmasked", axes, dimensions)
 
@@ -125,7 +128,15 @@ class SNode:
 
     def _add(self, kind: str, axes: Any, dimensions: Any, *number: int) -> SNode:
         self._tree._check_open()
+        if is_grid(dimensions):
+            from aerogel.mpi import _sparse
+
+            return _sparse.outermost(self, kind, axes, dimensions)
         axis_list = [axes] if isinstance(axes, Axis) else list(axes)
+        if self._tree._part is not None:
+            from aerogel.mpi import _sparse
+
+            _sparse.check_below(self, kind, axis_list)
         dims = [*dimensions] if isinstance(dimensions, Iterable) else [dimensions] * len(axis_list)
         if len(dims) == 1:
             dims *= len(axis_list)
@@ -156,6 +167,8 @@ class SNode:
                     raise AerogelRuntimeError("a component of the field is placed already: place the others too")
                 if components:
                     self._tree._split.append(a)
+                if self._tree._part is not None:
+                    self._tree._part.adopt(self, a, offset)
                 self._aerogel_snode.place(a, offsets(offset))
                 a._parent_node = self
                 self._offsets_of[a] = offset
@@ -170,6 +183,8 @@ class SNode:
 
     def _place_component(self, component: Any, offset: Any) -> None:
         """Notes where a component goes; with the last one the whole field is placed."""
+        if self._tree._part is not None:
+            raise AerogelRuntimeError("the components of a field on a grid are placed together: place the field")
         owner, at = component._component_of
         if owner._parent_node is not None or component._parent_node is not None:
             raise AerogelRuntimeError("the field is placed already")
@@ -190,6 +205,8 @@ class SNode:
         self._tree._split.append(owner)
 
     def _place_word(self, packed: BitpackedFields, offset: Any) -> None:
+        if self._tree._part is not None:
+            raise AerogelRuntimeError("fields on a grid have no quantised types")
         native = self._aerogel_snode.bit_struct(packed._bits)
         word = SNode(self._tree, self, native, [], "bit_struct")
         word._number = packed._bits
@@ -243,11 +260,14 @@ class SNode:
     def deactivate_all(self) -> None:
         """Makes all cells of this node and of those below inactive, if they are sparse."""
         self._aerogel_snode.deactivate_all()
+        if self._tree._part is not None:
+            self._tree._part.forget()
 
     def active_cells(self) -> Any:
         """The indices of the active cells, int32 of shape (n, axes), in the order in which loops visit them."""
         from aerogel.data import _cells
 
+        self._expect_whole()
         return _cells.rows(self._aerogel_snode.active_cells(), self.num_dims, 1)
 
     def activate_cells(self, coordinates: Any) -> None:
@@ -258,6 +278,7 @@ class SNode:
         """
         from aerogel.data import _cells
 
+        self._expect_whole()
         self._aerogel_snode.activate_cells(_cells.indices(coordinates, self.num_dims, "the node"))
 
     def stats(self) -> Stats:
@@ -283,6 +304,7 @@ class SNode:
         """
         from aerogel.data import _sparsity
 
+        self._expect_whole()
         return _sparsity.occupancy(self, size, axis)
 
     def show_sparsity(
@@ -300,7 +322,14 @@ class SNode:
         """
         from aerogel.data import _sparsity
 
+        self._expect_whole()
         _sparsity.show(self, size, axis, levels, filename)
+
+    def _expect_whole(self) -> None:
+        if self._tree._part is not None:
+            raise AerogelRuntimeError(
+                "the cells of this layout are divided among ranks: use active_cells() of a field, or a kernel"
+            )
 
     @property
     def _num_dynamically_allocated(self) -> int:
@@ -427,6 +456,8 @@ class FieldsBuilder:
         self._root: SNode | None = None
         self._tree: SNodeTree | None = None
         self._split: list[Any] = []
+        # Of a layout on a grid: what processes share of it.
+        self._part: Any = None
         self.empty = True
         self.finalized = False
 
@@ -509,6 +540,8 @@ class FieldsBuilder:
             if self in _pending:
                 _pending.remove(self)
             self._native.finish()
+            if self._part is not None:
+                self._part.laid_out(self._native)
             for field in self._split:
                 for at, component in field._components.items():
                     field._share_component(at, component)
@@ -627,6 +660,9 @@ root: Any = _Root()
 def deactivate_all_snodes() -> None:
     """Makes all cells of all sparse nodes of the program inactive."""
     _native.deactivate_all_snodes()
+    for builder in list(_finished.values()):
+        if builder._part is not None:
+            builder._part.forget()
 
 
 def _materialize() -> None:

@@ -22,14 +22,16 @@ Widths = list[list[int]]
 class Part:
     """The memory of the fields of one layout, split along a grid."""
 
+    is_sparse = False
+
     def __init__(self, key: int, grid: Grid) -> None:
         self.key, self.grid = key, grid
         #: Its number among all that were made, which is the same on every process.
-        self.number = next(_numbers)
+        self.number = next(numbers)
         self._memory: dict[int, Any] = {}
         # How much of each place's halo is as its owners have it.
         self._fresh: dict[int, Widths] = {}
-        _parts[key] = self
+        register(self)
 
     def memory(self, place: int) -> Any:
         """The numbers of a place as a NumPy array, halo included."""
@@ -44,11 +46,7 @@ class Part:
 
     def stale(self, place: int, widths: Widths) -> Widths | None:
         """The widths to exchange so that a halo is up to date, if it is not."""
-        fresh = self._fresh.get(place)
-        if fresh is None:
-            return widths
-        wider = _wider(fresh, widths)
-        return None if wider == fresh else wider
+        return stale(self._fresh.get(place), widths)
 
     def refreshed(self, place: int, widths: Widths) -> None:
         """Notes how much of a place's halo is up to date."""
@@ -59,13 +57,27 @@ class Part:
         self._fresh.clear()
 
 
+def stale(fresh: Widths | None, widths: Widths) -> Widths | None:
+    """The widths to exchange so that a halo is up to date, if it is not."""
+    if fresh is None:
+        return widths
+    wider = _wider(fresh, widths)
+    return None if wider == fresh else wider
+
+
 def _wider(one: Widths, other: Widths) -> Widths:
     """The larger width on each side of each axis."""
     return [[max(a, b) for a, b in zip(*both)] for both in zip(one, other)]
 
 
-_numbers = itertools.count()
-_parts: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()
+#: Numbers of parts.
+numbers = itertools.count()
+_parts: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def register(part: Any) -> None:
+    """Notes a part by its tree's key: a :class:`Part`, or a sparse one."""
+    _parts[part.key] = part
 
 
 def forget() -> None:
@@ -88,7 +100,7 @@ def memory(key: int, place: int) -> Any:
 class Plan:
     """The exchanges of a kernel, in the order of its loops."""
 
-    def __init__(self, kernel: str, is_derivative: bool, rows: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+    def __init__(self, kernel: str, is_derivative: bool, rows: Sequence[tuple[Any, Any, Any, Any, Any]]) -> None:
         of = f"{'the derivative of ' if is_derivative else ''}kernel `{kernel}`"
         self._rows = [_Row(f"loop {k + 1} of {of}", *row) for k, row in enumerate(rows)]
 
@@ -136,10 +148,12 @@ class _Launch:
 class _Row:
     """What happens around one loop."""
 
-    def __init__(self, name: str, reads: Any, adds: Any, writes: Any, sums: Any) -> None:
+    def __init__(self, name: str, reads: Any, adds: Any, writes: Any, sums: Any, trees: Any) -> None:
         self._name = name
-        self._reads = _reached(reads)
-        self._adds = _reached(adds)
+        all_reads, all_adds = _reached(reads), _reached(adds)
+        self._reads = [each for each in all_reads if not each[0].is_sparse]
+        self._adds = [each for each in all_adds if not each[0].is_sparse]
+        self._trees = [_Tree(_parts[key], how, all_reads, all_adds) for key, *how in trees]
         self._writes = [(_parts[key], place) for key, places in writes for place in places]
         self._sums = [_Sum(key, place, op) for (key, places), op in sums for place in places]
         # By the places that are out of date, and how much of their halos.
@@ -163,6 +177,8 @@ class _Row:
         for part, place, _ in self._adds:
             # The loop leaves there what it adds to the cells, and nothing else.
             _clear_halo(part, place)
+        for tree in self._trees:
+            tree.before(self._name)
         # Before the loop, which may fail halfway.
         for part, place in self._writes:
             part.written(place)
@@ -174,14 +190,40 @@ class _Row:
             messages = self._returned = self._returned or _Messages(self._adds, returns=True)
             _comm.begin_to_agree(f"what {self._name} has added beyond the own cells (of {messages.cells})")
             messages.run()
+        for tree in self._trees:
+            tree.after(self._name)
         if saved:
             _comm.agree(f"the sums of {self._name}")
             for target, before in saved:
                 target.end(before)
 
 
-# A place of the memory of fields, and the widths of its halo that are exchanged.
-_Reached = tuple[Part, int, Widths]
+class _Tree:
+    """What happens to a sparse tree around one loop."""
+
+    def __init__(self, part: Any, how: Sequence[bool], reads: Any, adds: Any) -> None:
+        self._part = part
+        self._reads_cells, self._changes = how
+        self._reads = {place: widths for of, place, widths in reads if of is part}
+        self._adds = [place for of, place, _ in adds if of is part]
+
+    def before(self, name: str) -> None:
+        """Brings the halo up to date."""
+        if self._reads_cells:
+            self._part.refresh(name, self._reads)
+        if self._adds:
+            self._part.clear(self._adds)
+        if self._changes:
+            self._part.forget()
+
+    def after(self, name: str) -> None:
+        """Sends what has been added to the halo to the processes that have the cells."""
+        if self._adds:
+            self._part.bring_back(name, self._adds)
+
+
+# A place of the memory of fields, and the widths of its halo that are exchanged. A part may be a sparse one.
+_Reached = tuple[Any, int, Widths]
 
 
 def _reached(rows: Any) -> list[_Reached]:

@@ -156,10 +156,13 @@ class _Split(_Base):
             raise AerogelIndexError(f"index {index} for a split field of shape {self.shape}")
         return index
 
+    def _owner(self, index: Sequence[int]) -> int:
+        return self.grid.owner(index)
+
     def __getitem__(self, key: Any) -> Any:
         """An element, the same on every process: all of them must access it."""
         index = self._index(key)
-        comm, owner = _comm.world(), self.grid.owner(self._index(key))
+        comm, owner = _comm.world(), self._owner(index)
         if comm is None:
             return super().__getitem__(index)
         _comm.agree(self._what(f"[{', '.join(map(str, index))}]"))
@@ -177,7 +180,7 @@ class _Split(_Base):
         """Sets an element, on the process that has it: all of them must do so."""
         self._expect_no_recorder()
         index = self._index(key)
-        if self.grid.owner(index) == _comm.rank():
+        if self._owner(index) == _comm.rank():
             super().__setitem__(index, value)
         self._written()
 
@@ -222,7 +225,7 @@ def place(fields: Sequence[Any], grid: Grid, lay_out: Any) -> None:
             raise AerogelNotSupportedError("split fields have no quantised types")
     memory = grid.memory
     native: _native.TreeBuilder = lay_out([hi - lo for lo, hi in memory], [lo for lo, _ in memory])
-    part = Part(native.key() if grid.is_whole else native.split(grid._axes(), grid.is_trusted), grid)
+    part = Part(native.key() if grid.is_whole else native.split(grid._axes(), grid.is_trusted, False), grid)
     for out in fields:
         _adopt(out, part)
         for kind in ("grad", "dual"):

@@ -73,13 +73,14 @@ class Grid:
 
     def neighbour(self, axis: int, step: int) -> int | None:
         """The process whose box lies below (-1) or above (1) along an axis; none beyond the edge."""
-        at = list(self.coordinates)
-        at[axis] += step
-        if not 0 <= at[axis] < self.ranks[axis]:
-            if not self.periodic[axis]:
-                return None
-            at[axis] %= self.ranks[axis]
-        return _number(at, self.ranks)
+        return self.beside([step if k == axis else 0 for k in range(len(self.shape))])
+
+    def beside(self, steps: Sequence[int]) -> int | None:
+        """The process whose box lies so many boxes further along each axis; none beyond the edge."""
+        at = [k + step for k, step in zip(self.coordinates, steps)]
+        if not all(wraps or 0 <= k < m for k, m, wraps in zip(at, self.ranks, self.periodic)):
+            return None
+        return _number([k % m for k, m in zip(at, self.ranks)], self.ranks)
 
     def owner(self, index: Sequence[int]) -> int:
         """The process that has a cell."""
