@@ -47,8 +47,7 @@ fn block(program: &mut Program, body: &mut Vec<Stmt>) -> bool {
             known.clear();
         }
         known.retain(|_, known| {
-            let is_changed =
-                |b: &Buffer| *b == known.array || known.of.reads.contains(b);
+            let is_changed = |b: &Buffer| *b == known.array || known.of.reads.contains(b);
             !touched.writes.iter().any(is_changed)
                 && !touched.sets.iter().any(|v| known.of.gets.contains(v))
         });

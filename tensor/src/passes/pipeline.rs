@@ -1,8 +1,8 @@
 //! The order of the passes, to be read from top to bottom.
 
 use super::{
-    Options, components, dead, fuse, gathers, inline, interchange, invariant_axes, inverse, known_values,
-    planes, products, reductions, registers, scratch, zeros,
+    Options, components, dead, fuse, gathers, inline, interchange, invariant_axes, inverse,
+    known_values, planes, products, reductions, registers, scratch, zeros,
 };
 use crate::ir::Stage::{self, Placed, Recorded, Reduced};
 use crate::ir::{Program, verify_at};
