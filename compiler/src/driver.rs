@@ -9,7 +9,7 @@ use aerogel_base::{Diagnostic, SpanTable};
 use aerogel_gpu::DriverError;
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
-use aerogel_llvm::{Jit, OptLevel, Target, target};
+use aerogel_llvm::{Jit, OptLevel, Target, Texts, target};
 use aerogel_passes::autodiff::{DerivativeError, Differentiated, Wanted, differentiate};
 use aerogel_passes::split::{SplitError, SplitGrid, SplitKernel, split};
 use aerogel_passes::{BrokenPass, Options};
@@ -333,8 +333,12 @@ impl Compiler {
             );
         }
         let start = Instant::now();
-        let mut compiled =
-            aerogel_llvm::compile(&done.module, &self.backend.target, self.level, false);
+        let mut compiled = aerogel_llvm::compile(
+            &done.module,
+            &self.backend.target,
+            self.level,
+            Texts::Nothing,
+        );
         times.push(("llvm".to_owned(), start.elapsed()));
         if let Arch::Cuda(_) = self.config.arch {
             ptx_files::keep(&done.module, &compiled.code, self.level);
@@ -420,7 +424,7 @@ impl Compiler {
     pub fn assembly(&self, module: Module) -> Result<String, CompileError> {
         let lowered = self.run_passes(module, &Request::default(), false)?.module;
         let level = OptLevel(self.config.opt_level);
-        let compiled = aerogel_llvm::compile(&lowered, &self.backend.target, level, true);
+        let compiled = aerogel_llvm::compile(&lowered, &self.backend.target, level, Texts::Code);
         Ok(compiled.assembly.unwrap_or_default())
     }
 
@@ -441,7 +445,12 @@ impl Compiler {
                 ..compiler.backend.target.clone()
             };
             let level = compiler.level;
-            Ok(aerogel_llvm::compile(&done.module, &target, level, true))
+            Ok(aerogel_llvm::compile(
+                &done.module,
+                &target,
+                level,
+                Texts::Code,
+            ))
         })?;
         Ok((made.code, made.llvm_ir.unwrap_or_default()))
     }
@@ -451,22 +460,32 @@ impl Compiler {
         aerogel_llvm::data(&self.backend.target, named)
     }
 
-    /// Compiles a kernel once more, keeping the text of every step.
-    pub fn inspect(&self, kernel: &CompiledKernel) -> Result<Inspection, CompileError> {
+    /// Compiles a kernel once more, keeping the text of every step. With `located`, the LLVM IR has debug locations whose lines
+    /// are numbers of spans.
+    pub fn inspect(
+        &self,
+        kernel: &CompiledKernel,
+        located: bool,
+    ) -> Result<Inspection, CompileError> {
+        let texts = match located {
+            true => Texts::Located,
+            false => Texts::Code,
+        };
         let compiler = self.clone();
-        let ((stages, code), _) = apart(kernel.source.clone(), move |module| {
+        let ((stages, code, spans), _) = apart(kernel.source.clone(), move |module| {
             let done = compiler.run_passes(module.clone(), &Request::default(), true)?;
             let level = OptLevel(compiler.config.opt_level);
-            let code = aerogel_llvm::compile(&done.module, &compiler.backend.target, level, true);
+            let code = aerogel_llvm::compile(&done.module, &compiler.backend.target, level, texts);
             let mut stages = vec![("frontend".to_owned(), print_module(module))];
             stages.extend(done.texts);
-            Ok((stages, code))
+            Ok((stages, code, done.module.env.spans))
         })?;
         Ok(Inspection {
             stages,
             llvm: code.llvm_ir.unwrap_or_default(),
             assembly: code.assembly.unwrap_or_default(),
             times: kernel.times.clone(),
+            spans,
         })
     }
 }
@@ -512,6 +531,8 @@ pub struct Inspection {
     pub assembly: String,
     /// How long each step took.
     pub times: Vec<(String, Duration)>,
+    /// The source ranges of all instructions.
+    pub spans: SpanTable,
 }
 
 /// A kernel that can be launched.

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use aerogel_ir::Module;
-use aerogel_llvm::{OptLevel, target};
+use aerogel_llvm::{OptLevel, Texts, target};
 use aerogel_runtime::KernelCode;
 
 /// Writes a kernel's code to the folder that `AEROGEL_KEEP_PTX` names, and to `sm_90` and the like in it what the GPUs of the
@@ -20,7 +20,7 @@ pub(crate) fn keep(module: &Module, code: &KernelCode, level: OptLevel) {
             tracing::warn!("AEROGEL_KEEP_PTX_FOR names `{sm}`, which is no compute capability");
             continue;
         };
-        let compiled = aerogel_llvm::compile(module, &target::nvptx(number), level, false);
+        let compiled = aerogel_llvm::compile(module, &target::nvptx(number), level, Texts::Nothing);
         write(&Path::new(&folder).join(format!("sm_{sm}")), &compiled.code);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_gpu::{GpuDevice, MachineDriver};
 use aerogel_ir::{Module, print_module};
-use aerogel_llvm::{OptLevel, compile, target};
+use aerogel_llvm::{OptLevel, Texts, compile, target};
 use aerogel_passes::{Options, Thresholds};
 use aerogel_ptx::{Counts, Options as MachineOptions};
 use aerogel_runtime::code::KernelCode;
@@ -34,7 +34,7 @@ fn code_with(module: &Module, level: u8, shared_memory: bool) -> KernelCode {
         ..Options::default()
     };
     aerogel_passes::run(&mut module, options, &mut ()).unwrap_or_else(|e| panic!("{e}"));
-    compile(&module, &target::nvptx(80), OptLevel(level), false).code
+    compile(&module, &target::nvptx(80), OptLevel(level), Texts::Nothing).code
 }
 
 fn on_card(module: &Module, seed: u64, level: u8) -> Result<Outcome, String> {

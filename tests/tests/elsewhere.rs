@@ -11,7 +11,7 @@ use std::process::Command;
 
 use aerogel_interp::InterpKernel;
 use aerogel_ir::Module;
-use aerogel_llvm::{OptLevel, compile, target};
+use aerogel_llvm::{OptLevel, Texts, compile, target};
 use aerogel_passes::Options;
 use aerogel_runtime::KernelCode;
 use aerogel_tests::decisions::{self, Case};
@@ -100,7 +100,7 @@ fn aarch64_decides_as_numpy() {
 /// A module's code for AArch64.
 fn compiled(mut module: Module, level: OptLevel) -> KernelCode {
     aerogel_passes::run(&mut module, Options::default(), &mut ()).unwrap_or_else(|e| panic!("{e}"));
-    compile(&module, &target::aarch64(), level, false).code
+    compile(&module, &target::aarch64(), level, Texts::Nothing).code
 }
 
 /// What the launcher prints of each program in a folder, in an emulator, and its errors.

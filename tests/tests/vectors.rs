@@ -3,7 +3,7 @@
 
 use aerogel_ir::{FastMath, Module, parse_module};
 use aerogel_llvm::target::{Cpu, Level};
-use aerogel_llvm::{OptLevel, compile};
+use aerogel_llvm::{OptLevel, Texts, compile};
 use aerogel_passes::Options;
 
 /// How many additions of eight floats the code of a kernel has.
@@ -13,7 +13,7 @@ fn vector_sums(text: &str) -> usize {
     module.env.arrays_apart = true;
     aerogel_passes::run(&mut module, Options::default(), &mut ()).unwrap_or_else(|e| panic!("{e}"));
     let target = Cpu::X86_64(Level::V3).target();
-    let code = compile(&module, &target, OptLevel(3), true);
+    let code = compile(&module, &target, OptLevel(3), Texts::Code);
     let llvm = code.llvm_ir.expect("asked for");
     let of_eight = |line: &&str| line.contains("= fadd ") && line.contains("<8 x float>");
     llvm.lines().filter(of_eight).count()

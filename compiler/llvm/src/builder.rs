@@ -6,6 +6,7 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder as LlvmBuilder, BuilderError};
 use inkwell::context::Context;
+use inkwell::debug_info::DILocation;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys::core::{LLVMBuildAtomicCmpXchg, LLVMBuildAtomicRMW, LLVMBuildFreeze};
 use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
@@ -45,6 +46,11 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
             target,
             builder: ctx.create_builder(),
         }
+    }
+
+    /// What is built from here on has this location.
+    pub(crate) fn locate(&self, location: DILocation<'ctx>) {
+        self.builder.set_current_debug_location(location);
     }
 
     // Types and constants.

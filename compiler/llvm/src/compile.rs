@@ -20,10 +20,23 @@ use crate::call;
 use crate::context::ModuleCx;
 use crate::diagnostics::Diagnostics;
 use crate::images::Images;
+use crate::lines::Lines;
 use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
 use crate::target::Target;
 use crate::task::{self, FEW_LANES, Part};
+
+/// Which texts of the code are made beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Texts {
+    /// None.
+    #[default]
+    Nothing,
+    /// LLVM IR and assembly.
+    Code,
+    /// The same, with the numbers of spans as the lines of debug locations.
+    Located,
+}
 
 /// A compiled kernel with its texts.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +57,7 @@ const LARGE: usize = 300;
 ///
 /// # Panics
 /// If the module has no kernel, or is not at stage Lowered.
-pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: bool) -> Compiled {
+pub fn compile(module: &Module, target: &Target, level: OptLevel, texts: Texts) -> Compiled {
     let kernel = module.kernel().expect("the module has a kernel");
     let sites = Sites::of(module);
     let own_sums = level.0 > 0 && !target.grid;
@@ -56,10 +69,11 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
         .collect();
     let units = units(kernel, &images);
     let made = in_parallel(&units, |unit| {
-        compile_unit(module, (&sites, &images), unit, target, level, with_text)
+        compile_unit(module, (&sites, &images), unit, target, level, texts)
     });
     let mut objects = Vec::new();
     let mut tasks = Vec::new();
+    let with_text = texts != Texts::Nothing;
     let mut llvm_ir = with_text.then(String::new);
     let mut assembly = with_text.then(String::new);
     for (code, of_unit) in made {
@@ -184,7 +198,7 @@ fn compile_unit(
     unit: &Unit,
     target: &Target,
     level: OptLevel,
-    with_text: bool,
+    texts: Texts,
 ) -> (optimize::Code, Vec<TaskCode>) {
     let kernel = module.funcs.iter().find(|(_, func)| func.is_kernel);
     let (kernel, _) = kernel.expect("the caller has seen it");
@@ -229,12 +243,14 @@ fn compile_unit(
         images,
         lengths: call::lengths(module),
         accumulations: LookupMap::default(),
+        lines: (texts == Texts::Located).then(|| Lines::of(&llvm)),
     };
     let tasks = unit.iter();
     let tasks = tasks
         .filter_map(|&part| task::lower(&mut cx, part))
         .collect();
-    let code = optimize::compile(&ctx, &llvm, target, level, with_text);
+    drop(cx);
+    let code = optimize::compile(&ctx, &llvm, target, level, texts != Texts::Nothing);
     diagnostics.finish(&ctx);
     (code, tasks)
 }

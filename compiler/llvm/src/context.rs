@@ -24,6 +24,7 @@ use crate::builder::{Builder, Opcode, Val, basic};
 use crate::changed::Changed;
 use crate::images::Images;
 use crate::interior::Outcome;
+use crate::lines::Lines;
 use crate::math::{Arith, FAST};
 use crate::sites::Sites;
 use crate::slots::first_slot;
@@ -73,6 +74,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) lengths: SecondaryMap<FuncId, Option<usize>>,
     /// The accumulations of each function, with or without those of its loops.
     pub(crate) accumulations: LookupMap<(Origin, FuncId, bool), Rc<Accumulations>>,
+    /// Where instructions have locations.
+    pub(crate) lines: Option<Lines<'ctx>>,
 }
 
 /// How a function is left.

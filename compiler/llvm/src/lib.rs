@@ -21,6 +21,7 @@ mod images;
 mod interior;
 pub mod jit;
 mod lanes;
+mod lines;
 mod linked;
 mod lower;
 mod math;
@@ -43,7 +44,7 @@ mod threads;
 mod tiles;
 mod types;
 
-pub use compile::{Compiled, compile};
+pub use compile::{Compiled, Texts, compile};
 pub use jit::Jit;
 pub use linked::{data, link};
 pub use optimize::OptLevel;

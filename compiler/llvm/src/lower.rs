@@ -1,13 +1,13 @@
 //! The functions of lowered IR as LLVM IR, instruction by instruction.
 
-use aerogel_base::ScalarType;
+use aerogel_base::{ScalarType, Span};
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue};
 
 use crate::builder::{Builder, Opcode, Val, basic, undef};
-use crate::context::{FuncCx, ModuleCx};
+use crate::context::{FuncCx, ModuleCx, Origin};
 use crate::elementwise::Elementwise;
 use crate::math::{Arith, SUM};
 
@@ -16,6 +16,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     pub(crate) fn inst(&mut self, inst: Inst) {
         let func = self.func;
         let data = &func.insts[inst];
+        self.locate(data.span);
         let result = data.results.first().copied();
         let made = match &data.op {
             Op::Const { value } => Some(self.b.constant(*value)),
@@ -192,6 +193,19 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     }
 
     /// What LLVM may do with an instruction, where `allowed` holds for all.
+    /// What is built from here on comes from this place of the user's source.
+    pub(crate) fn locate(&self, span: Span) {
+        // Code of the device's own functions takes the location of their calls.
+        if let Some(lines) = self
+            .cx
+            .lines
+            .as_ref()
+            .filter(|_| self.origin == Origin::User)
+        {
+            self.b.locate(lines.location(self.cx.ctx, span));
+        }
+    }
+
     pub(crate) fn flags_of(&self, inst: Inst, allowed: FastMathFlags) -> FastMathFlags {
         if self.exact[inst] {
             return FastMathFlags::empty();

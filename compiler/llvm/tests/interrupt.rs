@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aerogel_ir::parse_module;
-use aerogel_llvm::{Jit, OptLevel, compile, target};
+use aerogel_llvm::{Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch, interrupt};
 
 fn ends(body: &str) {
     let module = parse_module(&format!("kernel @k() {{ {body} yield [] }}")).unwrap();
-    let compiled = compile(&module, &target::host(), OptLevel(3), false);
+    let compiled = compile(&module, &target::host(), OptLevel(3), Texts::Nothing);
     let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
     let kernel = device.load(&compiled.code).unwrap();
     let done = AtomicBool::new(false);

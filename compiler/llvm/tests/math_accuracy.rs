@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, UnaryOp, parse_module};
 use aerogel_llvm::target::{Target, runnable};
-use aerogel_llvm::{Jit, OptLevel, compile};
+use aerogel_llvm::{Jit, OptLevel, Texts, compile};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, Launch};
 
@@ -67,7 +67,7 @@ fn apply_for(
         }}"
     ))
     .unwrap();
-    let compiled = compile(&module, target, level, true);
+    let compiled = compile(&module, target, level, Texts::Code);
     let assembly = compiled.assembly.unwrap();
     let wide = assembly.contains("zmm") || assembly.contains("ymm");
     let has_wide = target.features.contains("+avx2");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_ir::parse_module;
-use aerogel_llvm::{Jit, OptLevel, compile, target};
+use aerogel_llvm::{Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch, SiteKind, TreeMemory};
 
@@ -30,7 +30,7 @@ fn memory_is_refused() {
     let memory = TreeMemory::new(tree, 0).unwrap();
     let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
     for level in [0, 3] {
-        let code = compile(&module, &target::host(), OptLevel(level), false).code;
+        let code = compile(&module, &target::host(), OptLevel(level), Texts::Nothing).code;
         let kernel = device.load(&code).unwrap();
         let launch = |n: u64| {
             let mut args = Args::new();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{AtomicOp, BinaryOp, Stage, UnaryOp, parse_module, print_module, verify};
-use aerogel_llvm::{OptLevel, compile, target};
+use aerogel_llvm::{OptLevel, Texts, compile, target};
 
 /// A kernel with a parallel loop, atomics, maths functions and an assertion, at stage Lowered.
 const KERNEL: &str = r#"
@@ -49,7 +49,7 @@ const KERNEL: &str = r#"
 fn aarch64_objects() {
     let module = parse_module(KERNEL).unwrap_or_else(|e| panic!("{e}"));
     for level in [0, 3] {
-        let code = compile(&module, &target::aarch64(), OptLevel(level), true);
+        let code = compile(&module, &target::aarch64(), OptLevel(level), Texts::Code);
         let object = &code.code.objects[0];
         assert_eq!(&object[..4], b"\x7fELF");
         // `e_machine` of an ELF header: 183 is AArch64.
@@ -69,7 +69,7 @@ fn aarch64_loops_are_vectorised() {
         .filter(|l| !l.contains("atomic_") && !l.contains("assert"))
         .collect();
     let module = parse_module(&plain.join("\n")).unwrap_or_else(|e| panic!("{e}"));
-    let code = compile(&module, &target::aarch64(), OptLevel(3), true);
+    let code = compile(&module, &target::aarch64(), OptLevel(3), Texts::Code);
     assert!(code.assembly.expect("asked for").contains(".4s"));
 }
 
@@ -251,7 +251,7 @@ fn assemble(name: &str, text: &str) {
     verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{name}: {e}"));
     let all = CARDS.map(|sm| (sm, 3)).into_iter();
     for (sm, level) in all.chain([(90, 0)]) {
-        let code = compile(&module, &target::nvptx(sm), OptLevel(level), true).code;
+        let code = compile(&module, &target::nvptx(sm), OptLevel(level), Texts::Code).code;
         let objects = code.objects.into_iter();
         let texts: Vec<String> = objects
             .map(|ptx| String::from_utf8(ptx).expect("PTX is text"))
@@ -331,7 +331,7 @@ const THREE_TREES: &str = "
 fn which_trees_a_kernel_changes() {
     let module = parse_module(THREE_TREES).unwrap_or_else(|e| panic!("{e}"));
     verify(module.kernel().unwrap(), &module.env, Stage::Lowered).unwrap();
-    let code = compile(&module, &target::nvptx(80), OptLevel(3), false).code;
+    let code = compile(&module, &target::nvptx(80), OptLevel(3), Texts::Nothing).code;
     // Of a sparse tree lists may be made.
     assert_eq!(code.changes, [false, true, true]);
 }
@@ -374,7 +374,7 @@ fn what_threads_share_lies_in_shared_memory() {
     let again = parse_module(&text).unwrap_or_else(|e| panic!("{e} in {text}"));
     assert_eq!(print_module(&again), text);
     for sm in CARDS {
-        let compiled = compile(&module, &target::nvptx(sm), OptLevel(3), false);
+        let compiled = compile(&module, &target::nvptx(sm), OptLevel(3), Texts::Nothing);
         let task = &compiled.code.tasks[0];
         assert_eq!((task.block, task.in_blocks), (Some(64), true));
         let ptx = String::from_utf8(compiled.code.objects[0].clone()).unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use aerogel_ir::parse_module;
-use aerogel_llvm::{Jit, OptLevel, compile, target};
+use aerogel_llvm::{Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch};
 
@@ -46,7 +46,7 @@ fn kernel(n_tasks: i32, n_terms: i32) -> String {
 #[test]
 fn tasks_run_in_order_with_messages_of_their_own() {
     let module = parse_module(&kernel(3, 200)).unwrap_or_else(|e| panic!("{e}"));
-    let compiled = compile(&module, &target::host(), OptLevel(3), true);
+    let compiled = compile(&module, &target::host(), OptLevel(3), Texts::Code);
     assert_eq!(compiled.code.objects.len(), 3);
     let device = CpuDevice::new(Arc::new(Pool::new(1)), Box::new(Jit));
     let loaded = device.load(&compiled.code).unwrap();
@@ -81,7 +81,7 @@ fn small_tasks_stay_together_and_code_is_always_the_same() {
     let objects = |n_terms| {
         let module = parse_module(&kernel(4, n_terms)).unwrap_or_else(|e| panic!("{e}"));
         let compile = || {
-            compile(&module, &target::host(), OptLevel(2), false)
+            compile(&module, &target::host(), OptLevel(2), Texts::Nothing)
                 .code
                 .objects
         };

@@ -33,6 +33,10 @@ class Inspection(dict[str, Any]):
     """The result of :meth:`Kernel.inspect`: a dictionary that prints as text."""
 
     def __repr__(self) -> str:
+        if "loops" in self:
+            from aerogel import _loops
+
+            return _loops.text_of(self["loops"], self["changes"])
         parts = [("source", self["source"])]
         parts += [(f"stages: {name}", text) for name, text in self["stages"].items()]
         parts += [(name, self[name]) for name in ("llvm", "asm")]
@@ -93,17 +97,29 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        """The states of this kernel in the compiler.
+    def inspect(self, *args: Any, loops: bool = False, **kwargs: Any) -> Inspection:
+        """The states of this kernel in the compiler, or what became of its loops.
 
         Args:
             args: Arguments to compile for; without any, the instance that was compiled last.
+            loops: Whether to report on loops instead.
 
         Returns:
             A dictionary with ``"source"``, ``"stages"`` (the IR after each pass by its name), ``"llvm"``,
-            ``"asm"`` and ``"times"`` (seconds by step). Printed, it is all of them in order.
+            ``"asm"`` and ``"times"`` (seconds by step). Printed, it is all of them in order. With ``loops``, also
+            ``"loops"``: for each loop its line, how it runs (on threads, in vectors), how it accesses memory, why it
+            has no vectors, and what to change; and ``"changes"``: what passes changed in the whole kernel. Printed,
+            it is these two.
+
+        Raises:
+            AerogelRuntimeError: The kernel is not compiled yet, and there are no arguments.
         """
-        return Inspection(self._inspect(args, kwargs))
+        found = self._inspect(args, kwargs, loops)
+        if loops:
+            from aerogel import _loops
+
+            found["loops"], found["changes"] = _loops.report(found)
+        return Inspection(found)
 
     def export_c(self, folder: str | os.PathLike[str], *args: Any, name: str | None = None) -> list[str]:
         """Writes the kernel as code that C programs call without Python or Aerogel.

@@ -27,7 +27,9 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{ParamKind, Signature};
 use super::tensor::written;
-use super::{error, exported, later, recorder, regions, shared_memory, signals, tensor};
+use super::{
+    error, exported, inspection, later, recorder, regions, shared_memory, signals, tensor,
+};
 use crate::derived::Derived;
 
 /// The object that `@ti.kernel` returns.
@@ -201,9 +203,10 @@ impl NativeKernel {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        located: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let instance = self.chosen(py, args, kwargs, "inspect")?;
-        prepare::inspect(py, &self.signature.name, &instance)
+        inspection::inspect(py, &self.signature.name, &instance, located)
     }
 
     /// C code of the instance for these arguments, or the latest one: see `exported.rs`.

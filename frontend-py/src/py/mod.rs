@@ -15,6 +15,7 @@ mod functions;
 mod graph;
 mod gui;
 mod host;
+mod inspection;
 mod instances;
 mod kernel;
 mod known;

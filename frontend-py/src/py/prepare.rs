@@ -15,7 +15,7 @@ use aerogel_ir::analysis::boxes::{Launched, written};
 use aerogel_ir::{Arg, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, faults, interrupt, launch};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::argument::{KeyPart, Packed};
@@ -84,7 +84,7 @@ pub(crate) struct Instance {
     /// What is called around its loops, if it accesses fields that processes share.
     exchanges: Option<Py<PyAny>>,
     compiler: Arc<Compiler>,
-    compiled: CompiledKernel,
+    pub(super) compiled: CompiledKernel,
     /// Its name in the report of a fault.
     in_faults: OnceLock<&'static faults::Kernel>,
 }
@@ -629,38 +629,6 @@ fn struct_type<'py>(spec: &StructSpec, host: &mut PyHost<'py>) -> PyResult<Rc<St
 /// The exception for a panic, which is a bug of ours.
 pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
     error::not_compiled(py, kernel, CompileError::Internal(panic))
-}
-
-/// The result of `kernel.inspect()`.
-pub(crate) fn inspect<'py>(
-    py: Python<'py>,
-    kernel: &str,
-    instance: &Instance,
-) -> PyResult<Bound<'py, PyAny>> {
-    let inspection = py
-        .detach(|| instance.compiler.inspect(&instance.compiled))
-        .map_err(|e| error::not_compiled(py, kernel, e))?;
-    // A pass may run several times; its last text is the one under its name alone.
-    let stages = PyDict::new(py);
-    for (name, text) in &inspection.stages {
-        stages.set_item(name, text)?;
-    }
-    let times = PyDict::new(py);
-    for (name, time) in &inspection.times {
-        let so_far: f64 = match times.get_item(name)? {
-            Some(seconds) => seconds.extract()?,
-            None => 0.0,
-        };
-        times.set_item(name, so_far + time.as_secs_f64())?;
-    }
-    let source = instance.compiled.sources().iter().next();
-    let out = PyDict::new(py);
-    out.set_item("source", source.map(|(_, file)| file.text.as_str()))?;
-    out.set_item("stages", stages)?;
-    out.set_item("llvm", inspection.llvm)?;
-    out.set_item("asm", inspection.assembly)?;
-    out.set_item("times", times)?;
-    Ok(out.into_any())
 }
 
 /// The trees that the arguments bring along: the instance need not keep them alive.

@@ -224,6 +224,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         if self.once(inst) || self.is_address(inst) {
             return mask;
         }
+        self.f.locate(data.span);
         let result = data.results.first().copied();
         let made = match &data.op {
             Op::Const { value } => {

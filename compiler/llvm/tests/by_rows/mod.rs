@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Stage, parse_module, verify};
-use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
+use aerogel_llvm::{Compiled, Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, Launch};
 
@@ -40,7 +40,7 @@ pub(crate) fn code(third: &str, bounds: &str, before: &str, body: &str, level: u
     let module = parse_module(&text).unwrap_or_else(|e| panic!("{e:?}"));
     let kernel = module.kernel().unwrap();
     verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{e}"));
-    compile(&module, &target::host(), OptLevel(level), true)
+    compile(&module, &target::host(), OptLevel(level), Texts::Code)
 }
 
 /// What stands in `b`, row by row.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Stage, parse_module, verify};
-use aerogel_llvm::{Jit, OptLevel, compile, target};
+use aerogel_llvm::{Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, Launch, LoadedKernel, TreeMemory};
 use aerogel_snode::{NodeId, control};
@@ -85,7 +85,7 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
     let mut kernels: Vec<(Box<dyn LoadedKernel>, bool)> =
         vec![(Box::new(InterpKernel::new(module.clone()).unwrap()), false)];
     for level in [0, 3] {
-        let code = compile(&module, &target::host(), OptLevel(level), false).code;
+        let code = compile(&module, &target::host(), OptLevel(level), Texts::Nothing).code;
         kernels.push((device.load(&code).unwrap(), true));
     }
     let expected: Vec<u64> = calls.iter().filter_map(|c| c.2.map(|r| r.1)).collect();

@@ -5,7 +5,7 @@ mod memory;
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{Module, Stage, parse_module, verify};
-use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
+use aerogel_llvm::{Compiled, Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch, TreeMemory};
 use aerogel_snode::{NodeId, control};
@@ -41,7 +41,7 @@ impl Program {
 
     fn compile(&self, kernel: &str) -> Compiled {
         let module = self.module(kernel);
-        compile(&module, &target::host(), OptLevel(self.level), true)
+        compile(&module, &target::host(), OptLevel(self.level), Texts::Code)
     }
 
     fn try_run(&self, kernel: &str) -> Result<Vec<u64>, KernelFailure> {

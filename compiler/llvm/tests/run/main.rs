@@ -9,7 +9,7 @@ mod tasks;
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Stage, parse_module, verify};
-use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
+use aerogel_llvm::{Compiled, Jit, OptLevel, Texts, compile, target};
 use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, KernelFailure, Launch, LoadedKernel, TreeMemory};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ impl Kernel {
         let module = parse_module(text).unwrap_or_else(|e| panic!("{e:?}"));
         let kernel = module.kernel().unwrap();
         verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{e}"));
-        let compiled = compile(&module, &target::host(), OptLevel(level), true);
+        let compiled = compile(&module, &target::host(), OptLevel(level), Texts::Code);
         let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
         let loaded = device.load(&compiled.code).unwrap();
         let trees = module.env.trees.values();

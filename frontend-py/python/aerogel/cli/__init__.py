@@ -178,7 +178,14 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--stage",
         metavar="STAGE",
-        help="one part only: source, llvm, asm, times, or the IR after a pass (`list` names them)",
+        help="one part only: source, llvm, asm, times, loops, or the IR after a pass (`list` names them)",
+    )
+    inspect.add_argument(
+        "--loops",
+        dest="stage",
+        action="store_const",
+        const="loops",
+        help="what became of each loop: threads, vectors, accesses, and why not",
     )
     inspect.add_argument("program", metavar="PROGRAM.py")
     inspect.add_argument("kernel", metavar="KERNEL", help="its name, or Class.name for a method")

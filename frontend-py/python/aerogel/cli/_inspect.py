@@ -30,12 +30,12 @@ def _part(inspection: Inspection, stage: str | None) -> str:
     if stage is None:
         return repr(inspection)
     if stage == "list":
-        return "\n".join(["source", *stages, "llvm", "asm", "times"])
+        return "\n".join(["source", *stages, "llvm", "asm", "times", "loops"])
     if stage == "times":
         return "\n".join(f"{1e3 * seconds:9.3f} ms  {name}" for name, seconds in inspection["times"].items())
     text = inspection[stage] if stage in ("source", "llvm", "asm") else stages.get(stage)
     if text is None:
-        known = ", ".join(["source", *stages, "llvm", "asm", "times"])
+        known = ", ".join(["source", *stages, "llvm", "asm", "times", "loops"])
         raise SystemExit(f"this kernel has no stage {stage}; its stages are {known}")
     return text.rstrip()
 
@@ -47,7 +47,8 @@ def inspect(program: str, name: str, arguments: list[str], stage: str | None) ->
         program: The file of the program.
         name: The name of the kernel, or ``Class.name``.
         arguments: What the program gets.
-        stage: A part of it, ``"list"`` for the names of the parts, ``None`` for all.
+        stage: A part of it, ``"list"`` for the names of the parts, ``"loops"`` for a report on its loops, ``None``
+            for all parts but the report.
 
     Raises:
         SystemExit: The program failed, or it has no such kernel or stage.
@@ -67,5 +68,5 @@ def inspect(program: str, name: str, arguments: list[str], stage: str | None) ->
         raise SystemExit(f"{os.path.basename(program)} has no kernel {name}{known}")
     for found in named:
         with contextlib.suppress(AerogelRuntimeError):
-            return _part(found.inspect(), stage)
+            return repr(found.inspect(loops=True)) if stage == "loops" else _part(found.inspect(), stage)
     raise SystemExit(f"{os.path.basename(program)} never called the kernel {name}")
