@@ -4,8 +4,8 @@
 //! for [n] { y[i0] = tanh(x[i0]) }                       for [n] { y[i0] = tanh(x[i0]) }
 //! for [n] { d[i0] = mul(g[i0], tanh(x[i0])) }     =>    for [n] { d[i0] = mul(g[i0], y[i0]) }
 //! ```
-//! Derivatives of functions contain the function's value. Reads of the array leave it to `inline` whether the value is
-//! computed once or at each reader, and are all that reads `x` no longer.
+//! Derivatives of functions contain the function's value. `inline` decides later whether the value is computed once or by
+//! each reader.
 
 use aerogel_base::hash::LookupMap;
 use indexmap::IndexMap;
@@ -18,7 +18,7 @@ use crate::ir::{
     only_store, rewrite_blocks,
 };
 
-/// Cheaper values are as well computed again.
+/// Recomputing a cheaper value costs no more than reading it.
 const LEAST_COST: u32 = 12;
 
 /// An array that holds a value.
@@ -39,9 +39,6 @@ fn block(program: &mut Program, body: &mut Vec<Stmt>) -> bool {
     let mut known: IndexMap<ExprDef, Known> = IndexMap::new();
     let mut changed = false;
     for stmt in body {
-        if let Stmt::For(all) = stmt {
-            changed |= read(program, all, &known);
-        }
         let touched = Touched::by(program, std::slice::from_ref(stmt));
         if touched.outside {
             known.clear();
@@ -51,7 +48,9 @@ fn block(program: &mut Program, body: &mut Vec<Stmt>) -> bool {
             !touched.writes.iter().any(is_changed)
                 && !touched.sets.iter().any(|v| known.of.gets.contains(v))
         });
+        // At its points a `for` may read what it has stored at others.
         if let Stmt::For(all) = stmt {
+            changed |= read(program, all, &known);
             known.extend(stored(program, all));
         }
     }

@@ -522,3 +522,28 @@ fn known_values_are_read() {
     result b5
     ");
 }
+
+#[test]
+fn values_that_a_for_changes_itself_are_not_known() {
+    let program = after(
+        "known_values",
+        r#"
+        in b0 "x": f32[8]
+        tmp b1 "y": f32[8]
+        tmp b2 "z": f32[8]
+        for [8] { b1[i0] = tanh(b0[i0]) }
+        for [8] { b1[sub(i32(7), i0)] = tanh(b0[i0]) }
+        for [8] { b1[i0] = tanh(b0[i0]) }
+        for [8, 4] { b1[i0] add = tanh(b0[i0]) }
+        for [8] { b1[i0] = tanh(b0[i0]) }
+        for [8] {
+          b0[sub(i32(7), i0)] = f32(0.0)
+          b2[i0] = sqrt(tanh(b0[i0]))
+        }
+        result b1
+        result b2
+    "#,
+    );
+    let text = body(&program);
+    assert_eq!(text.matches("tanh(b0[i0])").count(), 6, "{text}");
+}
