@@ -184,6 +184,16 @@ REFUSED = """
             x[i + 17, j] = 1
 
     @ti.kernel
+    def wrapped_block():
+        for i, j in x:
+            x[i, j] = ti.is_active(blocks, [((i + 8) % n) // 8, j // 8])
+
+    @ti.kernel
+    def transposed():
+        for i, j in x:
+            x[j, i] = 1
+
+    @ti.kernel
     def outside():
         x[3, 4] = 1
 
@@ -197,7 +207,8 @@ REFUSED = """
         for i, j in x:
             x[i, j] = x[(i + 1) % n, j]
 
-    for kernel in (far, lambda: unknown(1), other_block, other_cells, beyond_the_halo, outside, not_split, wraps):
+    wrong = far, lambda: unknown(1), other_block, other_cells, beyond_the_halo, wrapped_block, transposed, outside, not_split, wraps
+    for kernel in wrong:
         try:
             kernel()
         except ti.AerogelCompilationError as error:
@@ -221,7 +232,9 @@ def test_refused_accesses(tmp_path):
         "how far this index of `x` along axis 0 lies from the loop's own cell is not known",
         "which cells this index of a node along axis 0 lies in is not known",
         "which cells this index of `y` along axis 0 lies in is not known",
-        "stores to cells farther away along axis 0 than the halo is wide, which is 16",
+        "stores to cells 17 away along axis 0, and the halo is 16 wide",
+        "an index of a node wraps around along axis 0, which is not periodic",
+        "the index along axis 0 of a store is not the counter of that axis plus a number",
         "outside of a parallel loop",
         "writes to a field that is not split",
         "wraps around along axis 0, which is not periodic",

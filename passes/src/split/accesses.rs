@@ -6,7 +6,7 @@ use aerogel_ir::{
     AtomicOp, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, TreeId, Type, Value, walk,
 };
 
-use super::{Outcome, Split, SplitGrid, mistake};
+use super::grid::{Outcome, Split, SplitGrid, mistake};
 
 /// An access to a split field, or to the cells of a node of a split tree.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{BinaryOp, Builder, Function, Inst, Op, Rewrite, Type, Value, rewrite};
 
 use super::accesses::{Access, Accesses, Does, body_of};
+use super::grid::{Exchange, Outcome, Split, SplitAxis, SplitGrid, mistake};
 use super::offsets::{Along, Offset};
-use super::{Exchange, Outcome, Split, SplitAxis, SplitGrid, mistake};
 
 /// The bounds of a counter: the process runs iterations for which the counter plus `shift` is one of its cells.
 pub(super) struct Narrowed {
@@ -316,20 +316,26 @@ impl<'a> Finder<'a> {
         };
         let Offset { by, wrapped, .. } = offset;
         if let Some(wrapped) = wrapped {
-            if !own.is_periodic {
-                let message = format!(
-                    "an index of {} wraps around along axis {axis}, which is not periodic",
-                    access.name(self.split)
-                );
-                let note = "make the grid periodic: ti.mpi.grid(shape, periodic=True)";
-                return Err(mistake(span, message, note));
-            }
+            self.expect_periodic(axis, access, span)?;
             if !here.is_sparse {
                 self.out.unwrapped.push((access.at, axis, wrapped));
             }
         }
         let widths = [(owner.1 - by[0]).max(0), (by[1] - owner.1).max(0)];
         self.within(axis, access, (widths, span))
+    }
+
+    /// Refuses an index that wraps around along an axis that is not periodic.
+    pub(super) fn expect_periodic(&self, axis: usize, access: &Access, span: Span) -> Outcome<()> {
+        if access.grid.axes[axis].is_periodic {
+            return Ok(());
+        }
+        let message = format!(
+            "an index of {} wraps around along axis {axis}, which is not periodic",
+            access.name(self.split)
+        );
+        let note = "make the grid periodic: ti.mpi.grid(shape, periodic=True)";
+        Err(mistake(span, message, note))
     }
 
     /// An access along an axis all of whose cells the process has.

@@ -16,8 +16,8 @@ use aerogel_base::Span;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Op, Region, TreeId, Value};
 
 use super::accesses::{Access, Does, Target};
+use super::grid::{Outcome, SparseTree, SplitAxis, mistake};
 use super::owners::{Finder, Narrowed};
-use super::{Outcome, SparseTree, SplitAxis, mistake};
 
 impl Finder<'_> {
     /// The entry of a sparse tree in the exchange.
@@ -65,9 +65,18 @@ impl Finder<'_> {
             return Ok(());
         };
         let width = self.grid.axes[axis].width;
-        if owner.0 != self.counters[axis] || owner.1.abs() > width {
+        if owner.0 != self.counters[axis] {
             let message = format!(
-                "a loop over active cells stores to cells farther away along axis {axis} than the halo is wide, which is {width}"
+                "the index along axis {axis} of a store is not the counter of that axis plus a number"
+            );
+            let note =
+                "in a loop `for i, j in x` over active cells, store to `x[i + 1, j]` and the like";
+            return Err(mistake(span, message, note));
+        }
+        if owner.1.abs() > width {
+            let message = format!(
+                "a loop over active cells stores to cells {} away along axis {axis}, and the halo is {width} wide",
+                owner.1.abs()
             );
             let note = "store to cells near those of the loop, or give the grid a wider halo: ti.mpi.grid(shape, halo=n)";
             return Err(mistake(span, message, note));
@@ -117,7 +126,7 @@ impl Finder<'_> {
                 offset.map(|it| (it, [first - it.by[0], it.by[1] - first - per_cell + 1]))
             };
             let known = beyond.filter(|(it, _)| it.wrapped.is_none() || there.is_sparse);
-            let Some((_, beyond)) = known else {
+            let Some((offset, beyond)) = known else {
                 let message = format!(
                     "which cells this index of {} along axis {axis} lies in is not known: they are larger or smaller than the loop's",
                     access.name(self.split)
@@ -126,6 +135,9 @@ impl Finder<'_> {
                             known range of `k`";
                 return Err(mistake(span, message, note));
             };
+            if offset.wrapped.is_some() {
+                self.expect_periodic(axis, access, span)?;
+            }
             let widths = beyond.map(|n| n.max(0));
             if access.does == Does::Write && widths != [0, 0] {
                 let message = format!(

@@ -8,7 +8,7 @@ use aerogel_ir::{AtomicOp, Builder, FieldData, FieldId, Function, Inst, Op, Tree
 use aerogel_snode::{Tree, TreeBuilder};
 
 use super::accesses::{Root, body_of, root, scalar};
-use super::{Outcome, Split, Sum, mistake};
+use super::grid::{Outcome, Split, Sum, mistake};
 
 /// Those of fields and those of variables.
 type Sums = (Vec<Sum<FieldId>>, Vec<Sum<Value>>);
