@@ -156,6 +156,45 @@ def test_checks_have_a_message(tmp_path):
         assert re.fullmatch(re.escape(first) + r", at .*test_kernel_export.py:\d+", message())
 
 
+@needs_cc
+def test_sizes_that_arrays_cannot_have(tmp_path):
+    @ti.kernel
+    def count(x: ti.types.ndarray(ti.f32, 1)) -> ti.i32:
+        return x.shape[0]
+
+    x = np.zeros(4, np.float32)
+    count.export_c(tmp_path, x)
+    made, message = library(tmp_path, "count")
+    out = ctypes.c_int32()
+    for size in (0, 4, 2**31 - 1):
+        assert made(pointer(x), ctypes.c_int64(size), ctypes.byref(out)) == 0 and out.value == size
+    for size in (-3, 2**31, 2**32 + 3):
+        assert made(pointer(x), ctypes.c_int64(size), ctypes.byref(out)) == 1
+        assert message() == f"x_size0 is {size}: it must be between 0 and 2147483647"
+
+
+@needs_cc
+@pytest.mark.parametrize("dtype", [ti.f16, ti.bf16, ti.f32, ti.f64], ids=str)
+@pytest.mark.parametrize("value", [2.0, -0.375, 6e-8, float("inf")])
+def test_floats_in_messages(tmp_path, dtype, value):
+    ti.init(arch=ti.cpu, debug=True, log_level="error")
+
+    @ti.kernel
+    def check(x: ti.types.ndarray(dtype, 1)) -> ti.i32:
+        h = x[0]
+        assert h != h, f"h {h}"
+        return 1
+
+    x = ti.ndarray(dtype, 1)
+    x[0] = value
+    check.export_c(tmp_path, x)
+    made, message = library(tmp_path, "check")
+    bits = np.frombuffer(np.asarray(x.to_numpy()).tobytes(), np.uint8).copy()
+    assert made(pointer(bits), ctypes.c_int64(1), ctypes.byref(ctypes.c_int32())) == 1
+    found = re.match(r"h (\S+), at", message())
+    assert found and float(found[1]) == pytest.approx(float(x[0]), rel=1e-4)
+
+
 def refusal(kernel, *args, **options):
     with pytest.raises((TypeError, ValueError, RuntimeError)) as raised:
         kernel.export_c("unused", *args, **options)

@@ -35,7 +35,7 @@ impl Header<'_> {
             arrays,
             prototype,
         } = self;
-        let guard = format!("AEROGEL_{}_H", name.to_uppercase());
+        let guard = format!("AEROGEL_{name}_H");
         format!(
             "/* {what}, made by Aerogel. Arrays are row-major, and those that it writes share no memory with others:
 {arrays} *
@@ -52,7 +52,7 @@ extern \"C\" {{
 /* Returns 0, or another number if it failed; what it has written by then is undefined. */
 {prototype};
 
-/* Why the last call on this thread that failed did. */
+/* The error message of the last failed call on this thread. */
 const char *{name}_message(void);
 
 #ifdef __cplusplus
@@ -143,6 +143,8 @@ fn message(site: &Site) -> String {
                 out.push('\u{1}');
                 out.push(match ty {
                     ScalarType::F64 => 'd',
+                    ScalarType::F16 => 'h',
+                    ScalarType::BF16 => 'b',
                     ty if ty.is_float() => 'f',
                     ty if ty.is_signed() => 'i',
                     _ => 'u',

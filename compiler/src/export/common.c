@@ -79,15 +79,33 @@ static int64_t ag_points(const int64_t *bounds, int n_axes) {
     return n;
 }
 
-static int ag_value(char *out, size_t bytes, char kind, uint64_t slot) {
+/* The float with these bits. */
+static double ag_single(uint32_t bits) {
     float single;
+    memcpy(&single, &bits, sizeof single);
+    return (double)single;
+}
+
+/* The half with these bits. */
+static double ag_half(uint32_t bits) {
+    uint32_t sign = (bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    if (exponent == 31)
+        return ag_single(sign | 0x7f800000 | fraction << 13);
+    if (exponent)
+        return ag_single(sign | (exponent + 112) << 23 | fraction << 13);
+    return (sign ? -1.0 : 1.0) * fraction / 16777216;
+}
+
+static int ag_value(char *out, size_t bytes, char kind, uint64_t slot) {
     double number;
-    memcpy(&single, &slot, sizeof single);
     memcpy(&number, &slot, sizeof number);
     switch (kind) {
     case 'i': return snprintf(out, bytes, "%lld", (long long)slot);
     case 'u': return snprintf(out, bytes, "%llu", (unsigned long long)slot);
-    default: return snprintf(out, bytes, "%g", kind == 'f' ? (double)single : number);
+    case 'f': return snprintf(out, bytes, "%g", ag_single((uint32_t)slot));
+    case 'b': return snprintf(out, bytes, "%g", ag_single((uint32_t)slot << 16));
+    case 'h': return snprintf(out, bytes, "%g", ag_half((uint32_t)slot & 0xffff));
+    default: return snprintf(out, bytes, "%g", number);
     }
 }
 
@@ -126,12 +144,19 @@ static int ag_expect(int number, int least, const char *format) {
     return AG_CHECK;
 }
 
+static int ag_size(const char *name, int64_t size) {
+    if (size >= 0 && size <= INT32_MAX)
+        return AG_OK;
+    snprintf(ag_message, sizeof ag_message, "%s is %lld: it must be between 0 and %d", name, (long long)size, INT32_MAX);
+    return AG_CHECK;
+}
+
 static int ag_overlap(const struct ag_span *spans, int n) {
     for (int k = 0; k < n; k++)
         for (int other = 0; other < n; other++) {
             uint64_t a = AG_AT(spans[k].begin), b = AG_AT(spans[other].begin);
             if (k != other && spans[k].is_written && a < b + spans[other].bytes && b < a + spans[k].bytes)
-                return ag_fail(AG_OVERLAP, "an array that the program writes shares memory with another argument");
+                return ag_fail(AG_OVERLAP, "an array that is written shares memory with another argument");
         }
     return AG_OK;
 }

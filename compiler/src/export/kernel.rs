@@ -66,6 +66,8 @@ struct Function {
     slots: Vec<String>,
     /// The memory of each array: its address, its bytes, and whether it is written.
     spans: Vec<String>,
+    /// The parameters that are sizes.
+    sizes: Vec<String>,
     /// Copies of results to the caller.
     copies: Vec<String>,
     n_results: usize,
@@ -118,6 +120,7 @@ impl Function {
         for size in &names.sizes {
             self.declared.push(format!("int64_t {size}"));
             self.slots.push(format!("(uint64_t){size}"));
+            self.sizes.push(size.clone());
             let _ = write!(bytes, " * (size_t){size}");
         }
         let is_written = i32::from(!read_only);
@@ -181,6 +184,8 @@ impl Function {
         lines.push(format!("const uint64_t ag_args[] = {{{slots}}};"));
         if !self.spans.is_empty() {
             let (n, spans) = (self.spans.len(), self.spans.join(", "));
+            let sizes = self.sizes.iter();
+            lines.extend(sizes.map(|size| format!("AG_TRY(ag_size(\"{size}\", {size}));")));
             lines.push(format!("const struct ag_span ag_spans[] = {{{spans}}};"));
             lines.push(format!("AG_TRY(ag_overlap(ag_spans, {n}));"));
         }

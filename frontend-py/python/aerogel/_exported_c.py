@@ -17,7 +17,9 @@ _RESERVED = frozenset(
     typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq linux unix i386
     main int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t errno stdin stdout stderr NULL EOF
     BUFSIZ FILENAME_MAX FOPEN_MAX L_tmpnam SEEK_CUR SEEK_END SEEK_SET TMP_MAX EXIT_FAILURE EXIT_SUCCESS RAND_MAX
-    MB_CUR_MAX
+    MB_CUR_MAX INT8_MIN INT8_MAX UINT8_MAX INT16_MIN INT16_MAX UINT16_MAX INT32_MIN INT32_MAX UINT32_MAX INT64_MIN
+    INT64_MAX UINT64_MAX SIZE_MAX PTRDIFF_MIN PTRDIFF_MAX INTPTR_MIN INTPTR_MAX UINTPTR_MAX INTMAX_MIN INTMAX_MAX
+    UINTMAX_MAX
     """.split()
 )
 

@@ -87,8 +87,7 @@ impl NativeKernel {
 /// Why a C program cannot call an instance with its arguments alone, and the remedy.
 fn memory_from_outside(module: &Module, instance: &Instance) -> Option<String> {
     if instance.derivative.is_some() {
-        let what =
-            "what was compiled last is its gradient; pass arguments, as in `export_c(folder, x)`";
+        let what = "the instance that was compiled last is a gradient; pass arguments, as in `export_c(folder, x)`";
         return Some(what.to_owned());
     }
     if let Some(field) = module.env.fields.values().next() {
