@@ -137,10 +137,12 @@ impl Cache {
         Ok(cache)
     }
 
-    /// What a tuner has chosen, if it is there and whole.
+    /// The cached choice of a tuner, if its file exists and is undamaged.
     pub(crate) fn choice(&self, key: Key) -> Option<String> {
-        let (_, bytes) = self.read(key)?;
-        String::from_utf8(body(&bytes, key)?.to_vec()).ok()
+        let (file, bytes) = self.read(key)?;
+        let choice = String::from_utf8(body(&bytes, key)?.to_vec()).ok()?;
+        self.note_use(key, &file);
+        Some(choice)
     }
 
     /// Caches what a tuner has chosen. A failure is no error: it is measured again next time.
@@ -157,13 +159,18 @@ impl Cache {
     pub(crate) fn load(&self, key: Key) -> Option<KernelCode> {
         let (file, bytes) = self.read(key)?;
         let code = postcard::from_bytes(body(&bytes, key)?).ok()?;
+        self.note_use(key, &file);
+        Some(code)
+    }
+
+    /// Marks a file as used now, if those that were not used for long are removed.
+    fn note_use(&self, key: Key, file: &File) {
         if self.settings.cleaning == Cleaning::LeastRecentlyUsed
             && let Err(e) = file.set_modified(SystemTime::now())
         {
             let path = self.path(key);
             tracing::debug!("the time of {} cannot be set: {e}", path.display());
         }
-        Some(code)
     }
 
     /// The file of a key, and its bytes.

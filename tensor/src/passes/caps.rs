@@ -12,7 +12,7 @@ pub struct Caps {
     /// The most statements that share a kernel.
     pub fused_statements: u64,
     /// The rows of a tile of a matrix product: so many sums, a factor and a product fit into the registers of most machines, and
-    /// are so many that no sum is waited for.
+    /// twelve independent sums hide the latency of an addition.
     pub tile_rows: u64,
     /// The tiles below each other that reuse cached values.
     pub tile_block: u64,

@@ -40,7 +40,8 @@ impl NativeProgram {
             let key = format!("{fast_math:?} {products:?}\n{program}");
             let compiler = settings.compiler;
             let known: Option<Caps> = compiler.choice(&key).and_then(|text| text.parse().ok());
-            let made = caught(|| match known {
+            // Takes long: other threads go on.
+            let choose = || match known {
                 Some(caps) => plan(&program, caps, settings)
                     .map(|plan| (plan, format!("{caps}, from the offline cache")))
                     .map_err(TuneError::Compile),
@@ -56,7 +57,8 @@ impl NativeProgram {
                         format!("{caps}, the fastest of {n_measured} measured"),
                     )
                 }),
-            });
+            };
+            let made = py.detach(|| caught(choose));
             let made =
                 made.unwrap_or_else(|said| Err(TuneError::Compile(CompileError::Internal(said))));
             made.map_err(|e| match e {
