@@ -171,3 +171,10 @@ def test_kernels_that_access_a_field_twice(cpu):
     assert left.to_numpy().tolist() == [5] * 4
     with pytest.raises(ValueError, match="over the memory of the field"):
         add_to(np.from_dlpack(right))
+
+
+def test_bf16_has_its_dtype_in_numpy(cpu):
+    h = ti.field(ti.bf16, 3)
+    h.fill(1.5)
+    shared = h.__array__(copy=False)
+    assert shared.dtype == h.to_numpy().dtype and shared.astype(np.float32).tolist() == [1.5] * 3

@@ -24,7 +24,7 @@ def view(field: NumericField) -> Any:
 
     key, places = field._places()
     if field._is_split:
-        raise _refused(field, "is divided among processes; `local()` is the memory of this one")
+        raise _refused(field, "is divided among ranks (`local()` is the memory of this one)")
     if _config.cfg.arch == _config.cuda:
         raise _refused(field, "is in the memory of a GPU")
     if isinstance(field.dtype, QuantType):

@@ -202,9 +202,11 @@ class NumericField(Field, _native.NativeField):
         if not copy:
             import torch  # type: ignore[import-not-found]
 
+            if torch.device(device or "cpu").type != "cpu":
+                raise ValueError(f"the memory of the field is not on {device}: leave out copy=False to get a copy")
             shared = torch.from_numpy(_shared.view(self))
             shared = shared.view(torch.bfloat16) if self.dtype is bf16 else shared
-            return shared.reshape(self._shown_shape()).to(device or "cpu")
+            return shared.view(self._shown_shape())
         out = _torch.empty(self._array_shape(), self.dtype)
         self._copy_to(out)
         return out.reshape(self._shown_shape()).to(device or "cpu")
@@ -234,6 +236,7 @@ class NumericField(Field, _native.NativeField):
         """A copy of the elements for ``numpy.asarray``; with ``copy=False`` an array over the memory of the field."""
         if copy is False:
             array = _shared.view(self)
+            array = array.view(numpy_dtype(bf16)) if self.dtype is bf16 else array
             if dtype is not None and array.dtype != dtype:
                 raise ValueError(f"elements of {self.dtype} are copied to become {dtype}: leave out copy=False")
             return array
