@@ -40,7 +40,7 @@ impl NativeProgram {
             let key = format!("{fast_math:?} {products:?}\n{program}");
             let compiler = settings.compiler;
             let known: Option<Caps> = compiler.choice(&key).and_then(|text| text.parse().ok());
-            // Takes long: other threads go on.
+            // This takes long, so other threads continue.
             let choose = || match known {
                 Some(caps) => plan(&program, caps, settings)
                     .map(|plan| (plan, format!("{caps}, from the offline cache")))
