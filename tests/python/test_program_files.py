@@ -110,6 +110,17 @@ def test_a_loaded_program_gives_the_same_bits(function, tmp_path):
     assert bits(again(x, w)) == bits(planes)
 
 
+def test_an_edited_text_runs():
+    @ti.program
+    def scaled(x):
+        return x * 2.5 + 1
+
+    lowered = scaled.lower(t.ones(3))
+    assert lowered.text.count("2.5") == 1
+    edited = ti.program_from_text(lowered.text.replace("2.5", "4.0"), lowered.constants)
+    assert edited(t.arange(3.0)).tolist() == [1, 5, 9]
+
+
 def test_another_process_needs_no_source(tmp_path):
     lowered = ti.program(products).lower(floats(8), floats(4, 4))
     lowered.save(tmp_path / "p.aerogel")

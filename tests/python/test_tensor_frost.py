@@ -251,7 +251,7 @@ def test_every_name_is_there():
         pow prefix_sum print_value random random_value rcp region_begin region_end register_custom_operation regularizers
         renderdoc_end_capture renderdoc_start_capture repeat reshape reverse reversebits round rsqrt scatterAdd
         scatterAddPrev scatterAnd scatterMax scatterMin scatterOr scatterXor select sign sin sinh smoothstep sort split_dim
-        sqr sqrt squeeze strip_debug_info sum tan tanh tensor transpose trunc uint uint32 unsqueeze unused_allocated_memory
+        stop_fusion sqr sqrt squeeze strip_debug_info sum tan tanh tensor transpose trunc uint uint32 unsqueeze unused_allocated_memory
         vulkan window zeros zeros_like Module Parameter ParameterArray Tensor TensorMemory TensorProgram"""
     assert [name for name in names.split() if not hasattr(tf, name)] == []
     of_modules = {
