@@ -59,6 +59,32 @@ def test_gathers_name_their_line():
     assert any(f"line {line}" in hint for hint in loop.hints)
 
 
+def test_ways_to_sparse_cells_are_no_gathers():
+    x = ti.field(ti.f32)
+    ti.root.pointer(ti.i, 64).dense(ti.i, 64).place(x)
+
+    @ti.kernel
+    def double():
+        for i in x: x[i] *= 2  # fmt: skip
+
+    x[3] = 1
+    (loop,) = loops_of(double)["loops"]
+    assert loop.lanes > 1 and not loop.hints
+
+
+def test_threads_of_a_gpu_need_no_vectors():
+    from aerogel import _loops
+
+    source = "def k():\n    for i in x:\n        x[i] = 1\n"
+    llvm = (
+        'target triple = "nvptx64"\ndefine void @k() {\n  store float 1.0, ptr %3, align 4, !dbg !7\n}\n'
+        "!7 = !DILocation(line: 1, scope: !3)\n"
+    )
+    inspection = {"files": [("k.py", 1, source)], "places": [[(0, 3)]], "llvm": llvm, "stages": {}}
+    (loop,), _ = _loops.report(inspection)
+    assert loop.lanes == 1 and not loop.reasons and not loop.hints and "threads of a GPU" in str(loop)
+
+
 def test_serial_loops_and_recurrences():
     x = ti.field(ti.f64, N)
 

@@ -43,7 +43,7 @@ class Loop:
         last_line: The last line of its body.
         text: The head, such as ``for i in x:``.
         runs: ``"parallel"`` (on threads), ``"serial"``, or ``"unrolled"`` (``ti.static``).
-        lanes: How many iterations, or elements, one instruction computes: 1 without vectors. 0 where no code is left.
+        lanes: How many elements one instruction computes: 1 without vectors, and on a GPU. 0 where no code is left.
         facts: What the code does, as sentences.
         reasons: Why there are no vectors, as sentences.
         hints: What to change, with the line.
@@ -55,6 +55,7 @@ class Loop:
     text: str
     runs: str
     is_while: bool
+    on_gpu: bool
     depth: int
     has_inner: bool
     lanes: int = 0
@@ -63,7 +64,8 @@ class Loop:
     hints: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        how = {0: "no code of its own", 1: "no vectors"}.get(self.lanes, f"vectors of {self.lanes}")
+        scalar = "in threads of a GPU" if self.on_gpu else "no vectors"
+        how = {0: "no code of its own", 1: scalar}.get(self.lanes, f"vectors of {self.lanes}")
         head = f"{'    ' * self.depth}{self.text}"
         lines = [f"{self.line:5}  {head:<48} {self.runs}; {how}"]
         notes = [*self.facts, *self.reasons, *(f"hint: {hint}" for hint in self.hints)]
@@ -98,7 +100,9 @@ class _Code:
 
 def report(inspection: dict[str, Any]) -> tuple[list[Loop], list[str]]:
     """The loops of an inspected kernel by their lines, and what passes changed in all of it."""
-    loops = [list(_loops(number, *file)) for number, file in enumerate(inspection["files"])]
+    on_gpu = 'target triple = "nvptx' in inspection["llvm"]
+    files = enumerate(inspection["files"])
+    loops = [list(_loops(number, path, line, text, on_gpu)) for number, (path, line, text) in files]
     code = _by_loop(inspection["llvm"], inspection["places"], loops)
     for of_file in loops:
         for loop in of_file:
@@ -107,7 +111,7 @@ def report(inspection: dict[str, Any]) -> tuple[list[Loop], list[str]]:
     return [loop for of_file in loops for loop in of_file], changed
 
 
-def _loops(number: int, path: str, first_line: int, text: str) -> Iterator[Loop]:
+def _loops(number: int, path: str, first_line: int, text: str, on_gpu: bool) -> Iterator[Loop]:
     """The loops of a source, outer ones first. Only the first source is the kernel's."""
     # The source of an inner function is indented.
     first_line, text = first_line - 1, f"if True:\n{text}" if text[:1].isspace() else f"\n{text}"
@@ -132,6 +136,7 @@ def _loops(number: int, path: str, first_line: int, text: str) -> Iterator[Loop]
                     text=lines[stmt.lineno - 1].strip(),
                     runs="unrolled" if is_static else "parallel" if is_parallel else "serial",
                     is_while=isinstance(stmt, ast.While),
+                    on_gpu=on_gpu,
                     depth=depth,
                     has_inner=any(loop.runs != "unrolled" for loop in inside),
                 )
@@ -199,8 +204,11 @@ def _kind(opcode: str, rest: str) -> tuple[str, int]:
     """What an instruction does, and for how many elements."""
     width = max((int(n) for n in _VECTOR.findall(rest)), default=1)
     match opcode:
+        case "load" if rest.startswith("ptr"):
+            # The way to an array, or to the cells of a sparse node.
+            return "", 1
         case "load" | "store":
-            return "access" if width > 1 else "scalar access", width
+            return "access" if width > 1 else f"scalar access: {opcode} {rest.partition(' ')[0]}", width
         case "atomicrmw" | "cmpxchg":
             return "atomic", 1
         case "call" | "invoke":
@@ -228,7 +236,10 @@ def _tell(loop: Loop, code: _Code) -> None:
     loop.lanes = code.lanes
     if blocks := code.lines("blocks"):
         loop.facts.append(f"{_lines(blocks)}: a matrix product in blocks, with the sums of a block in registers")
-    if loop.lanes > 1:
+    if loop.on_gpu:
+        # Neighbouring threads are the lanes; what vectors there are hold the components of one element.
+        loop.lanes = min(loop.lanes, 1)
+    elif loop.lanes > 1:
         _tell_accesses(loop, code)
     elif loop.lanes == 1 and not blocks:
         _tell_reasons(loop, code)
@@ -242,9 +253,11 @@ def _tell(loop: Loop, code: _Code) -> None:
 def _tell_accesses(loop: Loop, code: _Code) -> None:
     if accesses := code.lines("access"):
         loop.facts.append(f"{_lines(accesses)}: neighbours in memory are read or written together")
-    one_by_one = code.kinds.get("scalar access", Counter())
-    # Fewer are those of the iterations after the last whole vector.
-    by_element = [line for line, n in one_by_one.items() if n >= max(loop.lanes, 4)]
+    one_by_one = [of_lines for kind, of_lines in code.kinds.items() if kind.startswith("scalar access")]
+    # Fewer alike are those of the iterations after the last whole vector. The line of a loop that has only one contains
+    # what makes lists of sparse cells, too.
+    by_element = [line for of_lines in one_by_one for line, n in of_lines.items() if n >= max(loop.lanes, 4)]
+    by_element = by_element if loop.line < loop.last_line else []
     scattered = sorted({*code.lines("gather"), *code.lines("scatter"), *by_element})
     if scattered:
         loop.facts.append(f"{_lines(scattered)}: one address for each lane (gather or scatter)")
